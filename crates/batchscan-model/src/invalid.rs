@@ -1,0 +1,156 @@
+//! The body of a 422 as data (decision 014). One place prints `type`, `loc` and `msg`; what was sent is never echoed.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+
+/// The part of a request that a fault is in: the first element of `loc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The form of an auth request.
+    Body,
+    /// The query of a batches request.
+    Query,
+}
+
+/// Why a field was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A required field is missing or empty.
+    Missing,
+    /// `grant_type` is not `client_credentials`.
+    NotClientCredentials,
+    /// A date without a timezone.
+    NoTimezone,
+    /// A date whose offset is not that of UTC.
+    NotUtc,
+    /// Not a date and time in the interface's form.
+    NotADatetime,
+    /// A parameter that stands more than once (decision 016).
+    Repeated,
+    /// A cursor that this service did not issue to this organisation (decision 023).
+    BadCursor,
+    /// A date that differs from the one its cursor was issued with (decision 021).
+    DiffersFromCursor,
+    /// A cursor under a wrong name (decision 017).
+    WrongCursorName,
+    /// Credentials in the form that differ from those in the Authorization header (decision 004).
+    DiffersFromHeader,
+}
+
+impl Reason {
+    /// The word of pydantic for it: clients of this interface parse those today.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Reason::Missing => "missing",
+            Reason::NotClientCredentials => "literal_error",
+            Reason::NoTimezone => "timezone_aware",
+            Reason::NotUtc => "timezone_offset",
+            Reason::NotADatetime => "datetime_from_date_parsing",
+            Reason::Repeated
+            | Reason::BadCursor
+            | Reason::DiffersFromCursor
+            | Reason::WrongCursorName
+            | Reason::DiffersFromHeader => "value_error",
+        }
+    }
+
+    /// The sentence for people.
+    pub fn message(self) -> &'static str {
+        match self {
+            Reason::Missing => "Field required",
+            Reason::NotClientCredentials => "Input should be 'client_credentials'",
+            Reason::NoTimezone => "Input should have timezone info",
+            Reason::NotUtc => "Timezone offset of 0 required: end the date with Z or +00:00",
+            Reason::NotADatetime => {
+                "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ"
+            }
+            Reason::Repeated => "Value error, the parameter stands more than once",
+            Reason::BadCursor => {
+                "Value error, not a cursor of this service: pass next_token of the previous page"
+            }
+            Reason::DiffersFromCursor => {
+                "Value error, differs from the date that next_token was issued with: repeat it or leave it out"
+            }
+            Reason::WrongCursorName => "Value error, the cursor goes into the parameter next_token",
+            Reason::DiffersFromHeader => {
+                "Value error, differs from the Authorization header: send one of the two"
+            }
+        }
+    }
+}
+
+/// One refused field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it stands.
+    pub part: Part,
+    /// Its name in the interface.
+    pub field: &'static str,
+    /// Why it was refused.
+    pub reason: Reason,
+}
+
+/// The faults of one request, one for each field, in the interface's order. Serialises as `detail`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invalid(Vec<Fault>);
+
+impl Invalid {
+    /// A single fault in the query.
+    pub fn query(field: &'static str, reason: Reason) -> Self {
+        Self(vec![Fault { part: Part::Query, field, reason }])
+    }
+
+    /// Adds a fault.
+    pub fn push(&mut self, part: Part, field: &'static str, reason: Reason) {
+        self.0.push(Fault { part, field, reason });
+    }
+
+    /// The faults found.
+    pub fn faults(&self) -> &[Fault] {
+        &self.0
+    }
+
+    /// `Ok` if nothing was found.
+    pub fn or_ok<T>(self, value: T) -> Result<T, Invalid> {
+        if self.0.is_empty() { Ok(value) } else { Err(self) }
+    }
+}
+
+impl Serialize for Invalid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut detail = serializer.serialize_seq(Some(self.0.len()))?;
+        for fault in &self.0 {
+            detail.serialize_element(fault)?;
+        }
+        detail.end()
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let part = match self.part {
+            Part::Body => "body",
+            Part::Query => "query",
+        };
+        let mut entry = serializer.serialize_map(Some(3))?;
+        entry.serialize_entry("type", self.reason.kind())?;
+        entry.serialize_entry("loc", &[part, self.field])?;
+        entry.serialize_entry("msg", self.reason.message())?;
+        entry.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interface section 7: type, loc, msg. Decision 014: nothing else.
+    #[test]
+    fn a_fault_prints_type_loc_and_msg_and_nothing_that_was_sent() {
+        let invalid = Invalid::query("start_date", Reason::NoTimezone);
+        assert_eq!(
+            serde_json::to_string(&invalid).unwrap(),
+            r#"[{"type":"timezone_aware","loc":["query","start_date"],"msg":"Input should have timezone info"}]"#
+        );
+    }
+}
