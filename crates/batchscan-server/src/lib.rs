@@ -1,0 +1,9 @@
+//! The batchscan service as a library.
+
+pub mod auth;
+pub mod clock;
+pub mod config;
+pub mod cursor;
+pub mod http;
+pub mod metrics;
+pub mod store;

@@ -1,0 +1,85 @@
+-- Organisations, their credentials and their batches. Instants are microseconds since 1970 in UTC.
+
+CREATE TABLE organisation (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused: a cursor or token of a removed one stays dead
+    name          TEXT    NOT NULL UNIQUE,
+    created_at    INTEGER NOT NULL,
+    version       INTEGER NOT NULL DEFAULT 0,          -- raised by every change of its batches, in the same transaction
+    version_mark  INTEGER NOT NULL DEFAULT 0,          -- random beside each version: a restored backup cannot repeat one
+    moved_version INTEGER NOT NULL DEFAULT 0           -- the last version in which a batch changed its place in the order
+) STRICT;
+
+CREATE TABLE credential (
+    client_id    TEXT    PRIMARY KEY,
+    org_id       INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    label        TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER,
+    revoked_at   INTEGER,
+    last_used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX credential_by_org ON credential (org_id);
+
+CREATE TABLE secret (
+    id         INTEGER PRIMARY KEY,
+    client_id  TEXT    NOT NULL REFERENCES credential (client_id) ON DELETE CASCADE,
+    hash       BLOB    NOT NULL,                       -- HMAC-SHA-256 of the secret under the secret key
+    created_at INTEGER NOT NULL,
+    retires_at INTEGER
+) STRICT;
+
+CREATE INDEX secret_by_client ON secret (client_id);
+
+CREATE TABLE service_key (
+    kid        TEXT    PRIMARY KEY,
+    purpose    TEXT    NOT NULL CHECK (purpose IN ('token', 'cursor', 'secret')),
+    bytes      BLOB    NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A row is its place in the order and the batch's JSON text exactly as it goes out. Clustered by that order,
+-- so that a page is one run over neighbouring rows.
+CREATE TABLE batch (
+    org_id     INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    batch_id   TEXT    NOT NULL,
+    json       TEXT    NOT NULL,
+    version    INTEGER NOT NULL,                       -- the organisation's version that wrote it
+    PRIMARY KEY (org_id, created_at, batch_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX batch_by_id ON batch (org_id, batch_id);
+
+-- Batches whose creation date was corrected, and when: a walk that began before must not meet them twice.
+CREATE TABLE moved_batch (
+    org_id   INTEGER NOT NULL,
+    batch_id TEXT    NOT NULL,
+    version  INTEGER NOT NULL,
+    PRIMARY KEY (org_id, batch_id)
+) STRICT, WITHOUT ROWID;
+
+-- For people at an SQL prompt: the eighteen fields, typed.
+CREATE VIEW batches AS
+SELECT
+    organisation.name                                             AS organisation,
+    batch.batch_id                                                AS batch_id,
+    json ->> 'batch_name'                                         AS batch_name,
+    json ->> 'batch_creation_date'                                AS batch_creation_date,
+    json ->> 'crop_type'                                          AS crop_type,
+    json ->> 'number_of_images'                                   AS number_of_images,
+    json ->> 'total_cells_per_tray'                               AS total_cells_per_tray,
+    CAST(json ->> 'avg_germinated_seedlings' AS REAL)             AS avg_germinated_seedlings,
+    CAST(json ->> 'avg_non_germinated_seedlings' AS REAL)         AS avg_non_germinated_seedlings,
+    CAST(json ->> 'avg_germination_rate' AS REAL)                 AS avg_germination_rate,
+    CAST(json ->> 'avg_usable_seedlings' AS REAL)                 AS avg_usable_seedlings,
+    CAST(json ->> 'avg_non_usable_cells' AS REAL)                 AS avg_non_usable_cells,
+    CAST(json ->> 'avg_usable_seedling_rate' AS REAL)             AS avg_usable_seedling_rate,
+    CAST(json ->> 'avg_coefficient_of_variation' AS REAL)         AS avg_coefficient_of_variation,
+    CAST(json ->> 'avg_median_seedling_size_mm2' AS REAL)         AS avg_median_seedling_size_mm2,
+    json ->> 'scanned_by_email'                                   AS scanned_by_email,
+    json ->> 'analysis_link'                                      AS analysis_link,
+    json ->> 'comment'                                            AS comment,
+    json ->> 'warnings'                                           AS warnings
+FROM batch
+JOIN organisation ON organisation.id = batch.org_id;

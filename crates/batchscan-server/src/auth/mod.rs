@@ -1,0 +1,55 @@
+//! Who is calling: secrets, tokens, and the keys behind them. Knows nothing of HTTP.
+
+mod keys;
+mod secret;
+mod token;
+
+pub use keys::{KeyRing, NoKeys, Signer};
+pub use secret::{Issued, issue, new_secret};
+pub use token::{Token, TokenRefused};
+
+use batchscan_model::{ClientId, ClientSecret, UtcInstant};
+
+use crate::store::{Store, StoreError, Tenant};
+
+/// What a client is told after it proved itself.
+#[derive(Debug)]
+pub struct Granted {
+    /// Whose batches the token opens, and through which credential.
+    pub tenant: Tenant,
+    /// The token.
+    pub token: Token,
+    /// How long it lives, in whole seconds.
+    pub expires_in_secs: i64,
+}
+
+/// Exchanges credentials for a token; `None` if they are wrong, revoked or expired.
+///
+/// An unknown client costs the same work as a wrong secret (decision 006): the hash is made in either case.
+pub async fn authenticate(
+    store: &Store,
+    keys: &KeyRing,
+    client: Option<&ClientId>,
+    secret: &ClientSecret,
+    token_ttl_secs: i64,
+    now: UtcInstant,
+) -> Result<Option<Granted>, StoreError> {
+    let hash = keys.hash_secret(secret);
+    // A text that cannot be an id is looked up like one that is nobody's.
+    let nobody = ClientId::new("-");
+    let Some(client) = client.or(nobody.as_ref()) else { return Ok(None) };
+    let Some(credential) = store.credential(client).await? else { return Ok(None) };
+    let alive = |until: Option<UtcInstant>| until.is_none_or(|until| now < until);
+    // Every secret is compared, so that the time does not tell which of two matched.
+    let matches =
+        credential.secrets.iter().filter(|kept| hash.equals(&kept.hash) & alive(kept.retires_at)).count();
+    if matches == 0 || credential.revoked || !alive(credential.expires_at) {
+        return Ok(None);
+    }
+    // A token never outlives its credential.
+    let left = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
+    let expires_in_secs = token_ttl_secs.min(left).max(1);
+    let tenant = Tenant { org: credential.org, client: client.clone() };
+    let token = Token::sign(&keys.token, &tenant, now, expires_in_secs);
+    Ok(Some(Granted { tenant, token, expires_in_secs }))
+}

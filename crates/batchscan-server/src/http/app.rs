@@ -1,0 +1,110 @@
+//! What all handlers share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use batchscan_model::{ClientId, UtcInstant};
+
+use super::cache::PageCache;
+use super::rate_limit::RateLimit;
+use crate::auth::{KeyRing, NoKeys};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::cursor::Sealer;
+use crate::metrics::Metrics;
+use crate::store::{Store, StoreError};
+
+/// The service's parts, shared by all requests.
+#[derive(Debug)]
+pub struct App {
+    /// Where the batches are.
+    pub(super) store: Store,
+    /// Sign and verify tokens, hash secrets.
+    pub(super) keys: KeyRing,
+    /// Seals and opens cursors.
+    pub(super) sealer: Sealer,
+    /// Pages that were sent before.
+    pub(super) cache: Arc<PageCache>,
+    /// What the operator set.
+    pub(super) config: Config,
+    /// What the operator sees.
+    pub(crate) metrics: Arc<Metrics>,
+    /// The time.
+    pub(super) clock: Clock,
+    /// Limits each credential, if the operator wants that.
+    pub(super) rate_limit: Option<RateLimit>,
+    uses: Mutex<HashMap<ClientId, UtcInstant>>,
+    draining: AtomicBool,
+    failures_drawn: AtomicU64,
+}
+
+/// Why the service could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store has no keys.
+    #[error(transparent)]
+    Keys(#[from] NoKeys),
+}
+
+impl App {
+    /// Puts the parts together; makes the service's keys at the first start.
+    pub async fn new(store: Store, config: Config, clock: Clock) -> Result<Arc<Self>, StartError> {
+        let keys = KeyRing::new(&store.keys(clock.now()).await?)?;
+        Ok(Arc::new(Self {
+            sealer: Sealer::new(&keys.cursor),
+            cache: Arc::new(PageCache::new(config.cache_bytes)),
+            metrics: Arc::new(Metrics::new()),
+            rate_limit: config.rate_limit.map(RateLimit::new),
+            uses: Mutex::default(),
+            draining: AtomicBool::new(false),
+            failures_drawn: AtomicU64::new(0),
+            store,
+            keys,
+            config,
+            clock,
+        }))
+    }
+
+    /// Says from now on that it is not ready, so that a load balancer sends nothing new.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a credential got a token. It reaches the store with the next [`App::flush_uses`].
+    pub(super) fn note_use(&self, client: ClientId, now: UtcInstant) {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner).insert(client, now);
+    }
+
+    /// Writes down which credentials were used. At best effort: no answer hangs on it.
+    pub async fn flush_uses(&self) {
+        let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.record_uses(uses.into_iter().collect()).await {
+            tracing::warn!(%error, "could not record when credentials were last used");
+        }
+    }
+
+    /// Whether this request is to be failed on purpose: the share the operator asked for, spread evenly.
+    pub(super) fn draws_failure(&self) -> bool {
+        let rate = self.config.fail_rate;
+        if rate <= 0.0 {
+            return false;
+        }
+        // Multiples of the golden ratio visit the unit interval evenly and in no visible rhythm.
+        let turn = self.failures_drawn.fetch_add(1, Ordering::Relaxed);
+        let place = turn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+        let place = place as f64 / (1u64 << 53) as f64;
+        place < rate
+    }
+}

@@ -1,0 +1,106 @@
+//! The body of v1: pages walked to the end, one at a time, each only when the client has taken the one before.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use batchscan_model::DateRange;
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::App;
+use super::encoding::{Encoder, Encoding};
+use super::error::ApiError;
+use crate::store::{Answer, Page, PageAsk, PageLimit, StoreError, Tenant, Walk};
+
+/// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// What to ask the store for: the first chunk, or the one after.
+pub(super) fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>) -> PageAsk {
+    let opening = if walk.is_none() { "[" } else { "," };
+    let limit = PageLimit { rows: usize::MAX, bytes: CHUNK_BYTES };
+    PageAsk { range, walk, limit, opening, now: app.clock.now() }
+}
+
+/// A body that begins with `first` and reads on as the client does.
+///
+/// A failure ends it with an error: the connection is cut, so that no client takes the part for the whole
+/// (decision 026).
+pub(super) fn body(
+    app: Arc<App>,
+    tenant: Tenant,
+    range: DateRange,
+    first: Page,
+    encoding: Encoding,
+) -> Result<Body, ApiError> {
+    if first.next.is_none() && encoding == Encoding::Plain {
+        let mut text = first.text;
+        text.push(b']');
+        return Ok(Body::from(text));
+    }
+    let encoder = Encoder::new(encoding).map_err(|error| ApiError::Broken(error.to_string()))?;
+    let since = first.version.number;
+    let walking = Walking { app, tenant, range, since, encoder };
+    let chunks = stream::try_unfold(Some((walking, Step::Have(first))), |state| async {
+        let Some((mut walking, step)) = state else { return Ok(None) };
+        let page = match step {
+            Step::Have(page) => page,
+            Step::After(walk) => walking.read(walk).await?,
+        };
+        walking.chunk(page)
+    });
+    Ok(Body::from_stream(chunks))
+}
+
+/// A stream under way.
+struct Walking {
+    app: Arc<App>,
+    tenant: Tenant,
+    range: DateRange,
+    since: i64,
+    encoder: Encoder,
+}
+
+enum Step {
+    Have(Page),
+    After(Walk),
+}
+
+type Next = Option<(Bytes, Option<(Walking, Step)>)>;
+
+impl Walking {
+    async fn read(&mut self, walk: Walk) -> Result<Page, StoreError> {
+        let ask = chunk_ask(&self.app, self.range, Some(walk));
+        match self.app.store.page(&self.tenant, ask, |_| None::<()>).await? {
+            Answer::Page(mut page) => {
+                // What followed a moment ago may be gone; then there is nothing to separate.
+                if page.rows == 0 {
+                    page.text.clear();
+                }
+                Ok(page)
+            }
+            Answer::Known(()) | Answer::DeadCredential => {
+                Err(StoreError::Unreachable("the credential was revoked in the middle of the answer".into()))
+            }
+        }
+    }
+
+    /// The page as bytes to send, and what comes after it.
+    fn chunk(mut self, page: Page) -> Result<Next, StoreError> {
+        let broken = |error: std::io::Error| StoreError::Broken(error.to_string());
+        let Page { mut text, next, .. } = page;
+        match next {
+            Some(after) => {
+                let walk = Walk { after, since: self.since };
+                let bytes = Bytes::from(self.encoder.push(text).map_err(broken)?);
+                Ok(Some((bytes, Some((self, Step::After(walk))))))
+            }
+            None => {
+                text.push(b']');
+                let mut bytes = self.encoder.push(text).map_err(broken)?;
+                bytes.extend(self.encoder.finish().map_err(broken)?);
+                Ok(Some((Bytes::from(bytes), None)))
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the operator's Prometheus sees. Counts; knows nothing of HTTP.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Upper bounds of the latency buckets in seconds: from a cached page to a long stream.
+const LATENCY_BUCKETS: [f64; 13] =
+    [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0];
+
+/// What a request is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// The route's pattern, or `other`.
+    pub route: &'static str,
+    /// The status answered.
+    pub status: u16,
+}
+
+/// What a latency is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RouteLabel {
+    /// The route's pattern, or `other`.
+    pub route: &'static str,
+}
+
+/// What a failure of the store is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ErrorLabel {
+    /// `unreachable` or `broken`.
+    pub kind: &'static str,
+}
+
+/// The service's counters.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Requests answered.
+    pub requests: Family<RequestLabels, Counter>,
+    /// How long they took, to the last byte of the body.
+    pub latency: Family<RouteLabel, Histogram, fn() -> Histogram>,
+    /// Bytes of bodies handed to connections.
+    pub sent_bytes: Family<RouteLabel, Counter>,
+    /// Pages found in the cache.
+    pub cache_hits: Counter,
+    /// Pages read from the store.
+    pub cache_misses: Counter,
+    /// Requests that failed because of the store.
+    pub store_errors: Family<ErrorLabel, Counter>,
+    /// Connections open now.
+    pub connections: Gauge,
+    /// Connections refused because too many were open.
+    pub connections_refused: Counter<u64, AtomicU64>,
+}
+
+impl Metrics {
+    /// All counters at zero.
+    pub fn new() -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("batchscan"),
+            requests: Family::default(),
+            latency: Family::new_with_constructor(histogram),
+            sent_bytes: Family::default(),
+            cache_hits: Counter::default(),
+            cache_misses: Counter::default(),
+            store_errors: Family::default(),
+            connections: Gauge::default(),
+            connections_refused: Counter::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    /// The OpenMetrics text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("requests", "Requests answered, by route and status", self.requests.clone());
+        registry.register(
+            "request_seconds",
+            "Time to the last byte of the answer, by route",
+            self.latency.clone(),
+        );
+        registry.register("sent_bytes", "Bytes of answers, by route", self.sent_bytes.clone());
+        registry.register("page_cache_hits", "Pages found in the cache", self.cache_hits.clone());
+        registry.register("page_cache_misses", "Pages read from the store", self.cache_misses.clone());
+        registry.register(
+            "store_errors",
+            "Requests that failed because of the store",
+            self.store_errors.clone(),
+        );
+        registry.register("open_connections", "Connections open now", self.connections.clone());
+        registry.register(
+            "refused_connections",
+            "Connections refused because too many were open",
+            self.connections_refused.clone(),
+        );
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,163 @@
+//! Backup and examination.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use batchscan_model::Batch;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, Row};
+
+use super::{SqliteStore, open};
+use crate::store::{AdminError, Examination, Progress, StoreError};
+
+/// Pages copied between two looks at the progress: some 16 MiB.
+const PAGES_PER_STEP: i32 = 1_024;
+/// Batches examined between two looks at the progress.
+const BATCHES_PER_STEP: u64 = 10_000;
+
+impl SqliteStore {
+    /// Copies one snapshot to `to`, under another name until it is whole. Gives the copy's size in bytes.
+    pub(in crate::store) async fn backup(&self, to: &Path, progress: Progress) -> Result<u64, AdminError> {
+        let to = to.to_owned();
+        self.read_at_leisure(move |connection| {
+            if to.exists() {
+                return Err(AdminError::TargetExists(to));
+            }
+            let partial = PathBuf::from(format!("{}.partial", to.display()));
+            let copied = make_private(&partial).and_then(|()| copy(connection, &partial, &progress));
+            let copied =
+                copied.and_then(|()| std::fs::rename(&partial, &to).map_err(|error| unwritable(&to, &error)));
+            if let Err(error) = copied {
+                let _ = std::fs::remove_file(&partial);
+                return Err(error);
+            }
+            std::fs::metadata(&to).map(|file| file.len()).map_err(|error| unwritable(&to, &error))
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn examine(&self, progress: Progress) -> Result<Examination, AdminError> {
+        let path = self.path.clone();
+        self.read_at_leisure(move |connection| {
+            let mut report =
+                Examination { schema: open::schema_version(connection)?, ..Examination::default() };
+            report.findings.extend(examine_mode(&path));
+            // One snapshot for all that follows, so that a writer beside us makes no false alarm.
+            let snapshot = connection.transaction()?;
+            examine_file(&snapshot, &mut report)?;
+            examine_orgs(&snapshot, &mut report)?;
+            examine_batches(&snapshot, &mut report, &progress)?;
+            Ok(report)
+        })
+        .await
+    }
+}
+
+fn make_private(path: &Path) -> Result<(), AdminError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(path, &error)),
+        _ => {}
+    }
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.map(|_| ()).map_err(|error| unwritable(path, &error))
+}
+
+fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(), AdminError> {
+    // The snapshot stays open over all steps: a writer beside us does not make the copy begin again.
+    let snapshot = connection.transaction()?;
+    snapshot.query_row("SELECT count(*) FROM organisation", [], |_| Ok(()))?;
+    let mut target = Connection::open(to)?;
+    let backup = Backup::new(&snapshot, &mut target)?;
+    loop {
+        let step = backup.step(PAGES_PER_STEP)?;
+        let state = backup.progress();
+        let (pages, left) = (u64::try_from(state.pagecount), u64::try_from(state.remaining));
+        progress(pages.unwrap_or(0).saturating_sub(left.unwrap_or(0)), pages.unwrap_or(0));
+        match step {
+            StepResult::Done => break,
+            StepResult::More => {}
+            _ => std::thread::sleep(std::time::Duration::from_millis(50)),
+        }
+    }
+    drop(backup);
+    target.close().map_err(|(_, error)| error)?;
+    let synced = OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
+    synced.map_err(|error| unwritable(to, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> AdminError {
+    AdminError::TargetUnwritable { path: path.to_owned(), cause: error.to_string() }
+}
+
+fn examine_mode(path: &Path) -> Option<String> {
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o077;
+    (mode != 0).then(|| format!("{0} can be opened by other users: run `chmod 600 {0}`", path.display()))
+}
+
+fn examine_file(snapshot: &Connection, report: &mut Examination) -> Result<(), AdminError> {
+    let mut check = snapshot.prepare(&format!("PRAGMA integrity_check({})", Examination::FINDINGS_MAX))?;
+    let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    report
+        .findings
+        .extend(lines.into_iter().filter(|line| line != "ok").map(|line| format!("SQLite: {line}")));
+    Ok(())
+}
+
+fn examine_orgs(snapshot: &Connection, report: &mut Examination) -> Result<(), AdminError> {
+    let orgs: i64 = snapshot.query_row("SELECT count(*) FROM organisation", [], |row| row.get(0))?;
+    report.orgs = u64::try_from(orgs).unwrap_or(0);
+    let strays = "SELECT count(*) FROM batch WHERE org_id NOT IN (SELECT id FROM organisation)";
+    let strays: i64 = snapshot.query_row(strays, [], |row| row.get(0))?;
+    if strays > 0 {
+        report.findings.push(format!("{strays} batches belong to no organisation"));
+    }
+    let ahead =
+        "SELECT count(*) FROM batch b JOIN organisation o ON o.id = b.org_id WHERE b.version > o.version";
+    let ahead: i64 = snapshot.query_row(ahead, [], |row| row.get(0))?;
+    if ahead > 0 {
+        report.findings.push(format!("{ahead} batches are newer than their organisation's version"));
+    }
+    Ok(())
+}
+
+/// Proves that every stored text is the text of the batch it holds, and stands under that batch's key.
+fn examine_batches(
+    snapshot: &Connection,
+    report: &mut Examination,
+    progress: &Progress,
+) -> Result<(), AdminError> {
+    let total: i64 = snapshot.query_row("SELECT count(*) FROM batch", [], |row| row.get(0))?;
+    let total = u64::try_from(total).unwrap_or(0);
+    let mut all = snapshot.prepare("SELECT org_id, created_at, batch_id, json FROM batch")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        report.batches += 1;
+        if report.batches % BATCHES_PER_STEP == 0 || report.batches == total {
+            progress(report.batches, total);
+        }
+        if let Some(finding) = examine_batch(row)? {
+            report.findings.push(finding);
+        }
+        if report.findings.len() >= Examination::FINDINGS_MAX {
+            report.findings.push("and perhaps more: the examination stopped here".into());
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn examine_batch(row: &Row<'_>) -> Result<Option<String>, AdminError> {
+    let (org, created, id): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let json = row.get_ref(3)?.as_str().map_err(|error| StoreError::Broken(error.to_string()))?;
+    let finding = match Batch::from_json(json) {
+        Err(faults) => Some(faults.to_string()),
+        Ok(batch) if batch.to_json() != json => Some("its text is not the text of the batch it holds".into()),
+        Ok(batch) if batch.batch_id.as_str() != id || batch.batch_creation_date.micros() != created => {
+            Some("its text is that of another batch".into())
+        }
+        Ok(_) => None,
+    };
+    Ok(finding.map(|what| format!("batch \"{id}\" of organisation {org}: {what}")))
+}

@@ -1,0 +1,223 @@
+//! Credentials, their secrets' hashes, and the service's keys.
+
+use batchscan_model::{ClientId, OrgId, UtcInstant};
+use ring::rand::{SecureRandom, SystemRandom};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+
+use super::SqliteStore;
+use super::organisations::{instant, maybe_instant, org_id};
+use crate::store::{
+    AdminError, Credential, CredentialInfo, KeyPurpose, NewCredential, Rotation, ServiceKey, StoreError,
+    StoredSecret,
+};
+
+impl SqliteStore {
+    pub(in crate::store) async fn credential(
+        &self,
+        client: &ClientId,
+    ) -> Result<Option<Credential>, StoreError> {
+        let client = client.clone();
+        self.read(move |connection| read_credential(connection, &client)).await
+    }
+
+    pub(in crate::store) async fn record_uses(
+        &self,
+        uses: Vec<(ClientId, UtcInstant)>,
+    ) -> Result<(), StoreError> {
+        let recorded = self.write(move |connection| {
+            let record = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for (client, at) in &uses {
+                let later = "UPDATE credential SET last_used_at = ?2
+                             WHERE client_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
+                record.prepare_cached(later)?.execute(params![client.as_str(), at.micros()])?;
+            }
+            Ok(record.commit()?)
+        });
+        recorded.await.map_err(|error| StoreError::Unreachable(error.to_string()))
+    }
+
+    pub(in crate::store) async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        let known = self.read(|connection| read_keys(connection)).await?;
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        // The first start: one process makes them, under the write lock; the others find them made.
+        let made = self.write(move |connection| {
+            let make = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if read_keys(&make)?.is_empty() {
+                make_keys(&make, now)?;
+            }
+            let keys = read_keys(&make)?;
+            make.commit()?;
+            Ok(keys)
+        });
+        made.await.map_err(|error| match error {
+            AdminError::Store(error) => error,
+            other => StoreError::Unreachable(other.to_string()),
+        })
+    }
+
+    pub(in crate::store) async fn add_credential(
+        &self,
+        org: &str,
+        new: NewCredential,
+    ) -> Result<(), AdminError> {
+        let org = org.to_owned();
+        self.write(move |connection| {
+            let add = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let org = org_id(&add, &org)?;
+            add.execute(
+                "INSERT INTO credential (client_id, org_id, label, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    new.client.as_str(),
+                    org.0,
+                    new.label,
+                    new.now.micros(),
+                    new.expires_at.map(UtcInstant::micros)
+                ],
+            )?;
+            add_secret(&add, &new.client, &new.secret_hash, new.now)?;
+            Ok(add.commit()?)
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn credentials(&self, org: &str) -> Result<Vec<CredentialInfo>, AdminError> {
+        let org = org.to_owned();
+        self.read_at_leisure(move |connection| {
+            let org = org_id(connection, &org)?;
+            let mut all = connection.prepare(
+                "SELECT client_id, label, created_at, expires_at, revoked_at, last_used_at FROM credential
+                 WHERE org_id = ?1 ORDER BY created_at, client_id",
+            )?;
+            let infos = all.query_map([org.0], |row| credential_info(connection, row))?;
+            Ok(infos.collect::<rusqlite::Result<Vec<_>>>()?)
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn rotate_credential(
+        &self,
+        client: &ClientId,
+        rotation: Rotation,
+    ) -> Result<(), AdminError> {
+        let client = client.clone();
+        self.write(move |connection| {
+            let rotate = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            refuse_unless_alive(&rotate, &client)?;
+            let (now, retire) = (rotation.now.micros(), rotation.retire_at.micros());
+            // Two at once and no more: what was retiring already retires now.
+            rotate.execute(
+                "DELETE FROM secret WHERE client_id = ?1 AND retires_at IS NOT NULL",
+                [client.as_str()],
+            )?;
+            rotate.execute(
+                "UPDATE secret SET retires_at = max(?2, ?3) WHERE client_id = ?1",
+                params![client.as_str(), now, retire],
+            )?;
+            add_secret(&rotate, &client, &rotation.secret_hash, rotation.now)?;
+            Ok(rotate.commit()?)
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn revoke_credential(
+        &self,
+        client: &ClientId,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
+        let client = client.clone();
+        self.write(move |connection| {
+            let revoke = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            refuse_unless_alive(&revoke, &client)?;
+            let end = "UPDATE credential SET revoked_at = ?2 WHERE client_id = ?1";
+            revoke.execute(end, params![client.as_str(), now.micros()])?;
+            revoke.execute("DELETE FROM secret WHERE client_id = ?1", [client.as_str()])?;
+            Ok(revoke.commit()?)
+        })
+        .await
+    }
+}
+
+fn read_credential(connection: &Connection, client: &ClientId) -> rusqlite::Result<Option<Credential>> {
+    let mut find = connection.prepare_cached(
+        "SELECT c.org_id, c.expires_at, c.revoked_at IS NOT NULL, s.hash, s.retires_at
+         FROM credential c LEFT JOIN secret s ON s.client_id = c.client_id WHERE c.client_id = ?1",
+    )?;
+    let mut rows = find.query([client.as_str()])?;
+    let mut found: Option<Credential> = None;
+    while let Some(row) = rows.next()? {
+        let (org, expires_at, revoked) = (OrgId(row.get(0)?), maybe_instant(row, 1)?, row.get(2)?);
+        let credential =
+            found.get_or_insert_with(|| Credential { org, expires_at, revoked, secrets: Vec::new() });
+        if let Some(hash) = row.get::<_, Option<[u8; 32]>>(3)? {
+            credential.secrets.push(StoredSecret { hash, retires_at: maybe_instant(row, 4)? });
+        }
+    }
+    Ok(found)
+}
+
+fn credential_info(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<CredentialInfo> {
+    let id: String = row.get(0)?;
+    let mut secrets =
+        connection.prepare_cached("SELECT retires_at FROM secret WHERE client_id = ?1 ORDER BY id")?;
+    let retirements =
+        secrets.query_map([&id], |row| maybe_instant(row, 0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(CredentialInfo {
+        client: ClientId::new(id).ok_or(rusqlite::Error::InvalidQuery)?,
+        label: row.get(1)?,
+        created_at: instant(row, 2)?,
+        expires_at: maybe_instant(row, 3)?,
+        revoked_at: maybe_instant(row, 4)?,
+        last_used_at: maybe_instant(row, 5)?,
+        secrets: retirements,
+    })
+}
+
+fn add_secret(
+    change: &Transaction<'_>,
+    client: &ClientId,
+    hash: &[u8; 32],
+    now: UtcInstant,
+) -> rusqlite::Result<()> {
+    let add = "INSERT INTO secret (client_id, hash, created_at) VALUES (?1, ?2, ?3)";
+    change.execute(add, params![client.as_str(), hash, now.micros()]).map(|_| ())
+}
+
+fn refuse_unless_alive(change: &Transaction<'_>, client: &ClientId) -> Result<(), AdminError> {
+    let find = "SELECT revoked_at IS NOT NULL FROM credential WHERE client_id = ?1";
+    match change.query_row(find, [client.as_str()], |row| row.get(0)).optional()? {
+        None => Err(AdminError::NoSuchCredential(client.clone())),
+        Some(true) => Err(AdminError::Revoked(client.clone())),
+        Some(false) => Ok(()),
+    }
+}
+
+const PURPOSES: [(KeyPurpose, &str); 3] =
+    [(KeyPurpose::Token, "token"), (KeyPurpose::Cursor, "cursor"), (KeyPurpose::Secret, "secret")];
+
+/// The keys, newest first: the first of a purpose is the one in use, the others still verify.
+fn read_keys(connection: &Connection) -> rusqlite::Result<Vec<ServiceKey>> {
+    let mut all =
+        connection.prepare("SELECT kid, purpose, bytes FROM service_key ORDER BY created_at DESC, kid")?;
+    let keys = all.query_map([], |row| {
+        let purpose: String = row.get(1)?;
+        let purpose = PURPOSES.iter().find(|(_, name)| *name == purpose).map(|(purpose, _)| *purpose);
+        let purpose = purpose.ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(ServiceKey { kid: row.get(0)?, purpose, bytes: row.get(2)? })
+    })?;
+    keys.collect()
+}
+
+fn make_keys(change: &Transaction<'_>, now: UtcInstant) -> Result<(), AdminError> {
+    let random = SystemRandom::new();
+    let no_randomness = |_| StoreError::Broken("the system gives no random numbers".into());
+    for (_, purpose) in PURPOSES {
+        let (mut name, mut bytes) = ([0u8; 4], [0u8; 32]);
+        random.fill(&mut name).and_then(|()| random.fill(&mut bytes)).map_err(no_randomness)?;
+        let kid = format!("{:08x}", u32::from_be_bytes(name));
+        let add = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES (?1, ?2, ?3, ?4)";
+        change.execute(add, params![kid, purpose, bytes, now.micros()])?;
+    }
+    Ok(())
+}

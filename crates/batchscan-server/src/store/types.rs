@@ -1,0 +1,388 @@
+//! What goes into a store and comes out of it. No SQL, no driver.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use batchscan_model::{ClientId, DateRange, OrgId, Position, UtcInstant};
+use crossbeam_channel::Receiver;
+
+/// Why a request could not be served from the store.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached now; it may be later. The text is for the log.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The database answered with something that must not be. The text is for the log.
+    #[error("the database is broken: {0}")]
+    Broken(String),
+}
+
+/// Why a database could not be opened. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no database there, and none was asked for.
+    #[error(
+        "there is no database at {0}: `batchscan serve` and `batchscan org add` make one; or name another with --database"
+    )]
+    Missing(PathBuf),
+    /// Its folder does not exist.
+    #[error("the folder {0} does not exist: make it first, or name another place with --database")]
+    NoFolder(PathBuf),
+    /// The file or its folder cannot be written.
+    #[error("cannot write {path}: {cause}; check the permissions of the file and its folder")]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// The file holds something else.
+    #[error("{0} is not a batchscan database: name another file with --database")]
+    NotADatabase(PathBuf),
+    /// The file is damaged.
+    #[error("the database {path} is damaged ({cause}): restore a backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        cause: String,
+    },
+    /// The schema is of a later program.
+    #[error("the database has schema {found}, and this program knows up to {known}: update batchscan")]
+    NewerSchema {
+        /// The database's schema.
+        found: i32,
+        /// The newest this program has.
+        known: i32,
+    },
+    /// All else.
+    #[error("cannot open the database: {0}")]
+    Other(String),
+}
+
+/// Why an operator's command was not carried out. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Somebody else is writing, for too long.
+    #[error("the database is busy: another batchscan command is writing to it; try again when it is done")]
+    Busy,
+    /// No room on the disk.
+    #[error("the disk is full: nothing was changed; make room and try again")]
+    DiskFull,
+    /// The database or its folder became read-only.
+    #[error("the database cannot be written: {0}; check the permissions of the file and its folder")]
+    ReadOnly(String),
+    /// No organisation of that name.
+    #[error(
+        "there is no organisation named \"{0}\": `batchscan org list` shows them, `batchscan org add` adds one"
+    )]
+    NoSuchOrg(String),
+    /// The name is taken.
+    #[error("there is an organisation named \"{0}\" already: `batchscan org list` shows all")]
+    OrgExists(String),
+    /// No such credential.
+    #[error("there is no credential {0}: `batchscan credential list --org NAME` shows them")]
+    NoSuchCredential(ClientId),
+    /// A dead credential stays dead.
+    #[error("the credential {0} is revoked: issue a new one with `batchscan credential issue --org NAME`")]
+    Revoked(ClientId),
+    /// The sender of an import went away without a verdict.
+    #[error("the import was abandoned: nothing was changed")]
+    Abandoned,
+    /// The target of a backup is there already.
+    #[error("{0} exists already: choose another name, or remove it first")]
+    TargetExists(PathBuf),
+    /// The target of a backup cannot be written.
+    #[error("cannot write {path}: {cause}")]
+    TargetUnwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+}
+
+/// Who is asking: an organisation, through one of its credentials.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tenant {
+    /// The organisation whose batches are read.
+    pub org: OrgId,
+    /// The credential that was used.
+    pub client: ClientId,
+}
+
+/// The state of an organisation's batches. Equal versions mean equal batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DataVersion {
+    /// Rises with every change.
+    pub number: i64,
+    /// Random, drawn at every change: a restored backup that grows again cannot repeat a version.
+    pub mark: i64,
+}
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct PageAsk {
+    /// The window.
+    pub range: DateRange,
+    /// Where a walk goes on; `None` at its start.
+    pub walk: Option<Walk>,
+    /// How much at most.
+    pub limit: PageLimit,
+    /// What the page's text begins with, so that an envelope needs no second copy.
+    pub opening: &'static str,
+    /// What time it is: a credential may have expired.
+    pub now: UtcInstant,
+}
+
+impl PageAsk {
+    /// No batches at all: for asking the standing alone.
+    pub fn nothing(now: UtcInstant) -> Self {
+        let limit = PageLimit { rows: 0, bytes: 0 };
+        Self { range: DateRange::default(), walk: None, limit, opening: "", now }
+    }
+}
+
+/// A walk over pages that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The last batch that was given out.
+    pub after: Position,
+    /// The data version's number when the walk began.
+    pub since: i64,
+}
+
+/// A page ends with whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimit {
+    /// This many batches.
+    pub rows: usize,
+    /// The batch with which the text reaches this many bytes.
+    pub bytes: usize,
+}
+
+/// What the store answers to a [`PageAsk`].
+#[derive(Debug)]
+pub enum Answer<T> {
+    /// What the caller made of the data version: no batch was read.
+    Known(T),
+    /// The batches.
+    Page(Page),
+    /// The credential was revoked, has expired, or is gone with its organisation.
+    DeadCredential,
+}
+
+/// Some batches in order, as JSON text.
+#[derive(Debug)]
+pub struct Page {
+    /// The version they were read at.
+    pub version: DataVersion,
+    /// The opening, then the batches, separated by commas.
+    pub text: Vec<u8>,
+    /// How many batches.
+    pub rows: usize,
+    /// The last batch, if others follow it.
+    pub next: Option<Position>,
+}
+
+/// An organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organisation {
+    /// Its number.
+    pub id: OrgId,
+    /// Its name.
+    pub name: String,
+    /// When it was added.
+    pub created_at: UtcInstant,
+    /// The state of its batches.
+    pub version: DataVersion,
+    /// How many batches it has.
+    pub batches: u64,
+    /// How many credentials of it are alive.
+    pub credentials: u64,
+}
+
+/// The longest name of an organisation, in characters: it has to fit a table.
+const ORG_NAME_CHARS_MAX: usize = 100;
+
+/// An organisation's name: not empty, without control characters or blanks around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrgName(String);
+
+impl OrgName {
+    /// The only door.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = !text.is_empty() && text.chars().count() <= ORG_NAME_CHARS_MAX && text.trim() == text;
+        (fits && !text.chars().any(char::is_control)).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A credential as authentication needs it.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// Whose it is.
+    pub org: OrgId,
+    /// When it ends by itself.
+    pub expires_at: Option<UtcInstant>,
+    /// Whether it was ended.
+    pub revoked: bool,
+    /// Its secrets.
+    pub secrets: Vec<StoredSecret>,
+}
+
+/// A secret as it is kept: a keyed hash.
+#[derive(Clone)]
+pub struct StoredSecret {
+    /// HMAC-SHA-256 of the secret.
+    pub hash: [u8; 32],
+    /// When it retires after a rotation.
+    pub retires_at: Option<UtcInstant>,
+}
+
+impl fmt::Debug for StoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredSecret").field("retires_at", &self.retires_at).finish_non_exhaustive()
+    }
+}
+
+/// A credential to be added.
+#[derive(Clone, Debug)]
+pub struct NewCredential {
+    /// Its id.
+    pub client: ClientId,
+    /// What it is for, in the operator's words.
+    pub label: String,
+    /// When it ends by itself.
+    pub expires_at: Option<UtcInstant>,
+    /// The hash of its first secret.
+    pub secret_hash: [u8; 32],
+    /// When it is added.
+    pub now: UtcInstant,
+}
+
+/// A new secret for a credential.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// The hash of the new secret.
+    pub secret_hash: [u8; 32],
+    /// When the one before it retires.
+    pub retire_at: UtcInstant,
+    /// When the rotation happens.
+    pub now: UtcInstant,
+}
+
+/// A credential as an operator sees it: no secret, not even hashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialInfo {
+    /// Its id.
+    pub client: ClientId,
+    /// What it is for.
+    pub label: String,
+    /// When it was issued.
+    pub created_at: UtcInstant,
+    /// When it ends by itself.
+    pub expires_at: Option<UtcInstant>,
+    /// When it was ended.
+    pub revoked_at: Option<UtcInstant>,
+    /// When it last got a token.
+    pub last_used_at: Option<UtcInstant>,
+    /// When each of its secrets retires; one that does not is `None`.
+    pub secrets: Vec<Option<UtcInstant>>,
+}
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyPurpose {
+    /// Signing access tokens.
+    Token,
+    /// Sealing cursors.
+    Cursor,
+    /// Hashing client secrets.
+    Secret,
+}
+
+/// A key that all processes on the database share.
+#[derive(Clone)]
+pub struct ServiceKey {
+    /// Its name.
+    pub kid: String,
+    /// What it is for.
+    pub purpose: KeyPurpose,
+    /// The key itself.
+    pub bytes: [u8; 32],
+}
+
+impl fmt::Debug for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceKey")
+            .field("kid", &self.kid)
+            .field("purpose", &self.purpose)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A batch on its way into the store.
+#[derive(Clone, Debug)]
+pub struct ImportRow {
+    /// Its place in the order.
+    pub position: Position,
+    /// Its JSON text.
+    pub json: String,
+}
+
+/// What a reader of files sends to an import.
+#[derive(Debug)]
+pub enum ImportStep {
+    /// More batches, in the order of the file.
+    Rows(Vec<ImportRow>),
+    /// The file is whole and sound: keep it.
+    Commit,
+    /// Try it out, and keep nothing.
+    DryRun,
+}
+
+/// The receiving end of an import. If the sender goes away without a verdict, nothing is kept.
+pub type ImportRows = Receiver<ImportStep>;
+
+/// What an import did. Every batch of the file is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportCounts {
+    /// Ids that were not there before.
+    pub new: u64,
+    /// Ids that were there with other values.
+    pub corrected: u64,
+    /// Ids that were there just so.
+    pub unchanged: u64,
+    /// Batches superseded by a later one of the same id in the same file (decision 040).
+    pub repeated: u64,
+}
+
+/// Told how far a long job is: done and in all, in units of the job.
+pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// What an examination found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examination {
+    /// The schema's number.
+    pub schema: i32,
+    /// Organisations looked at.
+    pub orgs: u64,
+    /// Batches looked at.
+    pub batches: u64,
+    /// What is wrong, in sentences; empty if all is well. At most [`Examination::FINDINGS_MAX`].
+    pub findings: Vec<String>,
+}
+
+impl Examination {
+    /// More findings than this say nothing new.
+    pub const FINDINGS_MAX: usize = 50;
+}

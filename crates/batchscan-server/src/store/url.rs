@@ -1,0 +1,53 @@
+//! The `--database` URL. Knows its forms, opens nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Which database to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// `sqlite:PATH`.
+    Sqlite(PathBuf),
+}
+
+/// A text that is no database URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a database URL: write sqlite:PATH, such as sqlite:batchscan.db")]
+pub struct BadDatabaseUrl;
+
+impl FromStr for DatabaseUrl {
+    type Err = BadDatabaseUrl;
+
+    fn from_str(text: &str) -> Result<Self, BadDatabaseUrl> {
+        let path = text.strip_prefix("sqlite:").ok_or(BadDatabaseUrl)?;
+        // sqlite:///abs/path and sqlite://path are what other tools write for the same thing.
+        let path = path.strip_prefix("//").unwrap_or(path);
+        if path.is_empty() || path.contains('\0') {
+            return Err(BadDatabaseUrl);
+        }
+        Ok(Self::Sqlite(PathBuf::from(path)))
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatabaseUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_follows_the_scheme() {
+        assert_eq!("sqlite:a.db".parse(), Ok(DatabaseUrl::Sqlite("a.db".into())));
+        assert_eq!("sqlite:///var/a.db".parse(), Ok(DatabaseUrl::Sqlite("/var/a.db".into())));
+        for bad in ["", "a.db", "sqlite:", "mysql://x/y", "sqlite:a\0b"] {
+            assert_eq!(bad.parse::<DatabaseUrl>(), Err(BadDatabaseUrl), "{bad}");
+        }
+    }
+}
