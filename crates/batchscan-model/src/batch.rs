@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::digits::push_digits;
 use crate::judge::Judge;
 use crate::record::clip;
 use crate::{BatchId, Field, FieldFault, Hundredths, Position, Record, UtcInstant};
@@ -70,10 +71,10 @@ impl Batch {
         let mut json = Json(String::with_capacity(768));
         json.text(Field::BatchId, Some(self.batch_id.as_str()));
         json.text(Field::BatchName, Some(&self.batch_name));
-        json.text(Field::BatchCreationDate, Some(&self.batch_creation_date.to_string()));
+        json.instant(Field::BatchCreationDate, self.batch_creation_date);
         json.text(Field::CropType, self.crop_type.as_deref());
-        json.bare(Field::NumberOfImages, Some(self.number_of_images));
-        json.bare(Field::TotalCellsPerTray, self.total_cells_per_tray);
+        json.count(Field::NumberOfImages, Some(self.number_of_images));
+        json.count(Field::TotalCellsPerTray, self.total_cells_per_tray);
         json.decimal(Field::AvgGerminatedSeedlings, self.avg_germinated_seedlings);
         json.decimal(Field::AvgNonGerminatedSeedlings, self.avg_non_germinated_seedlings);
         json.decimal(Field::AvgGerminationRate, self.avg_germination_rate);
@@ -85,7 +86,7 @@ impl Batch {
         json.text(Field::ScannedByEmail, self.scanned_by_email.as_deref());
         json.text(Field::AnalysisLink, self.analysis_link.as_deref());
         json.text(Field::Comment, self.comment.as_deref());
-        json.bare(Field::Warnings, Some(self.warnings));
+        json.flag(Field::Warnings, self.warnings);
         json.0.push('}');
         json.0
     }
@@ -113,26 +114,49 @@ impl Json {
     fn decimal(&mut self, field: Field, value: Option<Hundredths>) {
         self.name(field);
         match value {
-            Some(value) => drop(write!(self.0, "\"{value}\"")),
+            Some(value) => {
+                self.0.push('"');
+                value.push_to(&mut self.0);
+                self.0.push('"');
+            }
             None => self.0.push_str("null"),
         }
     }
 
-    fn bare(&mut self, field: Field, value: Option<impl std::fmt::Display>) {
+    fn instant(&mut self, field: Field, value: UtcInstant) {
+        self.name(field);
+        self.0.push('"');
+        value.push_to(&mut self.0);
+        self.0.push('"');
+    }
+
+    fn count(&mut self, field: Field, value: Option<u64>) {
         self.name(field);
         match value {
-            Some(value) => drop(write!(self.0, "{value}")),
+            Some(value) => push_digits(&mut self.0, value, 1),
             None => self.0.push_str("null"),
         }
+    }
+
+    fn flag(&mut self, field: Field, value: bool) {
+        self.name(field);
+        self.0.push_str(if value { "true" } else { "false" });
     }
 }
 
 /// Quotes as RFC 8259 demands and no more: quote, backslash and control characters.
 fn push_quoted(json: &mut String, text: &str) {
+    let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     json.push('"');
+    // Most texts hold nothing to escape. Without an early exit the compiler looks at many bytes at once.
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        json.push_str(text);
+        json.push('"');
+        return;
+    }
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+        if is_plain(byte) {
             continue;
         }
         json.push_str(&text[plain..at]);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::digits::push_digits;
+
 /// A decimal number in hundredths: `Hundredths::parse("92.5")` prints `92.50`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hundredths(i64);
@@ -31,19 +33,48 @@ impl Hundredths {
     /// More than two fraction digits are rounded on the text, half away from zero (decision 035):
     /// `1.005` is `1.01`, which no float would give.
     pub fn parse(text: &str) -> Result<Self, NotHundredths> {
+        if let Some(value) = Self::parse_plain(text) {
+            return Ok(value);
+        }
         let number = Decimal::split(text).ok_or(NotHundredths::Malformed)?;
         let magnitude = number.hundredths().filter(|size| *size < HUNDREDTHS_LIMIT);
         let size =
             i64::try_from(magnitude.ok_or(NotHundredths::TooLarge)?).map_err(|_| NotHundredths::TooLarge)?;
         Ok(Self(if number.negative { -size } else { size }))
     }
+
+    /// Appends the number as it is printed.
+    pub(crate) fn push_to(self, text: &mut String) {
+        if self.0 < 0 {
+            text.push('-');
+        }
+        let size = self.0.unsigned_abs();
+        push_digits(text, size / 100, 1);
+        text.push('.');
+        push_digits(text, size % 100, 2);
+    }
+
+    /// Reads the form that most decimals of a file have, two fraction digits and no more than twelve before them:
+    /// nothing is to be rounded, and nothing can be too large.
+    fn parse_plain(text: &str) -> Option<Self> {
+        let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+        let (whole, [point, tenth, hundredth]) = digits.as_bytes().split_last_chunk()?;
+        if *point != b'.' || !(1..=12).contains(&whole.len()) {
+            return None;
+        }
+        let mut size = 0;
+        for byte in whole.iter().chain([tenth, hundredth]) {
+            size = size * 10 + byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        }
+        Some(Self(sign * size))
+    }
 }
 
 impl fmt::Display for Hundredths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        let size = self.0.unsigned_abs();
-        write!(f, "{sign}{}.{:02}", size / 100, size % 100)
+        let mut text = String::new();
+        self.push_to(&mut text);
+        f.write_str(&text)
     }
 }
 
@@ -170,6 +201,12 @@ mod tests {
         fn what_is_printed_reads_back_as_itself(count in -99_999_999_999_999i64..=99_999_999_999_999) {
             let value = Hundredths::from_hundredths(count).unwrap();
             prop_assert_eq!(Hundredths::parse(&value.to_string()), Ok(value));
+        }
+
+        #[test]
+        fn the_plain_form_is_read_as_any_other(text in "-?[0-9]{0,13}[.][0-9]{1,3}") {
+            let long = format!("{text}e0");
+            prop_assert_eq!(Hundredths::parse(&text), Hundredths::parse(&long));
         }
 
         #[test]

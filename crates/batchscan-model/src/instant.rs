@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::civil::{Date, DateTime, Time, datetime};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::digits::push_digits;
 use crate::invalid::Reason;
 
 /// An instant as microseconds since 1970 in UTC, in the years 0001 to 9999.
@@ -19,6 +20,9 @@ const MICROS_MIN: i64 = -62_135_596_800 * MICROS_PER_SEC;
 const MICROS_MAX: i64 = 253_402_300_799 * MICROS_PER_SEC + 999_999;
 
 impl UtcInstant {
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: UtcInstant = UtcInstant(0);
+
     /// From microseconds since 1970, if the year has four digits.
     pub fn from_micros(micros: i64) -> Option<Self> {
         (MICROS_MIN..=MICROS_MAX).contains(&micros).then_some(Self(micros))
@@ -54,20 +58,35 @@ impl UtcInstant {
             Err(_) => Err(NotAnInstant::Malformed),
         }
     }
+
+    /// Appends the instant as it is printed.
+    pub(crate) fn push_to(self, text: &mut String) {
+        let civil = EPOCH.saturating_add(SignedDuration::from_secs(self.secs()));
+        let mut push = |mark: &str, number: i64, width: usize| {
+            text.push_str(mark);
+            push_digits(text, number.unsigned_abs(), width);
+        };
+        push("", civil.year().into(), 4);
+        push("-", civil.month().into(), 2);
+        push("-", civil.day().into(), 2);
+        push("T", civil.hour().into(), 2);
+        push(":", civil.minute().into(), 2);
+        push(":", civil.second().into(), 2);
+        let micros = self.0.rem_euclid(MICROS_PER_SEC);
+        if micros != 0 {
+            push(".", micros, 6);
+            text.truncate(text.trim_end_matches('0').len());
+        }
+        text.push('Z');
+    }
 }
 
 impl fmt::Display for UtcInstant {
     /// `YYYY-MM-DDTHH:MM:SSZ`; a fraction is kept without its trailing zeros (decision 034).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let civil = EPOCH.checked_add(SignedDuration::from_secs(self.secs())).map_err(|_| fmt::Error)?;
-        let (date, time) = (civil.date(), civil.time());
-        write!(f, "{:04}-{:02}-{:02}", date.year(), date.month(), date.day())?;
-        write!(f, "T{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())?;
-        let micros = self.0.rem_euclid(MICROS_PER_SEC);
-        if micros != 0 {
-            f.write_str(format!(".{micros:06}").trim_end_matches('0'))?;
-        }
-        f.write_str("Z")
+        let mut text = String::new();
+        self.push_to(&mut text);
+        f.write_str(&text)
     }
 }
 

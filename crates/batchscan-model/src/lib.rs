@@ -14,6 +14,7 @@
 //! After these doors a type is the proof: nobody inside checks again.
 
 pub mod batch;
+mod digits;
 pub mod field;
 pub mod hundredths;
 pub mod ids;

@@ -135,7 +135,9 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(name) = members.next_key_seed(FieldName)? {
+        let mut next = 0;
+        while let Some(name) = members.next_key_seed(FieldName { likely: Field::ALL.get(next).copied() })? {
+            next += 1;
             let raw: &'a RawValue = members.next_value()?;
             match name {
                 Ok(field) => self.0.set(field, judge_json(raw.get())),
@@ -147,7 +149,10 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 }
 
 /// A member's name, without an allocation where it is one of ours.
-struct FieldName;
+struct FieldName {
+    /// The one that stands here in the order of the wire, which most files keep.
+    likely: Option<Field>,
+}
 
 impl<'de> DeserializeSeed<'de> for FieldName {
     type Value = Result<Field, String>;
@@ -165,7 +170,8 @@ impl Visitor<'_> for FieldName {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Field::from_name(name).ok_or_else(|| name.to_owned()))
+        let field = self.likely.filter(|field| field.name() == name).or_else(|| Field::from_name(name));
+        Ok(field.ok_or_else(|| name.to_owned()))
     }
 }
 

@@ -4,6 +4,8 @@ pub mod auth;
 pub mod clock;
 pub mod config;
 pub mod cursor;
+pub mod edge;
 pub mod http;
 pub mod metrics;
+pub mod serve;
 pub mod store;

@@ -12,13 +12,15 @@ mod cors;
 mod encoding;
 mod error;
 mod health;
+mod in_flight;
 mod observe;
 mod rate_limit;
 mod request;
 mod response;
 mod stream;
 
-pub use app::App;
+pub use app::{App, StartError};
+pub use in_flight::{InFlight, OneInFlight};
 pub use observe::Service;
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use tower::Service as _;
 
 use super::error::{ApiError, Cause};
-use super::{App, cors, operator_routes, routes};
+use super::{App, OneInFlight, cors, operator_routes, routes};
 use crate::metrics::{ErrorLabel, RequestLabels, RouteLabel};
 use crate::store::Tenant;
 
@@ -46,14 +46,15 @@ impl Service {
         Self { routes: operator_routes(app.clone()), app }
     }
 
-    /// Answers a request. It always does: what goes wrong is an answer too.
-    pub async fn answer(&self, request: Request) -> Response<Body> {
+    /// Answers a request. It always does: what goes wrong is an answer too. `owed` is kept until it is sent.
+    pub async fn answer(&self, request: Request, owed: OneInFlight) -> Response<Body> {
         let started = Instant::now();
         let seen = Seen {
             id: request_id(request.headers()),
             method: request.method().to_string(),
             route: route_label(request.uri().path()),
             started,
+            _owed: owed,
         };
         let origin = cors::named_origin(&self.app.config.cors_origins, request.headers());
         let is_v1 = request.uri().path().starts_with("/v1/");
@@ -145,6 +146,7 @@ struct Seen {
     method: String,
     route: &'static str,
     started: Instant,
+    _owed: OneInFlight,
 }
 
 /// Wraps the body, so that the request is counted and logged when its last byte is handed over, or is not.

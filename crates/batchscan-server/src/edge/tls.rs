@@ -1,0 +1,123 @@
+//! TLS with rustls. The files are watched: a renewed certificate is served without a restart.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+use crate::config::TlsFiles;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// A certificate and its key, ready to use.
+#[derive(Debug)]
+pub struct Tls {
+    files: TlsFiles,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+/// Why a certificate or key cannot be used. Each says which file.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// A file does not hold what it should.
+    #[error("{path} holds no {what} in PEM form: it should begin with -----BEGIN …-----")]
+    NotPem {
+        /// The file.
+        path: PathBuf,
+        /// A certificate, or a private key.
+        what: &'static str,
+    },
+    /// The two do not belong together, or are of no use.
+    #[error("the certificate {cert} and the key {key} cannot be used: {cause}")]
+    Unusable {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What rustls said.
+        cause: String,
+    },
+}
+
+impl Tls {
+    /// Reads the files.
+    pub fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
+        let config = RwLock::new(read(&files)?);
+        Ok(Arc::new(Self { files, config }))
+    }
+
+    /// Looks at the files for ever, and takes them over when they changed. Broken ones are left, with a warning.
+    pub async fn watch(self: Arc<Self>) {
+        let mut seen = self.modified();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = self.modified();
+            if now == seen {
+                continue;
+            }
+            seen = now;
+            match read(&self.files) {
+                Ok(config) => {
+                    *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                    tracing::info!(cert = %self.files.cert.display(), "took over the changed certificate");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the changed certificate is not usable; the one before stays")
+                }
+            }
+        }
+    }
+
+    pub(super) async fn accept(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        TlsAcceptor::from(config).accept(stream).await
+    }
+
+    fn modified(&self) -> [Option<SystemTime>; 2] {
+        let of = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+        [of(&self.files.cert), of(&self.files.key)]
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = CertificateDer::pem_file_iter(&files.cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(|error| pem_error(&files.cert, "certificate", &error))?;
+    if chain.is_empty() {
+        return Err(TlsError::NotPem { path: files.cert.clone(), what: "certificate" });
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key);
+    let key = key.map_err(|error| pem_error(&files.key, "private key", &error))?;
+    let unusable = |error: rustls::Error| TlsError::Unusable {
+        cert: files.cert.clone(),
+        key: files.key.clone(),
+        cause: error.to_string(),
+    };
+    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key).map_err(unusable)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn pem_error(path: &Path, what: &'static str, error: &pem::Error) -> TlsError {
+    match error {
+        pem::Error::Io(error) => TlsError::Unreadable { path: path.to_owned(), cause: error.to_string() },
+        _ => TlsError::NotPem { path: path.to_owned(), what },
+    }
+}
