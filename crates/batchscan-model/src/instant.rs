@@ -38,6 +38,11 @@ impl UtcInstant {
         self.0.div_euclid(MICROS_PER_SEC)
     }
 
+    /// The instant without its fraction of a second.
+    pub fn to_whole_secs(self) -> Self {
+        Self(self.secs() * MICROS_PER_SEC)
+    }
+
     /// The instant so many seconds later, at most the last one there is.
     pub fn plus_secs(self, secs: i64) -> Self {
         let micros = self.0.saturating_add(secs.saturating_mul(MICROS_PER_SEC));

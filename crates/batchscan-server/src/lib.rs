@@ -6,6 +6,7 @@ pub mod config;
 pub mod cursor;
 pub mod edge;
 pub mod http;
+pub mod import;
 pub mod metrics;
 pub mod serve;
 pub mod store;

@@ -1,1 +1,42 @@
-fn main(){}
+//! The batchscan executable: arguments, one match, thin commands.
+
+mod args;
+mod commands;
+mod figures;
+mod nursery;
+mod output;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+fn main() -> ExitCode {
+    output::silence_panics();
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::failed(&anyhow::Error::new(error).context("cannot start")),
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(code) => code,
+        Err(error) => output::failed(&error),
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let database = cli.database;
+    match cli.command {
+        Command::Demo(demo) => commands::demo::run(demo).await,
+        Command::Serve(serve) => commands::serve::run(&database, serve).await,
+        Command::Org(org) => commands::org::run(&database, org).await,
+        Command::Credential(credential) => commands::credential::run(&database, credential).await,
+        Command::Import(import) => commands::import::run(&database, import).await,
+        Command::Backup(backup) => commands::backup::run(&database, backup).await,
+        Command::Doctor(doctor) => commands::doctor::run(&database, doctor).await,
+        Command::Check(check) => commands::check::run(check).await,
+        Command::Completions(completions) => commands::completions::run(&completions),
+    }
+}

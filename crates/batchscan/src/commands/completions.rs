@@ -1,0 +1,15 @@
+//! `batchscan completions`.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Completions};
+use crate::output::print;
+
+pub(crate) fn run(command: &Completions) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(command.shell, &mut Cli::command(), "batchscan", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

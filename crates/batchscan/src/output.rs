@@ -1,0 +1,85 @@
+//! What the program says: results on standard output, one line of failure on standard error.
+#![expect(clippy::print_stderr, reason = "this is the one place that writes to standard error")]
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use batchscan_server::store::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::args::LogFormat;
+
+/// Prints a result. A reader that went away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Says what failed, in one line, with the causes that say something new.
+pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("error: {text}");
+    ExitCode::FAILURE
+}
+
+/// A remark beside the result.
+pub(crate) fn remark(text: &str) {
+    eprintln!("{text}");
+}
+
+/// A defect is one line in the log, never a trace on somebody's terminal.
+pub(crate) fn silence_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "internal error: please report it with this line");
+    }));
+}
+
+/// Sends log lines to standard error.
+pub(crate) fn start_log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BATCHSCAN_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+/// Whether to colour what goes to standard output.
+pub(crate) fn colours() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// A bar on a terminal; nothing elsewhere.
+pub(crate) fn bar(what: &str, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("━╸─"));
+    bar.set_message(what.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Tells a bar how far a job of the store is.
+pub(crate) fn progress_of(bar: &ProgressBar) -> Progress {
+    let bar = bar.clone();
+    Arc::new(move |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    })
+}
