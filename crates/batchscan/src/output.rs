@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use batchscan_server::store::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::LogFormat;
 
@@ -47,16 +51,20 @@ pub(crate) fn silence_panics() {
     }));
 }
 
-/// Sends log lines to standard error.
+/// Sends log lines to standard error: `BATCHSCAN_LOG` is how much of it (error, warn, info, debug, trace).
+///
+/// Only this program's own lines are detailed; those of its libraries could show what a client sent.
 pub(crate) fn start_log(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BATCHSCAN_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let level =
+        std::env::var("BATCHSCAN_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
+    let ours = Targets::new().with_default(LevelFilter::WARN).with_target("batchscan", level);
+    let ours = ours.with_target("batchscan_server", level).with_target("request", level);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour);
+    let log = tracing_subscriber::registry().with(ours);
     match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
     }
 }
 

@@ -78,7 +78,7 @@ impl Tls {
                     tracing::info!(cert = %self.files.cert.display(), "took over the changed certificate");
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the changed certificate is not usable; the one before stays")
+                    tracing::warn!(%error, "the changed certificate is not usable; the one before stays");
                 }
             }
         }

@@ -125,7 +125,7 @@ fn credential(form: &str, name: &'static str, basic: Option<String>, faults: &mu
     };
     match (sent, basic) {
         (Some(sent), Some(basic)) if sent != basic => {
-            faults.push(Part::Body, name, Reason::DiffersFromHeader)
+            faults.push(Part::Body, name, Reason::DiffersFromHeader);
         }
         (Some(text), _) | (None, Some(text)) => return Some(text),
         (None, None) => faults.push(Part::Body, name, Reason::Missing),

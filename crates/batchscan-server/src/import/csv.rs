@@ -20,8 +20,8 @@ const SAVE_AS: &str = "UTF-8 text; save the sheet as \"CSV UTF-8\"";
 pub(super) fn read(window: &mut Window<'_>, intake: &mut Intake<'_>) -> Result<(), Halt> {
     window.skip_mark(intake)?;
     let header = hold_header(window)?;
-    if header.starts_with(b"PK\x03\x04") {
-        return Err(intake.broken(Place::File, "a workbook or an archive".into(), SAVE_AS));
+    if let Some(found) = foreign(header) {
+        return Err(intake.broken(Place::File, found.into(), SAVE_AS));
     }
     let delimiter = delimiter(header);
     let mut row = Row::default();
@@ -52,6 +52,15 @@ fn hold_header<'w>(window: &'w mut Window<'_>) -> Result<&'w [u8], Halt> {
     }
     let length = memchr2(b'\r', b'\n', window.bytes()).unwrap_or(window.bytes().len());
     Ok(&window.bytes()[..length])
+}
+
+/// What a file is that is no CSV, where its first bytes give it away.
+fn foreign(header: &[u8]) -> Option<&'static str> {
+    match header {
+        [b'P', b'K', 3, 4, ..] => Some("a workbook or an archive"),
+        _ if header.contains(&0) => Some("text in UTF-16 or no text at all"),
+        _ => None,
+    }
 }
 
 /// Field names hold none of the three, so the commonest is the one that separates.
@@ -204,6 +213,7 @@ mod tests {
         );
         assert!(told.ends_with("save the sheet as \"CSV UTF-8\""), "{told}");
         assert!(faults(Csv, "PK\u{3}\u{4}\n").starts_with("found a workbook or an archive"));
+        assert!(faults(Csv, "b\0a\0").starts_with("found text in UTF-16 or no text at all"));
         assert!(faults(Csv, "").starts_with("line 1: found an empty file, expected a header"));
     }
 

@@ -1,15 +1,18 @@
 //! Turns files into batches: a stream of records, each with its place in the file, judged and rendered one by one.
-//! Knows nothing of stores; what becomes of a batch is the caller's business.
+//! Only `carry` knows the store; to all else, what becomes of a batch is the caller's business.
 //!
 //! | module | owns |
 //! |---|---|
+//! | `format` | [`Format`]: the formats by name and by a file's ending |
 //! | [`fault`] | what is wrong with a file, and where |
 //! | `intake` | the way of one record: judged, rendered, handed out; faults are collected |
 //! | `window` | the held part of a text file, with the line it stands in |
 //! | `ndjson`, `json` | one object a line; an array, or objects one after another |
 //! | `syntax` | what is wrong with a text as JSON, in words |
-//! | `csv` | the rows of a spreadsheet, under a header of field names |
+//! | `csv`, `rows` | the rows of a spreadsheet, under a header of field names; where rows and cells end |
 //! | `parquet` | columns by name, a few rows of each at a time |
+//! | `carry` | one file, read on a thread of its own, into the store |
+//! | `columns` | which column holds which field, for both kinds of tables |
 //!
 //! Memory does not grow with the file: a record has a limit, and no more than a few of them are held.
 

@@ -33,8 +33,10 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Import) -> anyhow::Resu
         match import_one(&store, &command, file, format).await {
             Ok(counts) => print(&summary(&command, file, &counts, started.elapsed()))?,
             Err(error) => {
-                if done > 0 {
-                    remark(&format!("the {} before it stay imported", count(done as u64, "file", "files")));
+                match done {
+                    0 => {}
+                    1 => remark("the 1 file before it stays imported"),
+                    _ => remark(&format!("the {done} files before it stay imported")),
                 }
                 return Err(error);
             }

@@ -63,7 +63,7 @@ fn write_column(column: &mut ColumnWriter<'_>, values: &[&str]) {
         ColumnWriter::FloatColumnWriter(column) => put(column, values, |text| text.parse().unwrap()),
         ColumnWriter::DoubleColumnWriter(column) => put(column, values, |text| text.parse().unwrap()),
         ColumnWriter::ByteArrayColumnWriter(column) => {
-            put(column, values, |text| ByteArray::from(text.as_bytes().to_vec()))
+            put(column, values, |text| ByteArray::from(text.as_bytes().to_vec()));
         }
         ColumnWriter::FixedLenByteArrayColumnWriter(column) => put(column, values, |text| {
             FixedLenByteArray::from(text.parse::<i128>().unwrap().to_be_bytes().to_vec())

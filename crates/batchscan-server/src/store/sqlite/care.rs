@@ -134,7 +134,7 @@ fn examine_batches(
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
         report.batches += 1;
-        if report.batches % BATCHES_PER_STEP == 0 || report.batches == total {
+        if report.batches.is_multiple_of(BATCHES_PER_STEP) || report.batches == total {
             progress(report.batches, total);
         }
         if let Some(finding) = examine_batch(row)? {

@@ -155,17 +155,9 @@ impl Merge<'_> {
         let Some((created_at, json)) = before.optional()? else { return Ok(()) };
         let before = Stored { created_at, json, version: 0 };
         let equals = |other: &Stored| before.created_at == other.created_at && before.json == other.json;
-        match (equals(stored), equals(new)) {
-            (false, true) => {
-                (self.counts.corrected, self.counts.unchanged) =
-                    (self.counts.corrected - 1, self.counts.unchanged + 1)
-            }
-            (true, false) => {
-                (self.counts.corrected, self.counts.unchanged) =
-                    (self.counts.corrected + 1, self.counts.unchanged - 1)
-            }
-            _ => {}
-        }
+        let (was, is) = (u64::from(equals(stored)), u64::from(equals(new)));
+        self.counts.corrected = self.counts.corrected + was - is;
+        self.counts.unchanged = self.counts.unchanged + is - was;
         Ok(())
     }
 }

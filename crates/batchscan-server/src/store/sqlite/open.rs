@@ -76,7 +76,7 @@ pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
 pub(super) fn schema_known() -> i32 {
     let runner = migrations::migrations::runner();
     let newest = runner.get_migrations().iter().map(refinery::Migration::version).max();
-    newest.map_or(0, |version| i32::try_from(version).unwrap_or(i32::MAX))
+    newest.unwrap_or(0)
 }
 
 fn folder_of(path: &Path) -> Result<PathBuf, OpenError> {
