@@ -1,0 +1,113 @@
+//! Claims about organisations, credentials, keys, backups and examinations.
+
+use std::sync::Arc;
+
+use batchscan_model::ClientId;
+use batchscan_server::store::{
+    AdminError, DatabaseUrl, NewCredential, OrgName, Progress, Rotation, Store, Tenant,
+};
+
+use crate::fixture::{Fixture, ORG, at, batch, new_credential, whole};
+
+pub(crate) async fn organisations_are_added_renamed_and_removed(fixture: &Fixture) {
+    let store = &fixture.store;
+    let name = |text: &str| OrgName::new(text).unwrap();
+    assert!(matches!(store.add_org(&name(ORG), at(0)).await, Err(AdminError::OrgExists(_))));
+    store.add_org(&name("Second"), at(0)).await.unwrap();
+    assert!(matches!(store.rename_org("Second", &name(ORG)).await, Err(AdminError::OrgExists(_))));
+    store.rename_org("Second", &name("Third")).await.unwrap();
+    let names: Vec<String> = store.orgs().await.unwrap().into_iter().map(|org| org.name).collect();
+    assert_eq!(names, [ORG, "Third"]);
+    store.remove_org("Third").await.unwrap();
+    for outcome in [store.remove_org("Third").await, store.rename_org("Third", &name("x")).await] {
+        assert!(matches!(outcome, Err(AdminError::NoSuchOrg(_))));
+    }
+}
+
+pub(crate) async fn a_removed_organisation_takes_all_that_is_its_own(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1)]).await;
+    fixture.store.remove_org(ORG).await.unwrap();
+    assert_eq!(fixture.store.standing(&fixture.tenant, at(0)).await.unwrap(), None);
+    assert!(fixture.store.credential(&fixture.tenant.client).await.unwrap().is_none());
+    let again = crate::fixture::new_tenant(&fixture.store, ORG, "bs_again").await;
+    assert_ne!(again.org, fixture.tenant.org, "a number is never given twice");
+    assert_eq!(fixture.store.org(ORG).await.unwrap().batches, 0);
+}
+
+pub(crate) async fn a_credential_has_two_secrets_at_most(fixture: &Fixture) {
+    let client = &fixture.tenant.client;
+    for number in 2..5u8 {
+        let rotation = Rotation { secret_hash: [number; 32], retire_at: at(100), now: at(10) };
+        fixture.store.rotate_credential(client, rotation).await.unwrap();
+        let secrets = fixture.store.credential(client).await.unwrap().unwrap().secrets;
+        let kept: Vec<_> = secrets.iter().map(|secret| (secret.hash[0], secret.retires_at)).collect();
+        assert_eq!(kept, [(number - 1, Some(at(100))), (number, None)]);
+    }
+}
+
+/// Decision 010.
+pub(crate) async fn a_revoked_credential_is_dead_for_good(fixture: &Fixture) {
+    let (store, client) = (&fixture.store, &fixture.tenant.client);
+    store.revoke_credential(client, at(5)).await.unwrap();
+    assert_eq!(fixture.neighbour.standing(&fixture.tenant, at(5)).await.unwrap(), None);
+    assert!(store.credential(client).await.unwrap().unwrap().secrets.is_empty());
+    let rotation = Rotation { secret_hash: [2; 32], retire_at: at(9), now: at(6) };
+    assert!(matches!(store.rotate_credential(client, rotation).await, Err(AdminError::Revoked(_))));
+    let nobody = ClientId::new("bs_nobody").unwrap();
+    assert!(matches!(store.revoke_credential(&nobody, at(5)).await, Err(AdminError::NoSuchCredential(_))));
+}
+
+/// Decision 010.
+pub(crate) async fn a_credential_dies_in_the_moment_of_its_expiry(fixture: &Fixture) {
+    let client = ClientId::new("bs_short").unwrap();
+    let new = NewCredential { expires_at: Some(at(100)), ..new_credential(&client) };
+    fixture.store.add_credential(ORG, new).await.unwrap();
+    let tenant = Tenant { org: fixture.tenant.org, client };
+    assert!(fixture.store.standing(&tenant, at(99)).await.unwrap().is_some());
+    assert!(fixture.store.standing(&tenant, at(100)).await.unwrap().is_none());
+}
+
+pub(crate) async fn keys_are_made_once_and_shared(fixture: &Fixture) {
+    let (mine, theirs) = tokio::join!(fixture.store.keys(at(0)), fixture.neighbour.keys(at(0)));
+    let names = |keys: Vec<batchscan_server::store::ServiceKey>| {
+        keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>()
+    };
+    let (mine, theirs) = (names(mine.unwrap()), names(theirs.unwrap()));
+    assert_eq!(mine, theirs);
+    assert_eq!(mine.len(), 3, "one for tokens, one for cursors, one for secrets");
+}
+
+pub(crate) async fn the_last_use_only_moves_forward(fixture: &Fixture) {
+    let client = fixture.tenant.client.clone();
+    for secs in [50, 40] {
+        fixture.store.record_uses(vec![(client.clone(), at(secs))]).await.unwrap();
+    }
+    let info = fixture.store.credentials(ORG).await.unwrap().remove(0);
+    assert_eq!(info.last_used_at, Some(at(50)));
+}
+
+pub(crate) async fn a_backup_is_a_whole_store(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1), batch("b", 2)]).await;
+    fixture.store.keys(at(0)).await.unwrap();
+    let copy = fixture.folder.path().join("copy.db");
+    fixture.store.backup(&copy, quiet()).await.unwrap();
+    assert!(matches!(fixture.store.backup(&copy, quiet()).await, Err(AdminError::TargetExists(_))));
+    let restored = Store::open(&DatabaseUrl::Sqlite(copy), false).await.unwrap();
+    assert_eq!(
+        restored.standing(&fixture.tenant, at(0)).await.unwrap(),
+        fixture.store.standing(&fixture.tenant, at(0)).await.unwrap()
+    );
+    assert_eq!(restored.org(ORG).await.unwrap().batches, 2);
+    assert_eq!(restored.examine(quiet()).await.unwrap().findings, Vec::<String>::new());
+}
+
+pub(crate) async fn an_examination_finds_a_sound_store_well(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1), batch("b", 2)]).await;
+    let found = fixture.store.examine(quiet()).await.unwrap();
+    assert_eq!((found.orgs, found.batches, found.findings.len()), (1, 2, 0));
+    assert_eq!(fixture.ids(whole(), 10).await.len(), 2);
+}
+
+fn quiet() -> Progress {
+    Arc::new(|_, _| {})
+}
