@@ -21,8 +21,9 @@ const APPLICATION_ID: i32 = 0x6273_6361;
 const PAGE_BYTES: i32 = 16_384;
 /// The page cache of one reader. Most of a page is read once; the inner nodes of the trees should stay.
 const READER_CACHE_KIB: i32 = 2_048;
-/// The page cache of the writer: an import touches the index of ids all over.
-const WRITER_CACHE_KIB: i32 = 24_576;
+/// The page cache of the writer, taken only as it is used: an import touches the index of ids all over, and half a
+/// million of random ids fit.
+const WRITER_CACHE_KIB: i32 = 40_960;
 /// What the write-ahead log shrinks back to after a large import.
 const WAL_BYTES_KEPT: i32 = 64 * 1024 * 1024;
 /// Statements kept prepared by a connection: more than it has.
