@@ -80,16 +80,12 @@ async fn credential(store: &Store) -> Result<(ClientId, String), Failure> {
 async fn fill(store: &Store) -> Result<(), Failure> {
     store.add_org(&OrgName::new(ORG).ok_or("no name")?, Clock::system().now()).await?;
     let rows: Result<Vec<ImportRow>, _> =
-        (0..BATCHES).map(|number| batch(number).map(|batch| row(&batch))).collect();
+        (0..BATCHES).map(|number| batch(number).map(|batch| ImportRow::from(&batch))).collect();
     let (steps, receiver) = crossbeam_channel::bounded(2);
     steps.send(ImportStep::Rows(rows?))?;
     steps.send(ImportStep::Commit)?;
     store.import(ORG, receiver).await?;
     Ok(())
-}
-
-fn row(batch: &Batch) -> ImportRow {
-    ImportRow { position: batch.position(), json: batch.to_json() }
 }
 
 /// A batch of the usual size: some 680 bytes.

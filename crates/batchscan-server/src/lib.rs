@@ -1,4 +1,18 @@
 //! The batchscan service as a library.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`serve`] | the running service: listeners, background work, the way down |
+//! | [`edge`] | connections: accepts, caps, times out, drains, TLS |
+//! | [`http`] | the interface: routes, requests, answers, statuses |
+//! | [`auth`] | secrets, tokens, keys |
+//! | [`cursor`] | the sealed cursors of v2 |
+//! | [`store`] | organisations, credentials and batches; the contract every store keeps |
+//! | [`import`] | files to batches, and batches to the store |
+//! | [`config`], [`clock`], [`metrics`] | what the operator sets, what time it is, what the operator sees |
+//!
+//! Imports run one way: `serve → edge → http → {auth, cursor} → store`, and `import → store`. Only `http` and `edge`
+//! know HTTP, only `store` knows SQL.
 
 pub mod auth;
 pub mod clock;

@@ -72,6 +72,16 @@ pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     Err("write a scheme and a host without a path, such as https://app.example.org".into())
 }
 
+/// `https://scans.example.org`, with a path if the service is mounted under one.
+pub(crate) fn parse_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let sound = |host: &str| !host.starts_with('/') && host.chars().all(|c| c.is_ascii_graphic());
+    if host.is_some_and(|host| !host.is_empty() && sound(host)) {
+        return Ok(text.trim_end_matches('/').to_owned());
+    }
+    Err("write a URL such as https://scans.example.org".into())
+}
+
 /// An organisation's name.
 pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
     OrgName::new(text).ok_or_else(|| "1 to 100 characters, no control characters, no blanks around it".into())

@@ -3,7 +3,7 @@
 //! # What hyper answers by itself
 //!
 //! A request that hyper cannot parse never reaches a handler; hyper answers it with a bare 400, 414 or 431. On
-//! HTTP/1 [`guard`] gives those answers the body that every error has. On HTTP/2 a malformed request ends in a
+//! HTTP/1 `guard` gives those answers the body that every error has. On HTTP/2 a malformed request ends in a
 //! stream reset or a closed connection, as its protocol demands, and a header list past the limit in a 431 without
 //! a body: nothing can be put in between there.
 
@@ -80,7 +80,8 @@ impl Listener {
     ) {
         let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let graceful = GracefulShutdown::new();
-        let doorman = Doorman { service, metrics, tls: self.tls };
+        let (cutting, cut) = watch::channel(false);
+        let doorman = Doorman { service, metrics, tls: self.tls, cut };
         loop {
             tokio::select! {
                 accepted = self.tcp.accept() => match accepted {
@@ -97,6 +98,7 @@ impl Listener {
         if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
             tracing::warn!(seconds = drain.as_secs(), "some answers did not finish in time and were cut");
         }
+        drop(cutting);
     }
 }
 
@@ -110,6 +112,8 @@ struct Doorman {
     service: Service,
     metrics: Arc<Metrics>,
     tls: Option<Arc<Tls>>,
+    /// Ends the connections that are left when the drain is over.
+    cut: watch::Receiver<bool>,
 }
 
 impl Doorman {
@@ -124,14 +128,21 @@ impl Doorman {
         // Answers are written whole; waiting to fill a packet would only delay their ends.
         let _ = stream.set_nodelay(true);
         let counted = Counted::new(self.metrics.clone(), slot);
-        let (service, tls) = (self.service.clone(), self.tls.clone());
-        tokio::spawn(async move {
-            let _counted = counted;
+        let (service, tls, mut cut) = (self.service.clone(), self.tls.clone(), self.cut.clone());
+        let conversation = async move {
             let Some(tls) = tls else { return converse(stream, service, watcher).await };
             match tokio::time::timeout(HANDSHAKE_WAIT, tls.accept(stream)).await {
                 Ok(Ok(stream)) => converse(stream, service, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+        };
+        tokio::spawn(async move {
+            let _counted = counted;
+            tokio::select! {
+                biased;
+                () = conversation => {}
+                () = turned_true(&mut cut) => {}
             }
         });
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use batchscan_model::{ClientId, DateRange, OrgId, Position, UtcInstant};
+use batchscan_model::{Batch, ClientId, DateRange, OrgId, Position, UtcInstant};
 use crossbeam_channel::Receiver;
 
 /// Why a request could not be served from the store.
@@ -337,6 +337,12 @@ pub struct ImportRow {
     pub position: Position,
     /// Its JSON text.
     pub json: String,
+}
+
+impl From<&Batch> for ImportRow {
+    fn from(batch: &Batch) -> Self {
+        Self { position: batch.position(), json: batch.to_json() }
+    }
 }
 
 /// What a reader of files sends to an import.

@@ -82,7 +82,7 @@ pub(crate) async fn import(
     batches: &[Batch],
     verdict: Option<ImportStep>,
 ) -> Result<ImportCounts, batchscan_server::store::AdminError> {
-    let rows = batches.iter().map(|batch| ImportRow { position: batch.position(), json: batch.to_json() });
+    let rows = batches.iter().map(ImportRow::from);
     let (steps, receiver) = crossbeam_channel::bounded(2);
     steps.send(ImportStep::Rows(rows.collect())).unwrap();
     verdict.into_iter().for_each(|verdict| steps.send(verdict).unwrap());

@@ -7,6 +7,7 @@ mod fixture;
 mod imports;
 mod operators;
 mod pages;
+mod sqlite_file;
 mod versions;
 
 use fixture::Fixture;
