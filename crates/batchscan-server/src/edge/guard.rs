@@ -30,6 +30,8 @@ const BARE_ANSWER_BYTES_MAX: usize = 256;
 pub(super) struct Guard<S> {
     stream: S,
     in_flight: InFlight,
+    /// How many requests were whole when we last looked.
+    begun: usize,
     speaks_h2: bool,
     /// What the client owes us: the rest of a head, or its next request.
     expects: Expects,
@@ -60,7 +62,16 @@ impl<S> Guard<S> {
     pub(super) fn new(stream: S, in_flight: InFlight) -> Self {
         let timer = Box::pin(sleep_until(Instant::now() + HEAD_WAIT));
         let expects = Expects::FirstByte;
-        Self { stream, in_flight, speaks_h2: false, expects, timer, stalled: None, replacement: None }
+        Self {
+            stream,
+            in_flight,
+            begun: 0,
+            speaks_h2: false,
+            expects,
+            timer,
+            stalled: None,
+            replacement: None,
+        }
     }
 
     fn expect(&mut self, what: Expects, within: Duration) {
@@ -68,24 +79,32 @@ impl<S> Guard<S> {
         self.timer.as_mut().reset(Instant::now() + within);
     }
 
+    /// A head that became a request is no longer waited for.
+    fn settle(&mut self) {
+        let begun = self.in_flight.begun();
+        if begun != self.begun {
+            self.begun = begun;
+            self.expects = Expects::Nothing;
+        }
+    }
+
     /// Something came in.
     fn received(&mut self, bytes: &[u8]) {
+        self.settle();
         self.speaks_h2 |= self.expects == Expects::FirstByte && bytes.starts_with(H2_PREFACE);
         if self.speaks_h2 {
             if self.expects == Expects::FirstByte {
                 self.expect(Expects::NextRequest, IDLE_WAIT);
             }
-        } else if matches!(self.expects, Expects::FirstByte | Expects::NextRequest)
-            && self.in_flight.is_none()
-        {
+        } else if self.expects != Expects::RestOfHead && self.in_flight.is_none() {
             self.expect(Expects::RestOfHead, HEAD_WAIT);
         }
     }
 
     /// Nothing more is there to read. Says whether the client has taken too long.
     fn waits_too_long(&mut self, cx: &mut Context<'_>) -> bool {
+        self.settle();
         if !self.in_flight.is_none() {
-            self.expects = Expects::Nothing;
             return false;
         }
         if self.expects == Expects::Nothing {

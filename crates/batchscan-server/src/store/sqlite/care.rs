@@ -46,9 +46,12 @@ impl SqliteStore {
             report.findings.extend(examine_mode(&path));
             // One snapshot for all that follows, so that a writer beside us makes no false alarm.
             let snapshot = connection.transaction()?;
+            let total: i64 = snapshot.query_row("SELECT count(*) FROM batch", [], |row| row.get(0))?;
+            let total = u64::try_from(total).unwrap_or(0);
+            progress(0, total);
             examine_file(&snapshot, &mut report)?;
             examine_orgs(&snapshot, &mut report)?;
-            examine_batches(&snapshot, &mut report, &progress)?;
+            examine_batches(&snapshot, &mut report, &|done| progress(done, total))?;
             Ok(report)
         })
         .await
@@ -126,16 +129,14 @@ fn examine_orgs(snapshot: &Connection, report: &mut Examination) -> Result<(), A
 fn examine_batches(
     snapshot: &Connection,
     report: &mut Examination,
-    progress: &Progress,
+    progress: &dyn Fn(u64),
 ) -> Result<(), AdminError> {
-    let total: i64 = snapshot.query_row("SELECT count(*) FROM batch", [], |row| row.get(0))?;
-    let total = u64::try_from(total).unwrap_or(0);
     let mut all = snapshot.prepare("SELECT org_id, created_at, batch_id, json FROM batch")?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
         report.batches += 1;
-        if report.batches.is_multiple_of(BATCHES_PER_STEP) || report.batches == total {
-            progress(report.batches, total);
+        if report.batches.is_multiple_of(BATCHES_PER_STEP) {
+            progress(report.batches);
         }
         if let Some(finding) = examine_batch(row)? {
             report.findings.push(finding);
