@@ -21,6 +21,8 @@ const HEAD_WAIT: Duration = Duration::from_secs(10);
 const IDLE_WAIT: Duration = Duration::from_secs(75);
 /// How long a client may take no byte of its answer: long enough for one that loads a database in between.
 const STALL_WAIT: Duration = Duration::from_secs(300);
+/// How long a client that is still sending when its answer is out may go on, so that it gets to read it.
+const LINGER_WAIT: Duration = Duration::from_secs(2);
 /// How HTTP/2 begins. Its frames between requests are no request heads.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2";
 /// hyper's own error answers are shorter than this.
@@ -37,6 +39,7 @@ pub(super) struct Guard<S> {
     expects: Expects,
     timer: Pin<Box<Sleep>>,
     stalled: Option<Pin<Box<Sleep>>>,
+    lingering: Option<Pin<Box<Sleep>>>,
     replacement: Option<Replacement>,
 }
 
@@ -70,6 +73,7 @@ impl<S> Guard<S> {
             expects,
             timer,
             stalled: None,
+            lingering: None,
             replacement: None,
         }
     }
@@ -177,7 +181,27 @@ impl<S: AsyncWrite + Unpin> Guard<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
+impl<S: AsyncRead + Unpin> Guard<S> {
+    /// Takes what the client still sends, and throws it away. A connection that is closed with bytes unread is reset,
+    /// and with it goes the answer to whoever sends a long body before reading. One that owes us nothing is let go.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let idle = matches!(self.expects, Expects::FirstByte | Expects::NextRequest);
+        let over = self.lingering.as_mut().is_none_or(|timer| timer.as_mut().poll(cx).is_ready());
+        if idle || over {
+            return Poll::Ready(Ok(()));
+        }
+        let mut scratch = [0u8; 8 * 1024];
+        loop {
+            let mut unread = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut unread)) {
+                Ok(()) if !unread.filled().is_empty() => {}
+                _ => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replacement.is_none() {
             self.replacement = bare_answer(bytes).map(|bytes| Replacement { bytes, written: 0 });
@@ -210,7 +234,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.lingering = Some(Box::pin(sleep_until(Instant::now() + LINGER_WAIT)));
+        }
+        self.poll_linger(cx)
     }
 }
 

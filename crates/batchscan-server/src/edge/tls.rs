@@ -21,8 +21,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Tls {
     files: TlsFiles,
+    /// When the files were changed last, as of the first reading.
+    loaded: Modified,
     config: RwLock<Arc<ServerConfig>>,
 }
+
+/// When the certificate and the key were changed last.
+type Modified = [Option<SystemTime>; 2];
 
 /// Why a certificate or key cannot be used. Each says which file.
 #[derive(Debug, thiserror::Error)]
@@ -58,16 +63,18 @@ pub enum TlsError {
 impl Tls {
     /// Reads the files.
     pub fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
+        // Looked at before the reading: a change that comes in between is seen as one.
+        let loaded = modified(&files);
         let config = RwLock::new(read(&files)?);
-        Ok(Arc::new(Self { files, config }))
+        Ok(Arc::new(Self { files, loaded, config }))
     }
 
     /// Looks at the files for ever, and takes them over when they changed. Broken ones are left, with a warning.
     pub async fn watch(self: Arc<Self>) {
-        let mut seen = self.modified();
+        let mut seen = self.loaded;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let now = self.modified();
+            let now = modified(&self.files);
             if now == seen {
                 continue;
             }
@@ -88,11 +95,11 @@ impl Tls {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         TlsAcceptor::from(config).accept(stream).await
     }
+}
 
-    fn modified(&self) -> [Option<SystemTime>; 2] {
-        let of = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
-        [of(&self.files.cert), of(&self.files.key)]
-    }
+fn modified(files: &TlsFiles) -> Modified {
+    let of = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    [of(&files.cert), of(&files.key)]
 }
 
 fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {

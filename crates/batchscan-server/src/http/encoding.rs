@@ -109,7 +109,8 @@ impl Encoder {
 
 /// A quality value such as `q=0.8`, in thousandths. What cannot be read is taken as 1, as most servers do.
 fn thousandths(parameter: &str) -> u32 {
-    let value = parameter.trim().strip_prefix("q=").and_then(|text| text.trim().parse::<f32>().ok());
+    let value = parameter.trim().strip_prefix(['q', 'Q']).and_then(|rest| rest.strip_prefix('='));
+    let value = value.and_then(|text| text.trim().parse::<f32>().ok());
     // Between 0 and 1 by the clamp, so the cast only drops the fraction.
     #[expect(
         clippy::cast_possible_truncation,

@@ -18,7 +18,9 @@ const WRONG_CURSOR_NAMES: [&str; 6] = ["cursor", "page_token", "nextToken", "pag
 /// Who is calling, by the bearer token.
 pub(super) fn caller(headers: &HeaderMap, keys: &KeyRing, now: UtcInstant) -> Result<Tenant, ApiError> {
     let value = headers.get(header::AUTHORIZATION).ok_or(ApiError::NoToken)?;
-    let token = value.to_str().ok().and_then(|text| after_scheme(text, "bearer")).ok_or(ApiError::NoToken)?;
+    // Bytes that are no text make a token that is not ours; they do not make it one that was not sent.
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let token = after_scheme(&text, "bearer").ok_or(ApiError::NoToken)?;
     keys.verify(token, now).map_err(ApiError::BadToken)
 }
 
@@ -43,35 +45,37 @@ impl BatchQuery {
     /// The query of `GET /v2/batches`: dates and a cursor, which remembers the dates (decision 021).
     pub(super) fn v2(query: &str, sealer: &Sealer, tenant: &Tenant) -> Result<Self, Invalid> {
         let mut faults = Invalid::default();
+        // Opened before the dates, which are held against it, and told of after them, in the interface's order.
+        let cursor = parameter(query, "next_token").and_then(|text| {
+            text.map(|text| sealer.open(tenant.org, &text).ok_or(Reason::BadCursor)).transpose()
+        });
+        let begun = cursor.as_ref().ok().and_then(Option::as_ref).map(|cursor| cursor.range);
         let start = date(query, "start_date", &mut faults).map(DateInput::as_start);
+        hold(start, begun.map(|range| range.start), "start_date", &mut faults);
         let end = date(query, "end_date", &mut faults).map(DateInput::as_end);
-        let mut asked = Self { range: DateRange { start, end }, walk: None };
-        match parameter(query, "next_token") {
-            Ok(None) => {}
-            Ok(Some(text)) => match sealer.open(tenant.org, &text) {
-                Some(cursor) => asked.go_on(cursor, &mut faults),
-                None => faults.push(Part::Query, "next_token", Reason::BadCursor),
-            },
-            Err(reason) => faults.push(Part::Query, "next_token", reason),
-        }
+        hold(end, begun.map(|range| range.end), "end_date", &mut faults);
+        let cursor = cursor.map_err(|reason| faults.push(Part::Query, "next_token", reason)).ok().flatten();
         for name in WRONG_CURSOR_NAMES {
             if parameter(query, name) != Ok(None) {
                 faults.push(Part::Query, name, Reason::WrongCursorName);
             }
         }
-        faults.or_ok(asked)
+        faults.or_ok(match cursor {
+            Some(Cursor { walk, range }) => Self { range, walk: Some(walk) },
+            None => Self { range: DateRange { start, end }, walk: None },
+        })
     }
+}
 
-    fn go_on(&mut self, cursor: Cursor, faults: &mut Invalid) {
-        let differs = |asked: Option<UtcInstant>, remembered| asked.is_some() && asked != remembered;
-        if differs(self.range.start, cursor.range.start) {
-            faults.push(Part::Query, "start_date", Reason::DiffersFromCursor);
-        }
-        if differs(self.range.end, cursor.range.end) {
-            faults.push(Part::Query, "end_date", Reason::DiffersFromCursor);
-        }
-        self.range = cursor.range;
-        self.walk = Some(cursor.walk);
+/// Holds a date that is repeated beside a cursor against the one the walk began with (decision 021).
+fn hold(
+    date: Option<UtcInstant>,
+    begun: Option<Option<UtcInstant>>,
+    name: &'static str,
+    faults: &mut Invalid,
+) {
+    if begun.is_some_and(|begun| date.is_some() && date != begun) {
+        faults.push(Part::Query, name, Reason::DiffersFromCursor);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Carries one file into the store: a thread reads and judges it while the store takes over what is read.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -55,10 +55,19 @@ pub async fn carry(
 /// A stream is kept in a temporary file first: a slow pipe must not hold the database's write lock.
 fn spooled(input: Input) -> std::io::Result<Input> {
     let Input::Stream(mut stream) = input else { return Ok(input) };
-    let mut file: File = tempfile::tempfile()?;
-    std::io::copy(&mut stream, &mut file)?;
+    let mut file: File = tempfile::tempfile().map_err(|error| no_room(&error))?;
+    std::io::copy(&mut stream, &mut file).map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => no_room(&error),
+        _ => error,
+    })?;
     file.seek(SeekFrom::Start(0))?;
     Ok(Input::File(file))
+}
+
+fn no_room(error: &std::io::Error) -> std::io::Error {
+    let folder = std::env::temp_dir();
+    let what = format!("the temporary folder {} cannot hold it ({error}): set TMPDIR", folder.display());
+    std::io::Error::new(error.kind(), what)
 }
 
 /// Reads the whole file, and gives the verdict last. Without it the store keeps nothing.

@@ -1,0 +1,53 @@
+//! What the service does, seen from outside: every claim of the interface and of the decisions that HTTP shows.
+//!
+//! | part | holds |
+//! |---|---|
+//! | `app`, `reply`, `wire`, `sample`, `journal` | the service in process, its answers, raw connections, batches, the log |
+//! | `auth_*`, `bearer`, `credentials`, `order` | tokens: how one is had, what it opens, when it dies |
+//! | `dates`, `fields`, `windows`, `query` | what may be asked, and what a batch looks like |
+//! | `paging`, `cursors`, `stream`, `walks`, `tenancy` | pages, v1's stream, data that changes meanwhile, tenants |
+//! | `conditional`, `compression`, `cache`, `methods`, `cors` | HTTP's own features |
+//! | `limits`, `protocol`, `timing`, `stopping`, `tls` | the edge |
+//! | `failures`, `operator`, `rate_limit` | outages, and what the operator sees and sets |
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and so does what it is made of"
+)]
+
+mod app;
+mod journal;
+mod reply;
+mod sample;
+mod wire;
+
+mod auth_basic;
+mod auth_form;
+mod auth_refused;
+mod bearer;
+mod cache;
+mod compression;
+mod conditional;
+mod cors;
+mod credentials;
+mod cursors;
+mod dates;
+mod failures;
+mod fields;
+mod limits;
+mod methods;
+mod operator;
+mod order;
+mod paging;
+mod protocol;
+mod query;
+mod rate_limit;
+mod stopping;
+mod stream;
+mod tenancy;
+mod timing;
+mod tls;
+mod walks;
+mod windows;
