@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::http::InFlight;
+use crate::http::{InFlight, request_id};
 
 /// From a request's first byte, or from the connection's beginning, to the end of its head.
 const HEAD_WAIT: Duration = Duration::from_secs(10);
@@ -267,8 +267,10 @@ fn bare_answer(bytes: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn answer(status: &str, detail: &str) -> Vec<u8> {
     let body = serde_json::json!({ "detail": detail }).to_string();
     let retry = if status.starts_with("503") { "retry-after: 4\r\n" } else { "" };
+    let id = request_id::next();
+    tracing::info!(target: "request", id, status, "answered at the edge");
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}connection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

@@ -12,7 +12,7 @@ use super::App;
 use super::cache::PageKey;
 use super::conditional::{Held, QueryMark};
 use super::encoding::Encoding;
-use super::error::ApiError;
+use super::error::{ApiError, Cause};
 use super::request::{BatchQuery, caller};
 use super::{response, stream};
 use crate::auth::TokenRefused;
@@ -122,7 +122,7 @@ fn admit(app: &App, request: &Request) -> Result<Tenant, ApiError> {
         limit.admit(&tenant.client, now).map_err(ApiError::TooManyRequests)?;
     }
     if app.draws_failure() {
-        return Err(ApiError::Unavailable("failed on purpose".into()));
+        return Err(ApiError::Unavailable(Cause::ours("failed on purpose")));
     }
     Ok(tenant)
 }
@@ -155,7 +155,8 @@ fn envelope(app: &App, tenant: &Tenant, query: &BatchQuery, page: Page) -> Resul
             let since = query.walk.as_ref().map_or(page.version.number, |walk| walk.since);
             let cursor = Cursor { walk: Walk { after, since }, range: query.range };
             let sealed = app.sealer.seal(tenant.org, &cursor);
-            let sealed = sealed.ok_or_else(|| ApiError::Broken("a cursor could not be sealed".into()))?;
+            let sealed =
+                sealed.ok_or_else(|| ApiError::Broken(Cause::ours("a cursor could not be sealed")))?;
             text.extend([b"\"", sealed.as_bytes(), b"\"}"].concat());
         }
     }
@@ -184,8 +185,8 @@ async fn encode(encoding: Encoding, page: Bytes) -> Result<Bytes, ApiError> {
     let encoded = tokio::task::spawn_blocking(move || encoding.encode(&page)).await;
     match encoded {
         Ok(Ok(encoded)) => Ok(encoded),
-        Ok(Err(error)) => Err(ApiError::Broken(error.to_string())),
-        Err(error) => Err(ApiError::Broken(error.to_string())),
+        Ok(Err(error)) => Err(ApiError::Broken(Cause::ours(&error))),
+        Err(error) => Err(ApiError::Broken(Cause::ours(&error))),
     }
 }
 

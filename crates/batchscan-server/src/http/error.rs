@@ -37,21 +37,48 @@ pub(crate) enum ApiError {
     HeadersTooLarge,
     /// More requests than the operator allows; how long to wait, in seconds.
     TooManyRequests(u64),
-    /// The store cannot be reached. The cause is for the log.
-    Unavailable(String),
-    /// What must not happen did. The cause is for the log.
-    Broken(String),
+    /// Not at the moment: mostly because the store cannot be reached.
+    Unavailable(Cause),
+    /// What must not happen did.
+    Broken(Cause),
 }
 
 /// Why an error happened, for the log line of its request. Never sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Cause(pub(crate) String);
+pub(crate) struct Cause {
+    /// For the log.
+    pub(crate) why: String,
+    /// Under what it is counted, if it was the store.
+    pub(crate) store: Option<&'static str>,
+}
+
+impl Cause {
+    /// A cause of our own.
+    pub(crate) fn ours(why: &(impl ToString + ?Sized)) -> Self {
+        Self { why: why.to_string(), store: None }
+    }
+
+    /// Why a body broke off.
+    pub(crate) fn of_stream(error: &axum::Error) -> Self {
+        let store = std::error::Error::source(error).and_then(|source| source.downcast_ref::<StoreError>());
+        store.map_or_else(|| Self::ours(error), Self::of_store)
+    }
+
+    fn of_store(error: &StoreError) -> Self {
+        let kind = match error {
+            StoreError::Unreachable(_) => "unreachable",
+            StoreError::Broken(_) => "broken",
+        };
+        Self { why: error.to_string(), store: Some(kind) }
+    }
+}
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        let cause = Cause::of_store(&error);
         match error {
-            StoreError::Unreachable(cause) => ApiError::Unavailable(cause),
-            StoreError::Broken(cause) => ApiError::Broken(cause),
+            StoreError::Unreachable(_) => ApiError::Unavailable(cause),
+            StoreError::Broken(_) => ApiError::Broken(cause),
         }
     }
 }
@@ -128,7 +155,7 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         }
         if let ApiError::Unavailable(cause) | ApiError::Broken(cause) = self {
-            response.extensions_mut().insert(Cause(cause));
+            response.extensions_mut().insert(cause);
         }
         response
     }

@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 
 use super::App;
-use super::error::ApiError;
+use super::error::{ApiError, Cause};
+use crate::store::StoreError;
 
 /// A load balancer's patience is short; a store that needs longer is not ready.
 const READY_WAIT: Duration = Duration::from_secs(2);
@@ -21,11 +22,11 @@ pub(super) async fn alive() -> Response<Body> {
 /// It can answer: the store is there, and the process is not about to stop.
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<Response<Body>, ApiError> {
     if app.is_draining() {
-        return Err(ApiError::Unavailable("the process is stopping".into()));
+        return Err(ApiError::Unavailable(Cause::ours("the process is stopping")));
     }
     match tokio::time::timeout(READY_WAIT, app.store.ping()).await {
         Ok(pong) => pong?,
-        Err(_) => return Err(ApiError::Unavailable("the store did not answer in time".into())),
+        Err(_) => return Err(StoreError::Unreachable("no answer in time".into()).into()),
     }
     Ok(text("application/json", r#"{"status":"ready"}"#.into()))
 }

@@ -16,6 +16,7 @@ mod in_flight;
 mod observe;
 mod rate_limit;
 mod request;
+pub mod request_id;
 mod response;
 mod stream;
 

@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -17,7 +16,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use tower::Service as _;
 
 use super::error::{ApiError, Cause};
-use super::{App, OneInFlight, cors, operator_routes, routes};
+use super::{App, OneInFlight, cors, operator_routes, request_id, routes};
 use crate::metrics::{ErrorLabel, RequestLabels, RouteLabel};
 use crate::store::Tenant;
 
@@ -25,8 +24,6 @@ use crate::store::Tenant;
 const URI_BYTES_MAX: usize = 8 * 1024;
 /// Names and values of all header fields. Browsers and proxies stay far below.
 const HEADER_BYTES_MAX: usize = 32 * 1024;
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The service as a function from requests to answers.
 #[derive(Clone, Debug)]
@@ -50,7 +47,7 @@ impl Service {
     pub async fn answer(&self, request: Request, owed: OneInFlight) -> Response<Body> {
         let started = Instant::now();
         let seen = Seen {
-            id: request_id(request.headers()),
+            id: request_id::of(request.headers()),
             method: request.method().to_string(),
             route: route_label(request.uri().path()),
             started,
@@ -66,7 +63,7 @@ impl Service {
             self.tell_sunset(response.headers_mut());
         }
         if let Ok(id) = HeaderValue::from_str(&seen.id) {
-            response.headers_mut().insert(REQUEST_ID, id);
+            response.headers_mut().insert(request_id::REQUEST_ID, id);
         }
         observed(self.app.clone(), seen, response)
     }
@@ -83,7 +80,7 @@ impl Service {
         match AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind().await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
-            Err(_) => ApiError::Broken("a handler panicked".into()).into_response(),
+            Err(_) => ApiError::Broken(Cause::ours("a handler panicked")).into_response(),
         }
     }
 
@@ -109,30 +106,6 @@ fn within_limits(request: &Request) -> Result<(), ApiError> {
     if bytes > HEADER_BYTES_MAX { Err(ApiError::HeadersTooLarge) } else { Ok(()) }
 }
 
-/// The id a proxy gave the request, if it is harmless in a log; else the next of ours.
-fn request_id(headers: &HeaderMap) -> String {
-    const SENT_BYTES_MAX: usize = 64;
-    let harmless = |id: &&str| {
-        (1..=SENT_BYTES_MAX).contains(&id.len())
-            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    };
-    match headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(harmless) {
-        Some(id) => id.to_owned(),
-        None => next_request_id(),
-    }
-}
-
-/// Unique for the life of the process, and across processes by the random part drawn at the first request.
-fn next_request_id() -> String {
-    static PROCESS: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
-        let mut bytes = [0u8; 4];
-        let _ = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes);
-        u32::from_ne_bytes(bytes)
-    });
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{:08x}-{:x}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
 /// The names under which requests are counted: a fixed few, whatever paths strangers try.
 fn route_label(path: &str) -> &'static str {
     const KNOWN: [&str; 7] =
@@ -156,7 +129,7 @@ fn observed(app: Arc<App>, seen: Seen, mut response: Response<Body>) -> Response
         seen,
         status: response.status().as_u16(),
         tenant: response.extensions_mut().remove::<Tenant>(),
-        cause: response.extensions_mut().remove::<Cause>().map(|cause| cause.0),
+        cause: response.extensions_mut().remove::<Cause>(),
         bytes: 0,
         finished: false,
     };
@@ -168,7 +141,7 @@ struct Record {
     seen: Seen,
     status: u16,
     tenant: Option<Tenant>,
-    cause: Option<String>,
+    cause: Option<Cause>,
     bytes: u64,
     finished: bool,
 }
@@ -180,12 +153,7 @@ impl Drop for Record {
         metrics.requests.get_or_create(&RequestLabels { route, status }).inc();
         metrics.latency.get_or_create(&RouteLabel { route }).observe(took.as_secs_f64());
         metrics.sent_bytes.get_or_create(&RouteLabel { route }).inc_by(self.bytes);
-        let kind = match status {
-            503 => Some("unreachable"),
-            500 => Some("broken"),
-            _ => None,
-        };
-        if let Some(kind) = kind {
+        if let Some(kind) = self.cause.as_ref().and_then(|cause| cause.store) {
             metrics.store_errors.get_or_create(&ErrorLabel { kind }).inc();
         }
         tracing::info!(
@@ -199,7 +167,7 @@ impl Drop for Record {
             org = self.tenant.as_ref().map(|tenant| tenant.org.0),
             client = self.tenant.as_ref().map(|tenant| tenant.client.as_str()),
             cut = (!self.finished).then_some(true),
-            cause = self.cause,
+            cause = self.cause.as_ref().map(|cause| cause.why.as_str()),
         );
     }
 }
@@ -225,7 +193,7 @@ impl http_body::Body for ObservedBody {
                 self.record.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
                 self.record.finished = self.inner.is_end_stream();
             }
-            Some(Err(error)) => self.record.cause = Some(error.to_string()),
+            Some(Err(error)) => self.record.cause = Some(Cause::of_stream(error)),
             None => self.record.finished = true,
         }
         Poll::Ready(frame)

@@ -9,7 +9,7 @@ use futures_util::stream;
 
 use super::App;
 use super::encoding::{Encoder, Encoding};
-use super::error::ApiError;
+use super::error::{ApiError, Cause};
 use crate::store::{Answer, Page, PageAsk, PageLimit, StoreError, Tenant, Walk};
 
 /// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
@@ -38,7 +38,7 @@ pub(super) fn body(
         text.push(b']');
         return Ok(Body::from(text));
     }
-    let encoder = Encoder::new(encoding).map_err(|error| ApiError::Broken(error.to_string()))?;
+    let encoder = Encoder::new(encoding).map_err(|error| ApiError::Broken(Cause::ours(&error)))?;
     let since = first.version.number;
     let walking = Walking { app, tenant, range, since, encoder };
     let chunks = stream::try_unfold(Some((walking, Step::Have(first))), |state| async {

@@ -3,6 +3,12 @@
 //! A claim is a function over a [`Fixture`]; `holds_on!` makes each of them a test of a backend. A new backend needs
 //! a `fresh` function and one line here.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and so does what it is made of"
+)]
+
 mod fixture;
 mod imports;
 mod operators;
