@@ -237,6 +237,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guard<S> {
         if self.lingering.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
             self.lingering = Some(Box::pin(sleep_until(Instant::now() + LINGER_WAIT)));
+            // With nothing there to read, a client whose request was answered is idle: hyper just has not asked since.
+            self.settle();
+            let mut byte = [0u8; 1];
+            let is_quiet =
+                Pin::new(&mut self.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending();
+            if is_quiet && self.expects == Expects::Nothing {
+                return Poll::Ready(Ok(()));
+            }
         }
         self.poll_linger(cx)
     }

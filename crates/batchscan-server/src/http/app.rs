@@ -89,8 +89,13 @@ impl App {
         if uses.is_empty() {
             return;
         }
-        if let Err(error) = self.store.record_uses(uses.into_iter().collect()).await {
+        if let Err(error) = self.store.record_uses(uses.clone().into_iter().collect()).await {
             tracing::warn!(%error, "could not record when credentials were last used");
+            // The next flush tries again; what was noted meanwhile is later and stays.
+            let mut noted = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+            for (client, at) in uses {
+                noted.entry(client).or_insert(at);
+            }
         }
     }
 

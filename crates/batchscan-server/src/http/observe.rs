@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use axum::response::IntoResponse;
 use futures_util::FutureExt;
 use http_body::{Body as _, Frame, SizeHint};
@@ -48,7 +48,7 @@ impl Service {
         let started = Instant::now();
         let seen = Seen {
             id: request_id::of(request.headers()),
-            method: request.method().to_string(),
+            method: method_label(request.method()),
             route: route_label(request.uri().path()),
             started,
             _owed: owed,
@@ -106,6 +106,12 @@ fn within_limits(request: &Request) -> Result<(), ApiError> {
     if bytes > HEADER_BYTES_MAX { Err(ApiError::HeadersTooLarge) } else { Ok(()) }
 }
 
+/// A method that is none of the usual could be anything, a secret too.
+fn method_label(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+}
+
 /// The names under which requests are counted: a fixed few, whatever paths strangers try.
 fn route_label(path: &str) -> &'static str {
     const KNOWN: [&str; 7] =
@@ -116,7 +122,7 @@ fn route_label(path: &str) -> &'static str {
 /// What is known of a request before it is answered.
 struct Seen {
     id: String,
-    method: String,
+    method: &'static str,
     route: &'static str,
     started: Instant,
     _owed: OneInFlight,

@@ -26,9 +26,12 @@ pub enum OpenError {
         "there is no database at {0}: `batchscan serve` and `batchscan org add` make one; or name another with --database"
     )]
     Missing(PathBuf),
-    /// Its folder does not exist.
-    #[error("the folder {0} does not exist: make it first, or name another place with --database")]
+    /// Its folder does not exist, or is none.
+    #[error("{0} is not a folder: make it first, or name another place with --database")]
     NoFolder(PathBuf),
+    /// No room on the disk.
+    #[error("the disk is full: make room, or name another place with --database")]
+    DiskFull,
     /// The file or its folder cannot be written.
     #[error("cannot write {path}: {cause}; check the permissions of the file and its folder")]
     Unwritable {

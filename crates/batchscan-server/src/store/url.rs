@@ -23,7 +23,8 @@ impl FromStr for DatabaseUrl {
         let path = text.strip_prefix("sqlite:").ok_or(BadDatabaseUrl)?;
         // sqlite:///abs/path and sqlite://path are what other tools write for the same thing.
         let path = path.strip_prefix("//").unwrap_or(path);
-        if path.is_empty() || path.contains('\0') {
+        // SQLite has a URL form of its own, with parameters that would undo what is set here.
+        if path.is_empty() || path.contains('\0') || path.starts_with("file:") {
             return Err(BadDatabaseUrl);
         }
         Ok(Self::Sqlite(PathBuf::from(path)))
@@ -46,7 +47,7 @@ mod tests {
     fn a_path_follows_the_scheme() {
         assert_eq!("sqlite:a.db".parse(), Ok(DatabaseUrl::Sqlite("a.db".into())));
         assert_eq!("sqlite:///var/a.db".parse(), Ok(DatabaseUrl::Sqlite("/var/a.db".into())));
-        for bad in ["", "a.db", "sqlite:", "mysql://x/y", "sqlite:a\0b"] {
+        for bad in ["", "a.db", "sqlite:", "mysql://x/y", "sqlite:a\0b", "sqlite:file:a.db"] {
             assert_eq!(bad.parse::<DatabaseUrl>(), Err(BadDatabaseUrl), "{bad}");
         }
     }

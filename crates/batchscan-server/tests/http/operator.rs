@@ -124,11 +124,11 @@ async fn a_harmless_request_id_is_kept_and_any_other_replaced() {
     let sent = async |id: &str| {
         app.get_with("/healthz", "x", "x-request-id", id).await.header("x-request-id").unwrap()
     };
-    let longest = "a".repeat(64);
+    let longest = "a".repeat(40);
     for id in ["a", "4bf92f35-77b3.4da6_A", longest.as_str()] {
         assert_eq!(sent(id).await, id);
     }
-    let too_long = "a".repeat(65);
+    let too_long = "a".repeat(41);
     for id in ["", "a b", "a\"b", "{}", "a,b", "é", too_long.as_str()] {
         assert_ne!(sent(id).await, id);
     }

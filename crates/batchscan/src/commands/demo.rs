@@ -1,10 +1,11 @@
 //! `batchscan demo`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use batchscan_model::{Batch, UtcInstant};
+use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
@@ -43,24 +44,38 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     store.add_org(&name, now).await?;
     // Midnight, so that the same seed makes the same batches all day.
     let end = UtcInstant::from_micros(now.micros() / DAY_MICROS * DAY_MICROS).unwrap_or(now);
-    fill(&store, &command, end, server.url()).await?;
-    let (client, secret) = issue(&store, NURSERY, "demo".into(), None, now).await?;
-    let stop = told_to_stop()?;
-    print(&welcome(&server.url(), &command, client.as_str(), secret.reveal(), end))?;
-    server.run(stop).await;
+    let mut stop = std::pin::pin!(told_to_stop()?);
+    let filled = tokio::select! {
+        filled = fill(&store, &command, end, server.url()) => filled.map(|()| true)?,
+        () = &mut stop => false,
+    };
+    if filled {
+        let (client, secret) = issue(&store, NURSERY, "demo".into(), None, now).await?;
+        print(&welcome(&server.url(), &command, client.as_str(), secret.reveal(), end))?;
+        server.run(stop).await;
+    } else {
+        drop(server);
+    }
     drop(store);
     folder.close().context("cannot remove the demo's data")?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Makes the batches. If this is dropped before its end, the making stops and nothing is kept.
 async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> anyhow::Result<()> {
     let bar = bar("making batches", "{msg} {bar:32} {human_pos} of {human_len}");
     bar.set_length(command.batches);
     let (steps, rows) = crossbeam_channel::bounded(STEPS_WAITING_MAX);
     let (batches, seed, ticking) = (command.batches, command.seed, bar.clone());
+    let wanted = Arc::new(());
+    let still_wanted = Arc::downgrade(&wanted);
     let making = tokio::task::spawn_blocking(move || {
-        let mut made = nursery::batches(batches, seed, end, &url).map(row).peekable();
+        let mut made =
+            nursery::batches(batches, seed, end, &url).map(|batch| ImportRow::from(&batch)).peekable();
         while made.peek().is_some() {
+            if still_wanted.strong_count() == 0 {
+                return;
+            }
             let chunk: Vec<ImportRow> = made.by_ref().take(ROWS_PER_STEP).collect();
             ticking.inc(chunk.len() as u64);
             if steps.send(ImportStep::Rows(chunk)).is_err() {
@@ -72,13 +87,10 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
     });
     let imported: Result<_, AdminError> = store.import(NURSERY, rows).await;
     making.await.context("making batches broke off")?;
+    drop(wanted);
     bar.finish_and_clear();
     imported?;
     Ok(())
-}
-
-fn row(batch: Batch) -> ImportRow {
-    ImportRow { position: batch.position(), json: batch.to_json() }
 }
 
 fn welcome(url: &str, command: &Demo, id: &str, secret: &str, end: UtcInstant) -> String {

@@ -25,8 +25,10 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Box<Serve>) -> anyhow::
         tracing::info!(url, "health and metrics for operators");
     }
     tracing::info!(%database, public_url, "serving");
+    // Whoever reads that it listens may ask it to stop at once.
+    let stop = told_to_stop()?;
     print(&format!("listening on {}\n", server.url()))?;
-    server.run(told_to_stop()?).await;
+    server.run(stop).await;
     Ok(ExitCode::SUCCESS)
 }
 

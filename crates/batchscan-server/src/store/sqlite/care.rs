@@ -114,13 +114,13 @@ fn examine_orgs(snapshot: &Connection, report: &mut Examination) -> Result<(), A
     let strays = "SELECT count(*) FROM batch WHERE org_id NOT IN (SELECT id FROM organisation)";
     let strays: i64 = snapshot.query_row(strays, [], |row| row.get(0))?;
     if strays > 0 {
-        report.findings.push(format!("{strays} batches belong to no organisation"));
+        report.findings.push(format!("batches that belong to no organisation: {strays}"));
     }
     let ahead =
         "SELECT count(*) FROM batch b JOIN organisation o ON o.id = b.org_id WHERE b.version > o.version";
     let ahead: i64 = snapshot.query_row(ahead, [], |row| row.get(0))?;
     if ahead > 0 {
-        report.findings.push(format!("{ahead} batches are newer than their organisation's version"));
+        report.findings.push(format!("batches that are newer than their organisation's version: {ahead}"));
     }
     Ok(())
 }

@@ -4,12 +4,15 @@ use batchscan_model::{ClientId, OrgId, UtcInstant};
 use ring::rand::{SecureRandom, SystemRandom};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use super::SqliteStore;
 use super::organisations::{instant, maybe_instant, org_id};
+use super::{SqliteStore, WRITE_LOCK_WAIT};
 use crate::store::{
     AdminError, Credential, CredentialInfo, KeyPurpose, NewCredential, Rotation, ServiceKey, StoreError,
     StoredSecret,
 };
+
+/// How long the note that a credential was used waits for another writer: nobody hangs on it.
+const USES_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl SqliteStore {
     pub(in crate::store) async fn credential(
@@ -25,13 +28,11 @@ impl SqliteStore {
         uses: Vec<(ClientId, UtcInstant)>,
     ) -> Result<(), StoreError> {
         let recorded = self.write(move |connection| {
-            let record = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for (client, at) in &uses {
-                let later = "UPDATE credential SET last_used_at = ?2
-                             WHERE client_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
-                record.prepare_cached(later)?.execute(params![client.as_str(), at.micros()])?;
-            }
-            Ok(record.commit()?)
+            // An import may hold the lock for long, and a service that is told to stop must not wait for that.
+            connection.busy_timeout(USES_LOCK_WAIT)?;
+            let recorded = record_uses(connection, &uses);
+            connection.busy_timeout(WRITE_LOCK_WAIT)?;
+            recorded
         });
         recorded.await.map_err(|error| StoreError::Unreachable(error.to_string()))
     }
@@ -220,4 +221,14 @@ fn make_keys(change: &Transaction<'_>, now: UtcInstant) -> Result<(), AdminError
         change.execute(add, params![kid, purpose, bytes, now.micros()])?;
     }
     Ok(())
+}
+
+fn record_uses(connection: &mut Connection, uses: &[(ClientId, UtcInstant)]) -> Result<(), AdminError> {
+    let record = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (client, at) in uses {
+        let later = "UPDATE credential SET last_used_at = ?2
+                     WHERE client_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)";
+        record.prepare_cached(later)?.execute(params![client.as_str(), at.micros()])?;
+    }
+    Ok(record.commit()?)
 }

@@ -174,7 +174,7 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             OpenError::Unwritable { path, cause }
         }
-        Some(ErrorCode::DiskFull) => OpenError::Unwritable { path, cause: "the disk is full".into() },
+        Some(ErrorCode::DiskFull) => OpenError::DiskFull,
         Some(ErrorCode::DatabaseBusy) => {
             OpenError::Other("another batchscan command is writing to it; try again when it is done".into())
         }

@@ -1,0 +1,139 @@
+//! `batchscan demo`: it keeps what its welcome promises, and leaves nothing behind.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{Outcome, Running, batchscan, clean, wait};
+use crate::service::Service;
+use crate::site::{Credential, Site};
+use crate::wire::{get, token};
+
+/// A demo whose data lies in a folder of the test's.
+fn start(site: &Site, flags: &[&str]) -> (Service, PathBuf) {
+    let folder = site.path("temporary");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+    let mut command = batchscan(&["demo", "--listen", "127.0.0.1:0"]);
+    (Service::start(command.args(flags).env("TMPDIR", &folder)), folder)
+}
+
+fn credential(demo: &Service) -> Credential {
+    let labelled = |label: &str| {
+        let line = demo.welcome.lines().find_map(|line| line.trim().strip_prefix(label)).unwrap();
+        line.trim().to_owned()
+    };
+    Credential { id: labelled("client id "), secret: labelled("client secret ") }
+}
+
+/// The lines to paste.
+fn pasted(demo: &Service) -> Vec<&str> {
+    let lines = demo.welcome.lines().skip_while(|line| *line != "Paste these:");
+    lines.skip(2).take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_welcome_tells_all_that_one_needs() {
+    let site = Site::empty();
+    let (demo, _) = start(&site, &[]);
+    let Credential { id, secret } = credential(&demo);
+    let (url, lines) = (&demo.url, demo.welcome.lines().collect::<Vec<_>>());
+    assert!(lines[0].starts_with("Green Valley Nursery: 3,000 batches of the year up to 20"), "{}", lines[0]);
+    assert!(lines[0].ends_with("T00:00:00Z"), "{}", lines[0]);
+    assert!(lines.contains(&format!("  URL            {url}").as_str()));
+    assert!(id.starts_with("bs_") && secret.len() == 43, "{id} {secret}");
+    assert_eq!(
+        lines[lines.len() - 2..],
+        ["Ctrl-C stops it and removes the data.", &format!("listening on {url}")]
+    );
+    assert_eq!(pasted(&demo).len(), 3);
+    assert_eq!(demo.log(), "", "a demo's terminal is for its welcome");
+}
+
+#[test]
+fn the_lines_to_paste_work_in_a_shell() {
+    let site = Site::empty();
+    let (demo, _) = start(&site, &["--batches", "2500"]);
+    let lines = pasted(&demo);
+    let mut bash = clean("bash");
+    bash.args(["-e", "-s"]).current_dir(site.path(""));
+    let out = Outcome::with_input(&mut bash, lines.join("\necho\n").into_bytes()).done();
+    let mut said = out.trim_start().lines();
+    let page: serde_json::Value = serde_json::from_str(said.next().unwrap()).unwrap();
+    assert!(!page["data"].as_array().unwrap().is_empty(), "the last month has batches");
+    let all = std::fs::read(site.path("batches.json")).unwrap();
+    assert_eq!(said.next().unwrap(), format!("{} batches.json", all.len()));
+    let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 2_500);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_batches_and_another_makes_others() {
+    let site = Site::empty();
+    let batches = |seed: &str| {
+        let (demo, _) = start(&site, &["--batches", "400", "--seed", seed]);
+        let text =
+            String::from_utf8(get(&demo, "/v1/batches", &token(&demo, &credential(&demo))).ok()).unwrap();
+        // Their links lead to the demo itself, and its port is picked anew.
+        text.replace(&demo.url, "URL")
+    };
+    let first = batches("7");
+    assert_eq!(batches("7"), first);
+    assert_ne!(batches("8"), first);
+}
+
+/// Decision 028.
+#[test]
+fn a_share_of_batch_requests_fails_as_asked() {
+    let site = Site::empty();
+    let (demo, _) = start(&site, &["--batches", "10", "--fail-rate", "0.3"]);
+    assert!(demo.welcome.contains("\n30 of 100 batch requests are answered with 503, as asked.\n"));
+    let token = token(&demo, &credential(&demo));
+    let mut failures = 0;
+    for _ in 0..100 {
+        let answer = get(&demo, "/v2/batches", &token);
+        if answer.status != 200 {
+            failures += 1;
+            assert_eq!(answer.status, 503);
+            assert!(matches!(answer.header("retry-after"), Some("3" | "4" | "5")));
+            assert!(answer.json()["detail"].is_string());
+        }
+    }
+    assert!((25..=35).contains(&failures), "{failures} of 100");
+}
+
+#[test]
+fn a_demo_removes_its_folder_and_exits_0_on_either_signal() {
+    let site = Site::empty();
+    for signal in [Signal::INT, Signal::TERM] {
+        let (mut demo, folder) = start(&site, &["--batches", "100"]);
+        let entries =
+            || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+        let [made] = entries().try_into().unwrap();
+        assert!(made.join("demo.db").exists());
+        demo.signal(signal);
+        demo.ends_well();
+        assert_eq!(entries().len(), 0, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_demo_that_is_stopped_while_it_makes_its_batches_leaves_nothing_behind_either() {
+    let site = Site::empty();
+    let mut command = batchscan(&["demo", "--listen", "127.0.0.1:0", "--batches", "10000000"]);
+    command.env("TMPDIR", site.path("")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut demo = Running(command.spawn().unwrap());
+    let entries =
+        || std::fs::read_dir(site.path("")).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let started = Instant::now();
+    // The log of the first rows: the making is under way.
+    while entries().first().is_none_or(|made| !made.join("demo.db-wal").exists()) {
+        assert!(started.elapsed() < Duration::from_secs(20), "no data was made");
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    kill_process(Pid::from_child(&demo.0), Signal::INT).unwrap();
+    assert_eq!(wait(&mut demo.0, Duration::from_secs(20)), Some(0));
+    assert_eq!(entries().len(), 0);
+}

@@ -1,0 +1,41 @@
+//! The executable as an operator meets it: real processes, real files, real sockets.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `program` | running the executable to its end, and what it said |
+//! | `service` | a `serve` or `demo` that runs beside the test, and its end |
+//! | `site` | a folder with a database in it, and the commands on it |
+//! | `wire` | HTTP/1.1 over a socket, with bodies read as slowly as a test likes |
+//! | `scans` | batches to import, in every format |
+//!
+//! All other modules are claims. `BATCHSCAN_EXE` names the executable to test; without it, it is the one that cargo
+//! built beside this file, and the tests of memory and of crashes take less data.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and so do the parts it is made of"
+)]
+
+mod program;
+mod scans;
+mod service;
+mod site;
+mod wire;
+
+mod backups;
+mod bad_databases;
+mod bad_files;
+mod bad_usage;
+mod crashes;
+mod credentials;
+mod crowd;
+mod demo;
+mod help;
+mod imports;
+mod memory;
+mod neighbours;
+mod organisations;
+mod secrets;
+mod shutdown;
+mod tls;

@@ -1,0 +1,280 @@
+//! Secrets and tokens go in by every path there is, right and wrong, and come out nowhere: not in a log, an error, a
+//! metric, the database or a backup.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::program::{Outcome, clean};
+use crate::scans;
+use crate::service::Service;
+use crate::site::{Credential, ORG, Site};
+use crate::wire::{Answer, ask, auth, get, token};
+
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
+/// As long as a real one, and nobody's.
+const WRONG: &str = "canaryWrongSecret-0123456789_abcdefghijklmn";
+
+/// What must not be found again.
+#[derive(Clone, Default)]
+struct Canaries(Vec<String>);
+
+impl Canaries {
+    /// Fails if one of them is in a text or a file.
+    #[track_caller]
+    fn are_absent_from(&self, place: &str, bytes: &[u8]) {
+        for canary in &self.0 {
+            let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+            assert!(!found, "{place} holds {canary}");
+        }
+    }
+
+    #[track_caller]
+    fn are_absent_from_answer(&self, answer: &Answer) {
+        self.are_absent_from("an answer's head", answer.head.as_bytes());
+        self.are_absent_from("an answer", &answer.body);
+    }
+}
+
+/// A credential with two secrets, and what was made with them.
+struct Bait {
+    first: Credential,
+    second: Credential,
+    token: String,
+    cursor: String,
+    basic: String,
+}
+
+impl Bait {
+    fn lay(site: &Site, service: &Service) -> Self {
+        let first = site.credential();
+        let rotate = ["credential", "rotate", &first.id, "--json"];
+        let second = Credential::from_json(&site.run(&rotate).done());
+        let token = token(service, &first);
+        let page = get(service, "/v2/batches", &token).json();
+        let basic = STANDARD.encode(format!("{}:{}", first.id, first.secret));
+        Self { token, cursor: page["next_token"].as_str().unwrap().to_owned(), basic, first, second }
+    }
+
+    fn canaries(&self) -> Canaries {
+        let all = [&self.first.secret, &self.second.secret, &self.token, &self.cursor, &self.basic];
+        // Half a token or cursor would be too much as well.
+        let halves = [&self.token, &self.cursor, &self.basic].map(|text| text[text.len() / 2..].to_owned());
+        Canaries(all.into_iter().cloned().chain(halves).chain([WRONG.to_owned()]).collect())
+    }
+}
+
+/// Requests for a token that are wrong in some way: head after the request line, and form.
+fn wrong_auths(bait: &Bait) -> Vec<(String, String)> {
+    let Bait { first: Credential { id, secret }, token, basic, .. } = bait;
+    let form = |fields: String| (FORM.to_owned(), fields);
+    let wrong_basic = STANDARD.encode(format!("{id}:{WRONG}"));
+    vec![
+        form(format!("grant_type=client_credentials&client_id={id}&client_secret={WRONG}")),
+        form(format!("grant_type=client_credentials&client_id=bs_nobody&client_secret={secret}")),
+        form(format!("grant_type=client_credentials&client_id={secret}&client_secret={id}")),
+        form(format!("grant_type={secret}&client_id={id}&client_secret={secret}")),
+        form(format!(
+            "grant_type=client_credentials&client_id={id}&client_secret={secret}&client_secret={secret}"
+        )),
+        form(format!("grant_type=client_credentials&client_id={id}&client_secret={secret}%00")),
+        form(format!("{secret}={token}")),
+        (format!("{FORM}\r\nAuthorization: Basic {wrong_basic}"), "grant_type=client_credentials".into()),
+        (format!("{FORM}\r\nAuthorization: Basic {secret}"), "grant_type=client_credentials".into()),
+        (format!("{FORM}\r\nAuthorization: Bearer {token}"), "grant_type=client_credentials".into()),
+        (format!("{FORM}\r\nAuthorization: {secret}"), "grant_type=client_credentials".into()),
+        (
+            format!("{FORM}\r\nAuthorization: Basic {basic}"),
+            format!("grant_type=client_credentials&client_secret={WRONG}"),
+        ),
+        (
+            "Content-Type: application/json".into(),
+            format!("{{\"client_id\":\"{id}\",\"client_secret\":\"{secret}\"}}"),
+        ),
+        (FORM.into(), format!("client_secret={secret}&padding={}", "x".repeat(20_000))),
+    ]
+}
+
+/// Requests for batches that are wrong in some way: the whole head.
+fn wrong_gets(bait: &Bait) -> Vec<String> {
+    let Bait { first: Credential { secret, .. }, token, cursor, basic, .. } = bait;
+    let authorised = |target: &str| format!("GET {target} HTTP/1.1\r\nAuthorization: Bearer {token}");
+    let forged = format!("{}A{}", &token[..token.len() - 9], &token[token.len() - 8..]);
+    let torn = &cursor[..cursor.len() - 3];
+    vec![
+        format!("GET /v1/batches?access_token={token} HTTP/1.1"),
+        format!("GET /v2/batches?client_secret={secret} HTTP/1.1"),
+        format!("GET /v1/batches HTTP/1.1\r\nAuthorization: Bearer {forged}"),
+        format!("GET /v1/batches HTTP/1.1\r\nAuthorization: Bearer {secret}"),
+        format!("GET /v1/batches HTTP/1.1\r\nAuthorization: Bearer {token} {token}"),
+        format!("GET /v1/batches HTTP/1.1\r\nAuthorization: {token}"),
+        format!("GET /v1/batches HTTP/1.1\r\nAuthorization: Basic {basic}"),
+        format!("GET /v1/batches HTTP/1.1\r\nCookie: token={token}\r\nReferer: https://x/?t={secret}"),
+        format!("GET /v1/batches HTTP/1.1\r\nX-Request-Id: {token}"),
+        format!("GET /v1/batches HTTP/1.1\r\nX-Request-Id: Bearer {secret}"),
+        authorised(&format!("/v2/batches?next_token={torn}")),
+        authorised(&format!("/v2/batches?next_token={token}")),
+        authorised(&format!("/v2/batches?next_token={cursor}&next_token={cursor}")),
+        authorised(&format!("/v2/batches?cursor={cursor}")),
+        authorised(&format!("/v2/batches?next_token={cursor}&start_date=2026-01-01T00:00:00Z")),
+        authorised(&format!("/v1/batches?start_date={secret}&end_date={token}")),
+        authorised(&format!("/v1/{token}/batches")),
+        authorised(&format!("/{secret}?{secret}={token}")),
+        authorised(&format!("/v1/batches?x={}{token}", "x".repeat(9_000))),
+        format!("DELETE /v1/batches?access_token={token} HTTP/1.1\r\nAuthorization: Bearer {token}"),
+        format!(
+            "GET /v1/batches HTTP/1.1\r\nX-Padding: {}\r\nAuthorization: Bearer {token}",
+            "x".repeat(40_000)
+        ),
+    ]
+}
+
+/// Bytes that are no HTTP.
+fn send_garbage(service: &Service, bait: &Bait) -> Vec<u8> {
+    let Bait { first: Credential { secret, .. }, token, .. } = bait;
+    let mut said = Vec::new();
+    for garbage in [
+        format!("GET /v1/batches HTTP/1.1\r\n{secret} {token}\r\n\r\n"),
+        format!("GET /{secret} {token} HTTP/9.9\r\n\r\n"),
+        format!("{token}\r\n\r\n"),
+        format!("GET /v1/batches HTTP/1.1\r\nContent-Length: {secret}\r\n\r\n"),
+        format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{secret}{token}"),
+    ] {
+        let mut stream = TcpStream::connect(service.address()).unwrap();
+        stream.write_all(garbage.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut said);
+    }
+    said
+}
+
+/// The same over HTTP/2, by a client that is not ours.
+fn speak_http_2(service: &Service, bait: &Bait) {
+    let Bait { first: Credential { id, secret }, token, cursor, .. } = bait;
+    let curl = |words: &[&str]| {
+        let mut curl = clean("curl");
+        Outcome::of(
+            curl.args(["-sS", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code}"])
+                .args(words),
+        )
+        .done()
+    };
+    let (auth, batches) = (format!("{}/v2/auth", service.url), format!("{}/v2/batches", service.url));
+    let (bearer, form) = (format!("Authorization: Bearer {token}"), "grant_type=client_credentials");
+    assert_eq!(curl(&["-u", &format!("{id}:{secret}"), "-d", form, &auth]), "200");
+    assert_eq!(curl(&["-u", &format!("{id}:{WRONG}"), "-d", form, &auth]), "401");
+    assert_eq!(curl(&["-H", &bearer, &format!("{batches}?next_token={cursor}")]), "200");
+    assert_eq!(curl(&["-H", &bearer, &format!("{batches}?next_token={token}")]), "422");
+    assert_eq!(curl(&[&format!("{batches}?access_token={token}")]), "401");
+}
+
+/// Sends everything to one service, and looks at what comes back at once.
+fn exercise(site: &Site, service: &Service) -> Canaries {
+    let bait = Bait::lay(site, service);
+    let canaries = bait.canaries();
+    for (head, form) in wrong_auths(&bait) {
+        for path in ["/v1/auth", &format!("/v2/auth?client_secret={}", bait.first.secret)] {
+            let answer = ask(service, &format!("POST {path} HTTP/1.1\r\n{head}"), &form);
+            assert!(matches!(answer.status, 401 | 413 | 422), "{}", answer.head);
+            canaries.are_absent_from_answer(&answer);
+        }
+    }
+    for head in wrong_gets(&bait) {
+        let answer = ask(service, &head, "");
+        assert!((400..500).contains(&answer.status), "{head}: {}", answer.head);
+        canaries.are_absent_from_answer(&answer);
+    }
+    canaries.are_absent_from("the answer to garbage", &send_garbage(service, &bait));
+    speak_http_2(service, &bait);
+    let right_basic = format!("POST /v2/auth HTTP/1.1\r\n{FORM}\r\nAuthorization: Basic {}", bait.basic);
+    assert_eq!(ask(service, &right_basic, "grant_type=client_credentials").status, 200);
+    assert_eq!(auth(service, &bait.second).status, 200);
+    let next = format!("/v2/batches?next_token={}", bait.cursor);
+    assert_eq!(get(service, &next, &bait.token).status, 200);
+    canaries.are_absent_from("the metrics", &get(service, "/metrics", &bait.token).ok());
+    site.run(&["credential", "revoke", &bait.first.id]).done();
+    canaries.are_absent_from_answer(&get(service, "/v1/batches", &bait.token));
+    canaries.are_absent_from_answer(&auth(service, &bait.second));
+    canaries
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn no_secret_or_token_comes_out_anywhere() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..1_500, "x")));
+    let mut all = Canaries::default();
+    let mut services = Vec::new();
+    for form in ["text", "json"] {
+        let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", form]);
+        let service = Service::start(command.env("BATCHSCAN_LOG", "trace"));
+        all.0.extend(exercise(&site, &service).0);
+        services.push(service);
+    }
+    site.run(&["backup", &site.name("copy.db")]).done();
+    for name in ["scans.db", "scans.db-wal", "scans.db-shm", "copy.db"] {
+        all.are_absent_from(name, &read(&site.path(name)));
+    }
+    for service in &mut services {
+        service.stop();
+        let log = service.log();
+        assert!(log.lines().count() > 60, "one line a request at least: {log}");
+        all.are_absent_from("the log", log.as_bytes());
+    }
+    all.are_absent_from("scans.db", &read(&site.path("scans.db")));
+    for words in [
+        &["credential", "list", "--org", ORG, "--json"][..],
+        &["credential", "list", "--org", ORG],
+        &["doctor"],
+    ] {
+        all.are_absent_from("a list", site.run(words).done().as_bytes());
+    }
+}
+
+/// A client that is set up wrongly may put its secret anywhere, also where a log line takes text over.
+#[test]
+fn a_secret_in_place_of_a_request_id_or_a_method_is_not_logged() {
+    let site = Site::new();
+    let Credential { secret, .. } = site.credential();
+    let mut service = site.serve(&[]);
+    let canaries = Canaries(vec![secret.clone()]);
+    let by_id = format!("GET /healthz HTTP/1.1\r\nX-Request-Id: {secret}");
+    canaries.are_absent_from_answer(&ask(&service, &by_id, ""));
+    canaries.are_absent_from_answer(&ask(&service, &format!("{secret} /v1/batches HTTP/1.1"), ""));
+    service.stop();
+    canaries.are_absent_from("the log", service.log().as_bytes());
+}
+
+#[test]
+fn a_batch_that_looks_like_a_secret_is_data_like_any_other() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..1, WRONG)));
+    let service = site.serve(&[]);
+    let token = token(&service, &site.credential());
+    assert_eq!(get(&service, "/v1/batches", &token).json()[0]["comment"], WRONG);
+}
+
+#[test]
+fn a_log_of_json_is_one_object_a_line_and_each_request_is_one_of_them() {
+    let site = Site::new();
+    let mut service = site.serve(&["--log-format", "json"]);
+    let credential = site.credential();
+    let token = token(&service, &credential);
+    let head = format!(
+        "GET /v1/batches?x=1 HTTP/1.1\r\nX-Request-Id: from-a-proxy.7\r\nAuthorization: Bearer {token}"
+    );
+    assert_eq!(ask(&service, &head, "").header("x-request-id"), Some("from-a-proxy.7"));
+    service.stop();
+    let lines: Vec<serde_json::Value> =
+        service.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_request: Vec<_> = lines.iter().filter(|line| line["id"] == "from-a-proxy.7").collect();
+    let [line] = of_request[..] else { panic!("{} lines for one request", of_request.len()) };
+    assert_eq!((&line["route"], &line["status"]), (&"/v1/batches".into(), &200.into()));
+    assert_eq!((&line["method"], &line["client"]), (&"GET".into(), &credential.id.into()));
+}

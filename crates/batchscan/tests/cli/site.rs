@@ -1,0 +1,133 @@
+//! A folder with a database in it, and the operator's commands on it. Removed when dropped.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Outcome, batchscan};
+use crate::service::Service;
+
+/// The organisation of most tests.
+pub(crate) const ORG: &str = "Green Valley";
+
+/// Held by every site: most tests run side by side, those that measure run alone.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// A client id and its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Credential {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+}
+
+impl Credential {
+    /// From what `--json` prints.
+    pub(crate) fn from_json(text: &str) -> Self {
+        let json: Value = serde_json::from_str(text).unwrap();
+        let part = |name: &str| json[name].as_str().unwrap().to_owned();
+        assert_eq!(json.as_object().unwrap().len(), 2, "{text}");
+        Self { id: part("client_id"), secret: part("client_secret") }
+    }
+}
+
+/// A folder with a database. A test has one: a second would wait for a test that wants the machine alone.
+pub(crate) struct Site {
+    folder: TempDir,
+    _turn: Turn,
+}
+
+#[expect(dead_code, reason = "the guards are held, not read")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+impl Site {
+    /// A folder without a database.
+    pub(crate) fn empty() -> Self {
+        Self::of(Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// A database with one organisation.
+    pub(crate) fn new() -> Self {
+        let site = Self::empty();
+        site.run(&["org", "add", ORG]).done();
+        site
+    }
+
+    /// The same, while no other test runs.
+    pub(crate) fn alone() -> Self {
+        let site = Self::of(Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)));
+        site.run(&["org", "add", ORG]).done();
+        site
+    }
+
+    fn of(turn: Turn) -> Self {
+        Self { folder: tempfile::Builder::new().prefix("batchscan-cli-").tempdir().unwrap(), _turn: turn }
+    }
+
+    /// A path in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The same as text.
+    pub(crate) fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file into the folder, and gives its path.
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.name(name)
+    }
+
+    /// The URL of a database in the folder.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("sqlite:{}", self.name(name))
+    }
+
+    /// A command on the database, in the folder.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = batchscan(words);
+        command.env("BATCHSCAN_DATABASE", self.url("scans.db")).current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, words: &[&str]) -> Outcome {
+        Outcome::of(&mut self.command(words))
+    }
+
+    /// Imports a file into the organisation, which must go well. Gives the summary.
+    #[track_caller]
+    pub(crate) fn import(&self, file: &str) -> String {
+        self.run(&["import", "--org", ORG, file]).done()
+    }
+
+    /// Issues a credential.
+    #[track_caller]
+    pub(crate) fn credential(&self) -> Credential {
+        Credential::from_json(&self.run(&["credential", "issue", "--org", ORG, "--json"]).done())
+    }
+
+    /// Starts a service on the database, on a port that the system picks.
+    pub(crate) fn serve(&self, flags: &[&str]) -> Service {
+        self.serve_database("scans.db", flags)
+    }
+
+    /// The same on another database of the folder.
+    pub(crate) fn serve_database(&self, name: &str, flags: &[&str]) -> Service {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Service::start(command.args(flags).env("BATCHSCAN_DATABASE", self.url(name)))
+    }
+
+    /// The database, for what no command does.
+    pub(crate) fn sql(&self) -> Connection {
+        Connection::open(self.path("scans.db")).unwrap()
+    }
+}
