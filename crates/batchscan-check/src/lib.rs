@@ -85,8 +85,22 @@ pub enum Unreachable {
         /// What is wrong with it.
         why: String,
     },
+    /// Something answers there, but has none of the interface's paths.
+    #[error("there is no such service at {url}: give the base URL, to which /v1 and /v2 are appended")]
+    NoService {
+        /// The base URL.
+        url: String,
+    },
+    /// The service does not know the credentials.
+    #[error(
+        "the service at {url} refused the client id and secret (401): nothing else can be checked without a token"
+    )]
+    Refused {
+        /// The base URL.
+        url: String,
+    },
     /// The first request was not answered.
-    #[error("the service at {url} could not be reached: {why}")]
+    #[error("the service at {url} could not be reached ({why}): is it running, and is this its address?")]
     NoAnswer {
         /// The base URL.
         url: String,
@@ -99,8 +113,8 @@ pub enum Unreachable {
 ///
 /// # Errors
 ///
-/// [`Unreachable`] when the URL cannot be used or the first request stays without an answer. Once the service has
-/// answered at all, whatever it does is a finding.
+/// [`Unreachable`] when the URL cannot be used, the first request stays without an answer, no path of the interface is
+/// there, or the credentials are refused. Whatever else a service does is a finding.
 pub fn run(target: &Target, on_finding: &mut dyn FnMut(&Finding)) -> Result<Report, Unreachable> {
     run_within(target, &Limits::default(), on_finding)
 }
@@ -130,7 +144,7 @@ pub fn run_within(
 /// The base URL, when it is one: to it, paths are appended.
 fn base_url(text: &str) -> Result<url::Url, Unreachable> {
     let bad = |why: String| Unreachable::BadUrl { url: text.to_owned(), why };
-    let url = url::Url::parse(text).map_err(|error| bad(error.to_string()))?;
+    let url = url::Url::parse(text).map_err(|_| bad("it must begin with http:// or https://".to_owned()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad("it must begin with http:// or https://".to_owned()));
     }

@@ -62,12 +62,19 @@ impl Probe {
         })
     }
 
-    /// The first request of a run, which only has to be answered, with whatever status.
+    /// The first requests of a run: is there a service, and does it know these credentials? Whatever else it answers
+    /// is for the rules to judge.
     pub(crate) fn knock(&mut self) -> Result<(), Unreachable> {
-        let ask = Ask::get(Version::V2.batches());
-        match self.exchange(&ask) {
-            Ok(_) => Ok(()),
-            Err(lost) => Err(Unreachable::NoAnswer { url: self.base.clone(), why: lost.to_string() }),
+        let url = self.base.clone();
+        let batches = self.exchange(&Ask::get(Version::V2.batches()));
+        let batches =
+            batches.map_err(|lost| Unreachable::NoAnswer { url: url.clone(), why: lost.to_string() })?;
+        let auth =
+            Version::BOTH.map(|version| self.exchange(&self.ask_token(version)).map(|answer| answer.status));
+        match (batches.status, auth) {
+            (404, [Ok(404), Ok(404)]) => Err(Unreachable::NoService { url }),
+            (_, [Ok(401), Ok(401)]) => Err(Unreachable::Refused { url }),
+            _ => Ok(()),
         }
     }
 

@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::{Field, UtcInstant};
 
+/// What a fault says was found where a name is no field of a batch.
+pub const UNKNOWN_FIELD: &str = "an unknown field";
 /// How much of a refused value an error shows.
 const FOUND_CHARS_MAX: usize = 60;
 
@@ -85,7 +87,7 @@ impl<'a> Record<'a> {
             Some(near) => format!("a field of a batch; did you mean {near}?"),
             None => "a field of a batch".into(),
         };
-        self.fault(&clip(name), "an unknown field", &expected);
+        self.fault(&clip(name), UNKNOWN_FIELD, &expected);
     }
 
     /// The value of a field.

@@ -1,6 +1,7 @@
 //! The running service: listeners, background work, and the way down.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,14 +35,14 @@ pub struct ServeOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// An address cannot be listened at.
-    #[error("cannot listen on {address}: {cause}{hint}")]
+    #[error("cannot listen on {address}: {why}: choose another with {flag}")]
     Address {
         /// The address.
         address: String,
-        /// What the system said.
-        cause: String,
-        /// What to do.
-        hint: &'static str,
+        /// What is in the way.
+        why: String,
+        /// Where the address came from.
+        flag: &'static str,
     },
     /// The certificate cannot be used.
     #[error(transparent)]
@@ -65,9 +66,9 @@ impl Server {
     /// Binds the addresses and puts the service together.
     pub async fn bind(store: Store, options: ServeOptions, clock: Clock) -> Result<Self, ServeError> {
         let tls = options.tls.map(Tls::load).transpose()?;
-        let listener = listen(&options.listen, tls.clone()).await?;
+        let listener = listen(&options.listen, tls.clone(), "--listen").await?;
         let operator = match &options.operator_listen {
-            Some(address) => Some(listen(address, None).await?),
+            Some(address) => Some(listen(address, None, "--operator-listen").await?),
             None => None,
         };
         let app = App::new(store, options.config, clock).await?;
@@ -115,17 +116,15 @@ impl Server {
     }
 }
 
-async fn listen(address: &str, tls: Option<Arc<Tls>>) -> Result<Listener, ServeError> {
+async fn listen(address: &str, tls: Option<Arc<Tls>>, flag: &'static str) -> Result<Listener, ServeError> {
     Listener::bind(address, tls).await.map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "; another program uses that port: choose another with --listen",
-            std::io::ErrorKind::PermissionDenied => {
-                "; ports below 1024 need more rights: choose another with --listen"
-            }
-            std::io::ErrorKind::InvalidInput => "; write HOST:PORT, such as 127.0.0.1:8080",
-            _ => "; choose another with --listen",
+        let why = match error.kind() {
+            ErrorKind::AddrInUse => "another program uses that port".into(),
+            ErrorKind::PermissionDenied => "ports below 1024 need more rights".into(),
+            ErrorKind::InvalidInput => "it is no address of the form HOST:PORT".into(),
+            _ => error.to_string(),
         };
-        ServeError::Address { address: address.to_owned(), cause: error.to_string(), hint }
+        ServeError::Address { address: address.to_owned(), why, flag }
     })
 }
 

@@ -7,13 +7,14 @@ use batchscan_model::UtcInstant;
 use batchscan_server::config::Rate;
 use batchscan_server::import::Format;
 use batchscan_server::store::{DatabaseUrl, OrgName};
+use clap::builder::BoolishValueParser;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::units::{
-    parse_count, parse_date, parse_duration, parse_org_name, parse_origin, parse_rate, parse_share,
-    parse_ttl, parse_url,
+    parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name, parse_origin,
+    parse_rate, parse_share, parse_ttl, parse_url,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -100,7 +101,8 @@ pub(crate) struct Demo {
 /// Serve the interface.
 ///
 /// Prints `listening on URL` on standard output once it serves, and one log line for each request on standard
-/// error. SIGTERM or Ctrl-C: stops accepting, lets the answers under way finish, exits 0.
+/// error; BATCHSCAN_LOG=debug says more. SIGTERM or Ctrl-C: stops accepting, lets the answers under way finish,
+/// exits 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -167,7 +169,7 @@ pub(crate) enum Org {
     /// List the organisations
     List {
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON")]
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
     /// Give an organisation another name
@@ -183,7 +185,7 @@ pub(crate) enum Org {
         /// Its name
         name: String,
         /// Do not ask
-        #[arg(long, env = "BATCHSCAN_YES")]
+        #[arg(long, env = "BATCHSCAN_YES", value_parser = BoolishValueParser::new())]
         yes: bool,
     },
 }
@@ -196,13 +198,13 @@ pub(crate) enum Credential {
         #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
         org: String,
         /// What it is for, for your own eyes
-        #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "")]
+        #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
         /// End it by itself after this time, such as 365d
-        #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_duration)]
+        #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
         expires: Option<Duration>,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON")]
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
     /// List an organisation's credentials, never their secrets
@@ -211,7 +213,7 @@ pub(crate) enum Credential {
         #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
         org: String,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON")]
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
     /// Issue a second secret; the first one goes on working for a while
@@ -222,10 +224,10 @@ pub(crate) enum Credential {
         #[arg(long, env = "BATCHSCAN_RETIRE_AFTER", value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
         retire_after: Duration,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON")]
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// End a credential: no new tokens at once, and those out die within seconds
+    /// End a credential: no new tokens, and those that are out stop working within 5 s
     Revoke {
         /// The credential
         client_id: String,
@@ -234,11 +236,32 @@ pub(crate) enum Credential {
 
 /// Import batches from NDJSON, JSON, CSV or Parquet files.
 ///
-/// Field names are the Batch's; nullable ones may be missing. Decimals may be numbers or text; dates may have any
-/// UTC offset but must have one. A batch whose id is known is corrected. One file is one transaction: all of it is
-/// kept, or nothing. A refusal names up to 20 faults with their lines.
+/// A batch whose id is known is corrected. One file is one transaction: all of it is kept, or nothing. A refusal names
+/// up to 20 faults with their lines.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
+Fields, as JSON members or column names in any order (* must be there):
+  batch_id *                      text of at most 128 bytes
+  batch_name *                    text
+  batch_creation_date *           date and time with an offset: 2026-01-31T08:00:00Z
+  number_of_images *              whole number
+  warnings *                      true or false (CSV also 1 or 0)
+  crop_type, scanned_by_email, comment
+                                  text
+  analysis_link                   http or https URL
+  total_cells_per_tray            whole number
+  avg_germinated_seedlings, avg_non_germinated_seedlings, avg_germination_rate,
+  avg_usable_seedlings, avg_non_usable_cells, avg_usable_seedling_rate,
+  avg_coefficient_of_variation, avg_median_seedling_size_mm2
+                                  decimal with a point: 92.5; rounded to two digits
+
+In CSV an empty cell is no value; the separator is a comma, a semicolon or a tab.
+Endings: .ndjson .jsonl .json .csv .tsv .parquet
+
+A CSV to begin with:
+  batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate
+  b-1,Roma W5 bench 3,2026-01-31T08:00:00Z,12,false,92.5
+
 Examples:
   batchscan import --org \"Green Valley\" scans.csv
   batchscan import --org \"Green Valley\" --dry-run january.parquet february.parquet
@@ -254,10 +277,10 @@ pub(crate) struct Import {
     #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
     /// Check everything, keep nothing
-    #[arg(long, env = "BATCHSCAN_DRY_RUN")]
+    #[arg(long, env = "BATCHSCAN_DRY_RUN", value_parser = BoolishValueParser::new())]
     pub(crate) dry_run: bool,
     /// Print the summary as JSON
-    #[arg(long, env = "BATCHSCAN_JSON")]
+    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
 
@@ -277,7 +300,7 @@ pub(crate) struct Backup {
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON")]
+    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
 
@@ -296,10 +319,10 @@ pub(crate) struct Check {
     #[arg(long, env = "BATCHSCAN_CLIENT_ID", value_name = "ID")]
     pub(crate) client_id: String,
     /// Count what batchscan decided where the interface is silent, too
-    #[arg(long, env = "BATCHSCAN_STRICT")]
+    #[arg(long, env = "BATCHSCAN_STRICT", value_parser = BoolishValueParser::new())]
     pub(crate) strict: bool,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON")]
+    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
 

@@ -33,6 +33,19 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time that is not over at once.
+pub(crate) fn parse_expiry(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text)?;
+    if time.is_zero() { Err("at least 1s: it would have ended already".into()) } else { Ok(time) }
+}
+
+/// What a credential is for: one line of a table.
+pub(crate) fn parse_label(text: &str) -> Result<String, String> {
+    const LABEL_CHARS_MAX: usize = 100;
+    let fits = text.chars().count() <= LABEL_CHARS_MAX && !text.chars().any(char::is_control);
+    if fits { Ok(text.to_owned()) } else { Err("at most 100 characters, no control characters".into()) }
+}
+
 /// A token's life.
 pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     let ttl = parse_duration(text)?;
@@ -41,7 +54,7 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
 
 /// `50/s`, `600/m`, `10000/h`.
 pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
-    let wrong = || "write a number and a unit, such as 50/s, 600/m or 10000/h".to_owned();
+    let wrong = || "write a number from 1 to 1000000 and a unit, such as 50/s, 600/m or 10000/h".to_owned();
     let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
     let requests: u32 =
         number.parse().ok().filter(|number| (1..=1_000_000).contains(number)).ok_or_else(wrong)?;

@@ -183,7 +183,9 @@ fn a_socket_that_never_answers_is_unreachable() {
     let error = check_within(&url, &limits).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("the service at {url} could not be reached: no answer within 0.2 s")
+        format!(
+            "the service at {url} could not be reached (no answer within 0.2 s): is it running, and is this its address?"
+        )
     );
 }
 
@@ -291,4 +293,14 @@ fn failures(report: &Report) -> Vec<&'static str> {
 
 fn ids(report: &Report, which: impl Fn(&Verdict) -> bool) -> Vec<&'static str> {
     report.findings.iter().filter(|finding| which(&finding.verdict)).map(|finding| finding.id).collect()
+}
+
+#[test]
+fn a_wrong_secret_and_a_wrong_address_are_said_in_one_line() {
+    let refuses = wire::serve(|_| Some(wire::Reply::new(401, "")));
+    let error = check_within(&refuses, &limits()).unwrap_err().to_string();
+    assert!(error.contains("refused the client id and secret"), "{error}");
+    let elsewhere = wire::serve(|_| Some(wire::Reply::new(404, "")));
+    let error = check_within(&elsewhere, &limits()).unwrap_err().to_string();
+    assert!(error.contains("give the base URL"), "{error}");
 }

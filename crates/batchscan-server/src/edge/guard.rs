@@ -39,6 +39,7 @@ pub(super) struct Guard<S> {
     expects: Expects,
     timer: Pin<Box<Sleep>>,
     stalled: Option<Pin<Box<Sleep>>>,
+    owing: Option<Pin<Box<Sleep>>>,
     lingering: Option<Pin<Box<Sleep>>>,
     replacement: Option<Replacement>,
 }
@@ -73,6 +74,7 @@ impl<S> Guard<S> {
             expects,
             timer,
             stalled: None,
+            owing: None,
             lingering: None,
             replacement: None,
         }
@@ -109,12 +111,28 @@ impl<S> Guard<S> {
     fn waits_too_long(&mut self, cx: &mut Context<'_>) -> bool {
         self.settle();
         if !self.in_flight.is_none() {
-            return false;
+            return self.owes_too_long(cx);
         }
         if self.expects == Expects::Nothing {
             self.expect(Expects::NextRequest, IDLE_WAIT);
         }
         self.timer.as_mut().poll(cx).is_ready()
+    }
+
+    /// An answer is owed. Says whether the client has taken nothing of it for too long: a client of HTTP/2 can stall
+    /// without a single write that waits, by never opening its window.
+    fn owes_too_long(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            let left = STALL_WAIT.saturating_sub(self.in_flight.stalled_for());
+            if left.is_zero() {
+                return true;
+            }
+            let timer = self.owing.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + left)));
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            self.owing = None;
+        }
     }
 
     /// The client takes no bytes. Says whether that has gone on for too long.

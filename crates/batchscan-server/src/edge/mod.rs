@@ -24,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::http::{InFlight, Service};
@@ -33,6 +33,8 @@ use guard::Guard;
 
 /// Connections open at once. Each idle one costs some 10 KB and a file descriptor.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Connections the system may hold ready for us: a burst must not cost its clients a second.
+const BACKLOG: u32 = 4_096;
 /// A TLS handshake takes two round trips.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
 /// What HTTP/1 may buffer of a request's head; a little more than handlers accept, so that those get to answer.
@@ -42,7 +44,7 @@ const HEADER_FIELDS_MAX: usize = 100;
 /// The same for HTTP/2, after decompression.
 const H2_HEADER_BYTES_MAX: u32 = 64 * 1024;
 /// Requests at once on one HTTP/2 connection.
-const H2_STREAMS_MAX: u32 = 128;
+const H2_STREAMS_MAX: u32 = 64;
 /// What HTTP/2 may buffer of an answer that its client does not read.
 const H2_SEND_BYTES_MAX: usize = 64 * 1024;
 /// After a failure to accept (no file descriptor left, say) the next try waits this long.
@@ -59,7 +61,7 @@ pub struct Listener {
 impl Listener {
     /// Binds an address such as `127.0.0.1:8080`; port 0 picks one.
     pub async fn bind(address: &str, tls: Option<Arc<Tls>>) -> std::io::Result<Self> {
-        let tcp = TcpListener::bind(address).await?;
+        let tcp = listen(address).await?;
         let address = tcp.local_addr()?;
         Ok(Self { tcp, tls, address })
     }
@@ -105,6 +107,20 @@ impl Listener {
 /// Done when the watched value is true, or its sender is gone.
 async fn turned_true(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Listens at the first of the addresses that can be had.
+async fn listen(address: &str) -> std::io::Result<TcpListener> {
+    let mut refused = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    for address in tokio::net::lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
 }
 
 /// Takes each new connection to a task of its own.
@@ -164,7 +180,9 @@ where
     // `pipeline_flush` stays off: with it, one slow reader of a long answer makes hyper buffer without end.
     // The guard keeps the time: hyper's own header timeout would also end idle connections.
     let mut http1 = builder.http1();
+    // A client may say that it has no more to ask before it reads, as `nc` does.
     http1
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(None)
         .max_buf_size(HEAD_BYTES_MAX)

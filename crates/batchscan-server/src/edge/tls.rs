@@ -72,21 +72,25 @@ impl Tls {
     /// Looks at the files for ever, and takes them over when they changed. Broken ones are left, with a warning.
     pub async fn watch(self: Arc<Self>) {
         let mut seen = self.loaded;
+        let mut told = String::new();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let now = modified(&self.files);
             if now == seen {
                 continue;
             }
-            seen = now;
             match read(&self.files) {
                 Ok(config) => {
+                    seen = now;
                     *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
                     tracing::info!(cert = %self.files.cert.display(), "took over the changed certificate");
                 }
-                Err(error) => {
+                // Looked at again and again, since what was unreadable may become readable; told once.
+                Err(error) if error.to_string() != told => {
                     tracing::warn!(%error, "the changed certificate is not usable; the one before stays");
+                    told = error.to_string();
                 }
+                Err(_) => {}
             }
         }
     }

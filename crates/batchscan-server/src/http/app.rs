@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use batchscan_model::{ClientId, UtcInstant};
 
+use super::budget::Budget;
 use super::cache::PageCache;
 use super::rate_limit::RateLimit;
 use crate::auth::{KeyRing, NoKeys};
@@ -34,6 +35,8 @@ pub struct App {
     pub(super) clock: Clock,
     /// Limits each credential, if the operator wants that.
     pub(super) rate_limit: Option<RateLimit>,
+    /// What pages on their way to clients may hold.
+    pub(super) budget: Budget,
     uses: Mutex<HashMap<ClientId, UtcInstant>>,
     draining: AtomicBool,
     failures_drawn: AtomicU64,
@@ -59,6 +62,7 @@ impl App {
             cache: Arc::new(PageCache::new(config.cache_bytes)),
             metrics: Arc::new(Metrics::new()),
             rate_limit: config.rate_limit.map(RateLimit::new),
+            budget: Budget::default(),
             uses: Mutex::default(),
             draining: AtomicBool::new(false),
             failures_drawn: AtomicU64::new(0),

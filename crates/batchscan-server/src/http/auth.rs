@@ -49,8 +49,8 @@ async fn read_form(body: Body) -> Result<Bytes, ApiError> {
     match tokio::time::timeout(FORM_WAIT, Limited::new(body, FORM_BYTES_MAX).collect()).await {
         Ok(Ok(form)) => Ok(form.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::BodyTooLarge),
-        // The connection broke: there is nobody left to answer, and no form either.
-        Ok(Err(_)) => Ok(Bytes::new()),
+        // Broken chunks, or a broken connection that nobody reads the answer of.
+        Ok(Err(_)) => Err(ApiError::BrokenBody),
         Err(_) => Err(ApiError::BodyTooSlow),
     }
 }

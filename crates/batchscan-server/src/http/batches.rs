@@ -5,11 +5,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
+use axum::http::request::Parts;
+use axum::response::IntoResponse;
 use batchscan_model::Invalid;
 use bytes::Bytes;
 
 use super::App;
-use super::cache::PageKey;
+use super::budget::HeldPage;
+use super::cache::{PageCache, PageKey};
 use super::conditional::{Held, QueryMark};
 use super::encoding::Encoding;
 use super::error::{ApiError, Cause};
@@ -24,27 +27,9 @@ pub(super) async fn list_v1(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let tenant = admit(&app, &request)?;
-    let query = BatchQuery::v1(request.uri().query().unwrap_or_default());
-    let query = in_good_standing(&app, &tenant, query).await?;
-    let mark = QueryMark::new(1, tenant.org, &query, 0);
-    let held = Held::new(request.headers());
-    let known = move |version| {
-        let etag = mark.etag(version);
-        held.matches(&etag).then_some(etag)
-    };
-    let first = stream::chunk_ask(&app, query.range, None);
-    let answer = match app.store.page(&tenant, first, known).await? {
-        Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
-        Answer::Known(etag) => response::not_modified(&etag),
-        Answer::Page(page) => {
-            let encoding = Encoding::accepted(request.headers());
-            let encoding = if page.next.is_none() { encoding.for_size(page.text.len()) } else { encoding };
-            let etag = mark.etag(page.version);
-            let body = stream::body(app, tenant.clone(), query.range, page, encoding)?;
-            response::json(body, encoding, &etag)
-        }
-    };
+    let asked = request.into_parts().0;
+    let tenant = caller(&asked.headers, &app.keys, app.clock.now())?;
+    let answer = answer_v1(&app, &tenant, &asked).await;
     Ok(of(tenant, answer))
 }
 
@@ -53,52 +38,68 @@ pub(super) async fn list_v2(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let tenant = admit(&app, &request)?;
-    let query = BatchQuery::v2(request.uri().query().unwrap_or_default(), &app.sealer, &tenant);
-    let query = in_good_standing(&app, &tenant, query).await?;
+    let asked = request.into_parts().0;
+    let tenant = caller(&asked.headers, &app.keys, app.clock.now())?;
+    let answer = answer_v2(&app, &tenant, &asked).await;
+    Ok(of(tenant, answer))
+}
+
+async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Response<Body>, ApiError> {
+    admit(app, tenant)?;
+    let query = BatchQuery::v1(asked.uri.query().unwrap_or_default());
+    let query = in_good_standing(app, tenant, query).await?;
+    let mark = QueryMark::new(1, tenant.org, &query, 0);
+    let held = Held::new(&asked.headers);
+    let known = move |version| {
+        let etag = mark.etag(version);
+        held.matches(&etag).then_some(etag)
+    };
+    let first = stream::chunk_ask(app, query.range, None);
+    let page = match app.store.page(tenant, first, known).await? {
+        Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
+        Answer::Known(etag) => return Ok(response::not_modified(&etag)),
+        Answer::Page(page) => page,
+    };
+    let encoding = Encoding::accepted(&asked.headers);
+    let encoding = if page.next.is_none() { encoding.for_size(page.text.len()) } else { encoding };
+    let etag = mark.etag(page.version);
+    let body = stream::body(app.clone(), tenant.clone(), query.range, page, encoding)?;
+    Ok(response::json(body, encoding, &etag))
+}
+
+async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response<Body>, ApiError> {
+    admit(app, tenant)?;
+    let query = BatchQuery::v2(asked.uri.query().unwrap_or_default(), &app.sealer, tenant);
+    let query = in_good_standing(app, tenant, query).await?;
     let lookup = Lookup {
         mark: QueryMark::new(2, tenant.org, &query, app.config.page_rows),
-        encoding: Encoding::accepted(request.headers()),
+        encoding: Encoding::accepted(&asked.headers),
     };
-    let (held, cache) = (Held::new(request.headers()), app.cache.clone());
-    let known = move |version| {
-        let etag = lookup.mark.etag(version);
-        if held.matches(&etag) {
-            return Some(Known::Held(etag));
-        }
-        let found = |encoding| cache.get(&lookup.key(version, encoding)).map(|page| (page, encoding));
-        let (page, encoding) = found(lookup.encoding).or_else(|| found(Encoding::Plain))?;
-        Some(Known::Cached { version, page, encoding })
-    };
+    let (held, cache) = (Held::new(&asked.headers), app.cache.clone());
+    let known = move |version| lookup.known(version, &held, &cache);
     let limit = PageLimit { rows: app.config.page_rows, bytes: usize::MAX };
-    let ask = PageAsk {
-        range: query.range,
-        walk: query.walk.clone(),
-        limit,
-        opening: "{\"data\":[",
-        now: app.clock.now(),
-    };
-    let answer = match app.store.page(&tenant, ask, known).await? {
-        Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
-        Answer::Known(Known::Held(etag)) => response::not_modified(&etag),
+    let (range, walk) = (query.range, query.walk.clone());
+    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", now: app.clock.now() };
+    match app.store.page(tenant, ask, known).await? {
+        Answer::DeadCredential => Err(ApiError::BadToken(TokenRefused::Invalid)),
+        Answer::Known(Known::Held(etag)) => Ok(response::not_modified(&etag)),
         Answer::Known(Known::Cached { version, page, encoding }) => {
             app.metrics.cache_hits.inc();
-            send(&app, lookup, version, page, encoding).await?
+            send(app, lookup, version, page, encoding).await
         }
         Answer::Page(page) => {
             app.metrics.cache_misses.inc();
             let version = page.version;
-            let text = envelope(&app, &tenant, &query, page)?;
-            send(&app, lookup, version, text, Encoding::Plain).await?
+            let page = hold(app, envelope(app, tenant, &query, page)?)?;
+            send(app, lookup, version, page, Encoding::Plain).await
         }
-    };
-    Ok(of(tenant, answer))
+    }
 }
 
 /// What can be answered without reading batches.
 enum Known {
     Held(String),
-    Cached { version: DataVersion, page: Bytes, encoding: Encoding },
+    Cached { version: DataVersion, page: HeldPage, encoding: Encoding },
 }
 
 /// How a page is found again.
@@ -112,19 +113,28 @@ impl Lookup {
     fn key(self, version: DataVersion, encoding: Encoding) -> PageKey {
         PageKey { version, query: self.mark, encoding }
     }
+
+    /// The client's own copy, else the cache's: in the encoding wanted, or plain to be encoded.
+    fn known(self, version: DataVersion, held: &Held, cache: &PageCache) -> Option<Known> {
+        let etag = self.mark.etag(version);
+        if held.matches(&etag) {
+            return Some(Known::Held(etag));
+        }
+        let found = |encoding| cache.get(&self.key(version, encoding)).map(|page| (page, encoding));
+        let (page, encoding) = found(self.encoding).or_else(|| found(Encoding::Plain))?;
+        Some(Known::Cached { version, page, encoding })
+    }
 }
 
-/// The caller, if the token is good and the request is within the credential's limit.
-fn admit(app: &App, request: &Request) -> Result<Tenant, ApiError> {
-    let now = app.clock.now();
-    let tenant = caller(request.headers(), &app.keys, now)?;
+/// Lets the request through, if it is within the credential's limit and not to be failed on purpose.
+fn admit(app: &App, tenant: &Tenant) -> Result<(), ApiError> {
     if let Some(limit) = &app.rate_limit {
-        limit.admit(&tenant.client, now).map_err(ApiError::TooManyRequests)?;
+        limit.admit(&tenant.client, app.clock.now()).map_err(ApiError::TooManyRequests)?;
     }
     if app.draws_failure() {
         return Err(ApiError::Unavailable(Cause::ours("failed on purpose")));
     }
-    Ok(tenant)
+    Ok(())
 }
 
 /// A fault of the query is told only to a caller whose credential is alive (decision 007). A sound query is let
@@ -170,14 +180,23 @@ async fn send(
     app: &App,
     lookup: Lookup,
     version: DataVersion,
-    page: Bytes,
+    page: HeldPage,
     encoding: Encoding,
 ) -> Result<Response<Body>, ApiError> {
     let etag = lookup.mark.etag(version);
-    let wanted = if encoding == Encoding::Plain { lookup.encoding.for_size(page.len()) } else { encoding };
-    let body = if wanted == encoding { page } else { encode(wanted, page).await? };
-    app.cache.put(lookup.key(version, wanted), body.clone());
-    Ok(response::json(Body::from(body), wanted, &etag))
+    let wanted =
+        if encoding == Encoding::Plain { lookup.encoding.for_size(page.bytes.len()) } else { encoding };
+    let page = if wanted == encoding { page } else { hold(app, encode(wanted, page.bytes).await?)? };
+    app.cache.put(lookup.key(version, wanted), page.clone());
+    let mut response = response::json(Body::from(page.bytes), wanted, &etag);
+    response.extensions_mut().insert(page.share);
+    Ok(response)
+}
+
+/// Counts a page among those in memory. One too many is refused: the client comes back when others are done.
+fn hold(app: &App, page: Bytes) -> Result<HeldPage, ApiError> {
+    let held = app.budget.hold(page);
+    held.ok_or_else(|| ApiError::Unavailable(Cause::ours("too many pages are held in memory")))
 }
 
 /// Compresses away from the runtime's threads: it takes milliseconds.
@@ -190,8 +209,9 @@ async fn encode(encoding: Encoding, page: Bytes) -> Result<Bytes, ApiError> {
     }
 }
 
-/// Tells the log line whose request it was.
-fn of(tenant: Tenant, mut response: Response<Body>) -> Response<Body> {
+/// Tells the log line whose request it was, whatever came of it.
+fn of(tenant: Tenant, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
+    let mut response = answer.into_response();
     response.extensions_mut().insert(tenant);
     response
 }

@@ -1,9 +1,9 @@
 //! The page cache: pages as bytes, by data version, so that nothing stale can be found. Bounded in bytes.
 
-use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use super::budget::HeldPage;
 use super::conditional::QueryMark;
 use super::encoding::Encoding;
 use crate::store::DataVersion;
@@ -24,14 +24,14 @@ pub(super) struct PageKey {
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<PageKey, Bytes> for ByBytes {
-    fn weight(&self, _: &PageKey, page: &Bytes) -> u64 {
-        page.len() as u64 + ENTRY_BYTES
+impl Weighter<PageKey, HeldPage> for ByBytes {
+    fn weight(&self, _: &PageKey, page: &HeldPage) -> u64 {
+        page.bytes.len() as u64 + ENTRY_BYTES
     }
 }
 
 /// Pages that were sent before.
-pub(super) struct PageCache(Cache<PageKey, Bytes, ByBytes>);
+pub(super) struct PageCache(Cache<PageKey, HeldPage, ByBytes>);
 
 impl PageCache {
     /// A cache of at most so many bytes; 0 keeps nothing.
@@ -40,11 +40,11 @@ impl PageCache {
         Self(Cache::with_weighter(entries, bytes, ByBytes))
     }
 
-    pub(super) fn get(&self, key: &PageKey) -> Option<Bytes> {
+    pub(super) fn get(&self, key: &PageKey) -> Option<HeldPage> {
         self.0.get(key)
     }
 
-    pub(super) fn put(&self, key: PageKey, page: Bytes) {
+    pub(super) fn put(&self, key: PageKey, page: HeldPage) {
         self.0.insert(key, page);
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum ApiError {
     NotFound,
     /// A path that knows only these methods.
     MethodNotAllowed(&'static str),
+    /// A body that breaks the rules of HTTP.
+    BrokenBody,
     /// A body past the limit.
     BodyTooLarge,
     /// A body that did not come in time.
@@ -60,8 +62,14 @@ impl Cause {
 
     /// Why a body broke off.
     pub(crate) fn of_stream(error: &axum::Error) -> Self {
-        let store = std::error::Error::source(error).and_then(|source| source.downcast_ref::<StoreError>());
-        store.map_or_else(|| Self::ours(error), Self::of_store)
+        let mut source = std::error::Error::source(error);
+        while let Some(inner) = source {
+            if let Some(store) = inner.downcast_ref::<StoreError>() {
+                return Self::of_store(store);
+            }
+            source = inner.source();
+        }
+        Self::ours(error)
     }
 
     fn of_store(error: &StoreError) -> Self {
@@ -92,6 +100,7 @@ impl ApiError {
             }
             ApiError::NotFound => StatusCode::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
+            ApiError::BrokenBody => StatusCode::BAD_REQUEST,
             ApiError::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             ApiError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             ApiError::UriTooLong => StatusCode::URI_TOO_LONG,
@@ -112,6 +121,7 @@ impl ApiError {
             ApiError::BadToken(TokenRefused::Invalid) => "The access token is not valid: get a new one",
             ApiError::NotFound => "Not Found",
             ApiError::MethodNotAllowed(_) => "Method Not Allowed",
+            ApiError::BrokenBody => "The request body is not valid HTTP",
             ApiError::BodyTooLarge => "The request body is too large",
             ApiError::BodyTooSlow => "The request body did not arrive in time",
             ApiError::UriTooLong => "The path and query are too long",

@@ -25,7 +25,9 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<Response<Body>,
         return Err(ApiError::Unavailable(Cause::ours("the process is stopping")));
     }
     match tokio::time::timeout(READY_WAIT, app.store.ping()).await {
-        Ok(pong) => pong?,
+        Ok(Ok(())) => {}
+        // Also a broken store may be mended; to a load balancer it is not ready, no more and no less.
+        Ok(Err(error)) => return Err(ApiError::Unavailable(Cause::ours(&error))),
         Err(_) => return Err(StoreError::Unreachable("no answer in time".into()).into()),
     }
     Ok(text("application/json", r#"{"status":"ready"}"#.into()))

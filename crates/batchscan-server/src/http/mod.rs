@@ -6,6 +6,7 @@
 mod app;
 mod auth;
 mod batches;
+mod budget;
 mod cache;
 mod conditional;
 mod cors;

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use http_body::{Body as _, Frame, SizeHint};
 use tower::Service as _;
 
+use super::budget::Share;
 use super::error::{ApiError, Cause};
 use super::{App, OneInFlight, cors, operator_routes, request_id, routes};
 use crate::metrics::{ErrorLabel, RequestLabels, RouteLabel};
@@ -51,7 +52,7 @@ impl Service {
             method: method_label(request.method()),
             route: route_label(request.uri().path()),
             started,
-            _owed: owed,
+            owed,
         };
         let origin = cors::named_origin(&self.app.config.cors_origins, request.headers());
         let is_v1 = request.uri().path().starts_with("/v1/");
@@ -87,7 +88,7 @@ impl Service {
     /// The end of v1, where the operator set one (decision 038).
     fn tell_sunset(&self, headers: &mut HeaderMap) {
         let Some(end) = self.app.config.v1_sunset else { return };
-        let since_epoch = std::time::Duration::from_secs(u64::try_from(end.secs()).unwrap_or(0));
+        let since_epoch = Duration::from_secs(u64::try_from(end.secs()).unwrap_or(0));
         let sunset = httpdate::fmt_http_date(std::time::UNIX_EPOCH + since_epoch);
         let deprecation = HeaderValue::from_str(&format!("@{}", end.secs()));
         headers.extend(deprecation.ok().map(|value| (HeaderName::from_static("deprecation"), value)));
@@ -125,7 +126,7 @@ struct Seen {
     method: &'static str,
     route: &'static str,
     started: Instant,
-    _owed: OneInFlight,
+    owed: OneInFlight,
 }
 
 /// Wraps the body, so that the request is counted and logged when its last byte is handed over, or is not.
@@ -136,6 +137,7 @@ fn observed(app: Arc<App>, seen: Seen, mut response: Response<Body>) -> Response
         status: response.status().as_u16(),
         tenant: response.extensions_mut().remove::<Tenant>(),
         cause: response.extensions_mut().remove::<Cause>(),
+        _share: response.extensions_mut().remove::<Arc<Share>>(),
         bytes: 0,
         finished: false,
     };
@@ -148,6 +150,7 @@ struct Record {
     status: u16,
     tenant: Option<Tenant>,
     cause: Option<Cause>,
+    _share: Option<Arc<Share>>,
     bytes: u64,
     finished: bool,
 }
@@ -162,19 +165,31 @@ impl Drop for Record {
         if let Some(kind) = self.cause.as_ref().and_then(|cause| cause.store) {
             metrics.store_errors.get_or_create(&ErrorLabel { kind }).inc();
         }
-        tracing::info!(
-            target: "request",
-            id = self.seen.id,
-            method = self.seen.method,
-            route,
-            status,
-            ms = took.as_secs_f64() * 1_000.0,
-            bytes = self.bytes,
-            org = self.tenant.as_ref().map(|tenant| tenant.org.0),
-            client = self.tenant.as_ref().map(|tenant| tenant.client.as_str()),
-            cut = (!self.finished).then_some(true),
-            cause = self.cause.as_ref().map(|cause| cause.why.as_str()),
-        );
+        self.log(took);
+    }
+}
+
+impl Record {
+    /// The request's one line: an error if the service failed, else a matter of course.
+    fn log(&self, took: Duration) {
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: "request",
+                    id = self.seen.id,
+                    method = self.seen.method,
+                    route = self.seen.route,
+                    status = self.status,
+                    ms = (took.as_secs_f64() * 1e6).round() / 1e3,
+                    bytes = self.bytes,
+                    org = self.tenant.as_ref().map(|tenant| tenant.org.0),
+                    client = self.tenant.as_ref().map(|tenant| tenant.client.as_str()),
+                    cut = (!self.finished).then_some(true),
+                    cause = self.cause.as_ref().map(|cause| cause.why.as_str()),
+                )
+            };
+        }
+        if self.cause.is_some() { line!(error) } else { line!(info) }
     }
 }
 
@@ -196,6 +211,7 @@ impl http_body::Body for ObservedBody {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => {
+                self.record.seen.owed.progress();
                 self.record.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
                 self.record.finished = self.inner.is_end_stream();
             }

@@ -31,7 +31,8 @@ impl RateLimit {
         if clients.len() >= CLIENTS_MAX {
             clients.retain(|_, drained_at| *drained_at > now);
         }
-        let drained_at = clients.get(client).copied().unwrap_or(now).max(now);
+        // Between now and a full window from now, also when the clock was set back.
+        let drained_at = clients.get(client).copied().unwrap_or(now).clamp(now, now.saturating_add(window));
         let after = drained_at.saturating_add(one);
         if after - now > window {
             let wait = u64::try_from(after - now - window).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! Carries one file into the store: a thread reads and judges it while the store takes over what is read.
 
 use std::fs::File;
-use std::io::{ErrorKind, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::Batch;
 use crossbeam_channel::{Sender, bounded};
@@ -36,7 +36,8 @@ pub async fn carry(
     dry_run: bool,
     bytes_read: Arc<AtomicU64>,
 ) -> Result<ImportCounts, ImportError> {
-    let input = tokio::task::spawn_blocking(move || spooled(input)).await;
+    let counting = bytes_read.clone();
+    let input = tokio::task::spawn_blocking(move || spooled(input, &counting)).await;
     let input =
         input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Unreadable)?;
     let (steps, rows) = bounded(STEPS_WAITING_MAX);
@@ -53,15 +54,31 @@ pub async fn carry(
 }
 
 /// A stream is kept in a temporary file first: a slow pipe must not hold the database's write lock.
-fn spooled(input: Input) -> std::io::Result<Input> {
-    let Input::Stream(mut stream) = input else { return Ok(input) };
+fn spooled(input: Input, bytes_read: &AtomicU64) -> std::io::Result<Input> {
+    let Input::Stream(stream) = input else { return Ok(input) };
+    let mut stream = Counted { stream, bytes_read };
     let mut file: File = tempfile::tempfile().map_err(|error| no_room(&error))?;
     std::io::copy(&mut stream, &mut file).map_err(|error| match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => no_room(&error),
         _ => error,
     })?;
     file.seek(SeekFrom::Start(0))?;
+    bytes_read.store(0, Ordering::Relaxed);
     Ok(Input::File(file))
+}
+
+/// A stream that tells how far it was read.
+struct Counted<'a> {
+    stream: Box<dyn Read + Send>,
+    bytes_read: &'a AtomicU64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = self.stream.read(buffer)?;
+        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
 }
 
 fn no_room(error: &std::io::Error) -> std::io::Error {

@@ -104,6 +104,13 @@ impl Store {
         }
     }
 
+    /// Whether there is any organisation at all.
+    pub async fn has_orgs(&self) -> Result<bool, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.has_orgs().await,
+        }
+    }
+
     /// Every organisation, by name.
     pub async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
         match self {
@@ -146,8 +153,13 @@ impl Store {
         }
     }
 
-    /// Adds a secret; those before it retire, at most one of them later than `now`.
-    pub async fn rotate_credential(&self, client: &ClientId, rotation: Rotation) -> Result<(), AdminError> {
+    /// Adds a secret; the one before it retires later, and one that was retiring already ends now. Gives the instant
+    /// until which that one was to work.
+    pub async fn rotate_credential(
+        &self,
+        client: &ClientId,
+        rotation: Rotation,
+    ) -> Result<Option<UtcInstant>, AdminError> {
         match self {
             Store::Sqlite(store) => store.rotate_credential(client, rotation).await,
         }

@@ -91,7 +91,9 @@ pub enum AdminError {
     #[error("there is no credential {0}: `batchscan credential list --org NAME` shows them")]
     NoSuchCredential(ClientId),
     /// A dead credential stays dead.
-    #[error("the credential {0} is revoked: issue a new one with `batchscan credential issue --org NAME`")]
+    #[error(
+        "the credential {0} is revoked already: issue a new one with `batchscan credential issue --org NAME`"
+    )]
     Revoked(ClientId),
     /// The sender of an import went away without a verdict.
     #[error("the import was abandoned: nothing was changed")]

@@ -35,7 +35,7 @@ pub(crate) async fn run(command: Check) -> anyhow::Result<ExitCode> {
 
 /// From the environment or standard input, never from the command line, where others could read it.
 fn secret() -> anyhow::Result<String> {
-    if let Ok(secret) = std::env::var("BATCHSCAN_CLIENT_SECRET") {
+    if let Some(secret) = std::env::var("BATCHSCAN_CLIENT_SECRET").ok().filter(|secret| !secret.is_empty()) {
         return Ok(secret);
     }
     if std::io::stdin().is_terminal() {

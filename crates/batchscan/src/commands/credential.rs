@@ -23,6 +23,9 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Credential) -> anyhow::
             let expires_at = expires.map(|time| later(now, time));
             let (client, secret) = issue(&store, &org, label, expires_at, now).await?;
             print(&shown_once(&client, &secret, json))?;
+            if let Some(end) = expires_at.filter(|_| !json) {
+                print(&format!("It ends on {}.\n", when(Some(end))))?;
+            }
         }
         Credential::List { org, json } => {
             let all = store.credentials(&org).await?;
@@ -33,16 +36,22 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Credential) -> anyhow::
             let secret = auth::new_secret().ok_or_else(no_randomness)?;
             let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&secret).0;
             let retire_at = later(now, retire_after);
-            store.rotate_credential(&client, Rotation { secret_hash, retire_at, now }).await?;
+            let ended = store.rotate_credential(&client, Rotation { secret_hash, retire_at, now }).await?;
             print(&shown_once(&client, &secret, json))?;
             if !json {
                 print(&format!("The secret before it works until {}.\n", when(Some(retire_at))))?;
+            }
+            if let Some(until) = ended.filter(|_| !json) {
+                let until = when(Some(until));
+                print(&format!("The one before that, which was to work until {until}, has ended now.\n"))?;
             }
         }
         Credential::Revoke { client_id } => {
             let client = client_id_of(&client_id)?;
             store.revoke_credential(&client, now).await?;
-            print(&format!("revoked {client}: no new tokens; those that are out die within 5 s\n"))?;
+            print(&format!(
+                "revoked {client}: no new tokens, and those that are out stop working within 5 s\n"
+            ))?;
         }
     }
     Ok(ExitCode::SUCCESS)

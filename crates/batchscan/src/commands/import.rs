@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use batchscan_server::import::{Format, ImportError, Input, ReadError, carry};
+use batchscan_model::record::UNKNOWN_FIELD;
+use batchscan_server::import::{Fault, Format, ImportError, Input, ReadError, carry};
 use batchscan_server::store::{DatabaseUrl, ImportCounts, Store};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -33,12 +34,12 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Import) -> anyhow::Resu
         match import_one(&store, &command, file, format).await {
             Ok(counts) => print(&summary(&command, file, &counts, started.elapsed()))?,
             Err(error) => {
-                match done {
-                    0 => {}
-                    1 => remark("the 1 file before it stays imported"),
-                    _ => remark(&format!("the {done} files before it stay imported")),
-                }
-                return Err(error);
+                let before = if command.dry_run { 0 } else { done };
+                return Err(match before {
+                    0 => error,
+                    1 => anyhow!("{error} (the file before it stays imported)"),
+                    _ => anyhow!("{error} (the {before} files before it stay imported)"),
+                });
             }
         }
     }
@@ -52,12 +53,25 @@ fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if file == Path::new("-") {
         bail!("standard input has no ending: say what it holds with --format ndjson, json, csv or parquet");
     }
-    Format::of_path(file).with_context(|| {
-        format!(
-            "{}: the ending does not tell what it holds: add --format ndjson, json, csv or parquet",
-            file.display()
-        )
-    })
+    Format::of_path(file).with_context(|| format!("{}: {}", file.display(), what_to_do(file)))
+}
+
+/// For a file whose ending is none of ours.
+fn what_to_do(file: &Path) -> &'static str {
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    match ending.as_str() {
+        _ if file.is_dir() => "is a folder: name the files in it",
+        "xlsx" | "xls" | "ods" => "is a spreadsheet: save the sheet as \"CSV UTF-8\" and import that",
+        "gz" | "zst" | "zip" => {
+            "is packed: unpack it first, such as `zcat FILE | batchscan import --format csv … -`"
+        }
+        _ => "the ending does not tell what it holds: add --format ndjson, json, csv or parquet",
+    }
+}
+
+/// A file as people call it.
+fn name_of(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
 }
 
 async fn import_one(
@@ -68,8 +82,11 @@ async fn import_one(
 ) -> anyhow::Result<ImportCounts> {
     let (input, size) = input_of(file)?;
     let bytes_read = Arc::new(AtomicU64::new(0));
-    let bar =
-        bar(&file.display().to_string(), "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}");
+    let template = match size {
+        0 => "{msg} {spinner} {bytes} {bytes_per_sec}",
+        _ => "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}",
+    };
+    let bar = bar(&name_of(file), template);
     bar.set_length(size);
     let ticking = tokio::spawn(follow(bar.clone(), bytes_read.clone()));
     let carried = carry(store, &command.org, (format, input), command.dry_run, bytes_read).await;
@@ -104,16 +121,22 @@ async fn follow(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
 
 /// The faults on lines of their own, then the verdict.
 fn refusal(file: &Path, error: ImportError) -> anyhow::Error {
-    let name = file.display();
+    let name = name_of(file);
     match error {
         ImportError::File(ReadError::Faulty { faults, more }) => {
             for fault in &faults {
                 remark(&format!("{name}: {fault}"));
             }
+            let is_unknown = |fault: &Fault| fault.fault.found == UNKNOWN_FIELD;
+            let list = if faults.iter().any(is_unknown) {
+                " (`batchscan import --help` lists the fields)"
+            } else {
+                ""
+            };
             let more = if more { " or more" } else { "" };
             let faults = count(faults.len() as u64, "fault", "faults");
             anyhow!(
-                "{name} has {faults}{more}: nothing of it was imported; mend the file and import it again"
+                "{name} has {faults}{more}: nothing of it was imported; mend the file and import it again{list}"
             )
         }
         ImportError::File(ReadError::Unreadable(error)) => {
@@ -136,12 +159,12 @@ fn summary(command: &Import, file: &Path, counts: &ImportCounts, took: Duration)
     let verb = if command.dry_run { "would import" } else { "imported" };
     let repeated = match counts.repeated {
         0 => String::new(),
-        repeated => format!(", {} superseded by a later line", grouped(repeated)),
+        repeated => format!(", {} superseded by a later line,", grouped(repeated)),
     };
     format!(
         "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{repeated} in {:.1} s\n",
         count(total, "batch", "batches"),
-        file.display(),
+        name_of(file),
         command.org,
         grouped(counts.new),
         grouped(counts.corrected),

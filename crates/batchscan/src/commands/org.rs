@@ -41,7 +41,7 @@ async fn remove(database: &DatabaseUrl, name: &str, yes: bool) -> anyhow::Result
         count(org.credentials, "credential", "credentials")
     );
     if !yes && !confirmed(&format!("Remove {what}? It cannot be undone. Type the name to go on: "), name)? {
-        bail!("nothing was removed");
+        bail!("the name did not match: nothing was removed");
     }
     store.remove_org(name).await?;
     print(&format!("removed {what}\n"))

@@ -19,10 +19,15 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Box<Serve>) -> anyhow::
     start_log(command.log_format);
     raise_open_files();
     let store = open_or_make(database).await?;
+    // Best effort: a database that cannot tell is no reason not to serve.
+    let no_organisations = store.has_orgs().await.is_ok_and(|any| !any);
     let public_url = command.public_url.clone();
     let server = Server::bind(store, options(*command), Clock::system()).await?;
     if let Some(url) = server.operator_url() {
         tracing::info!(url, "health and metrics for operators");
+    }
+    if no_organisations {
+        tracing::warn!(%database, "no organisation is in this database: add one with `batchscan org add NAME`");
     }
     tracing::info!(%database, public_url, "serving");
     // Whoever reads that it listens may ask it to stop at once.

@@ -105,12 +105,15 @@ fn the_doctor_names_what_is_damaged() {
     let outcome = site.run(&["doctor"]);
     assert_eq!((outcome.code, outcome.err.as_str()), (Some(1), ""));
     let found: Vec<&str> = outcome.out.lines().skip(1).collect();
-    let of = |number: u64| format!("  batch \"scan-{number:07}\" of organisation 1: ");
+    let of = |number: u64| format!("  batch \"scan-{number:07}\" of \"Green Valley\": ");
     assert_eq!(found[0], "4 findings:");
-    assert_eq!(found[1], of(2) + "its text is not the text of the batch it holds");
-    assert_eq!(found[2], of(3) + "its text is that of another batch");
+    assert_eq!(found[1], of(2) + "its text is not the text of the batch it holds; import it again");
+    assert_eq!(found[2], of(3) + "its text is that of another batch; import it again");
     assert!(found[3].starts_with(&(of(5) + "found EOF while parsing a string")), "{}", found[3]);
-    assert_eq!(found[4], of(6) + "warnings: found null, expected a value: this field is required");
+    assert_eq!(
+        found[4],
+        of(6) + "warnings: found null, expected a value: this field is required; import it again"
+    );
     let json = site.run(&["doctor", "--json"]);
     let report: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(

@@ -16,9 +16,14 @@ fn import(site: &Site, file: &str) -> Outcome {
 fn refused(site: &Site, file: &str, faults: &[&str]) {
     let outcome = import(site, file);
     let mut expected: String = faults.iter().map(|fault| format!("{file}: {fault}\n")).collect();
+    let list = if faults.iter().any(|fault| fault.contains("an unknown field")) {
+        " (`batchscan import --help` lists the fields)"
+    } else {
+        ""
+    };
     let count = if faults.len() == 1 { "1 fault".into() } else { format!("{} faults", faults.len()) };
     expected += &format!(
-        "error: {file} has {count}: nothing of it was imported; mend the file and import it again\n"
+        "error: {file} has {count}: nothing of it was imported; mend the file and import it again{list}\n"
     );
     assert_eq!((outcome.code, outcome.out.as_str(), outcome.err), (Some(1), "", expected));
     assert!(site.run(&["org", "list"]).done().contains("Green Valley  0 "), "something was imported");
@@ -46,12 +51,16 @@ fn a_file_that_is_not_there_or_is_a_folder_is_named() {
 #[test]
 fn a_file_whose_ending_tells_nothing_wants_a_format() {
     let site = Site::new();
-    for name in ["scans.xlsx", "scans", "scans.csv.gz"] {
+    for (name, told) in [
+        ("scans", "the ending does not tell what it holds: add --format ndjson, json, csv or parquet"),
+        ("scans.xlsx", "is a spreadsheet: save the sheet as \"CSV UTF-8\" and import that"),
+        (
+            "scans.csv.gz",
+            "is packed: unpack it first, such as `zcat FILE | batchscan import --format csv … -`",
+        ),
+    ] {
         let file = site.write(name, "x");
-        let message = format!(
-            "{file}: the ending does not tell what it holds: add --format ndjson, json, csv or parquet"
-        );
-        import(&site, &file).fails(&message);
+        import(&site, &file).fails(&format!("{file}: {told}"));
     }
     import(&site, "-")
         .fails("standard input has no ending: say what it holds with --format ndjson, json, csv or parquet");
@@ -192,7 +201,7 @@ fn a_pipe_that_the_temporary_folder_cannot_hold_is_told() {
     let outcome =
         Outcome::with_input(command.env("TMPDIR", site.name("missing")), scans::ndjson(0..2, "x").into());
     let message = format!(
-        "cannot read -: the temporary folder {} cannot hold it (No such file or directory (os error 2)): set TMPDIR; \
+        "cannot read standard input: the temporary folder {} cannot hold it (No such file or directory (os error 2)): set TMPDIR; \
          nothing of it was imported",
         site.name("missing")
     );

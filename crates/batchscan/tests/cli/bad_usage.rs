@@ -8,7 +8,7 @@ use crate::program::{Outcome, batchscan, clean, executable};
 use crate::site::Site;
 
 const DURATION: &str = "write a number and a unit, such as 30s, 15m, 1h or 365d";
-const RATE: &str = "write a number and a unit, such as 50/s, 600/m or 10000/h";
+const RATE: &str = "write a number from 1 to 1000000 and a unit, such as 50/s, 600/m or 10000/h";
 const ORIGIN: &str = "write a scheme and a host without a path, such as https://app.example.org";
 
 /// A command, a flag of it and what it takes; a value it does not take, and what is said then.
@@ -104,14 +104,14 @@ fn a_port_in_use_is_named() {
     let site = Site::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let message = format!(
-        "cannot listen on {address}: Address already in use (os error 98); another program uses that port: choose \
-         another with --listen"
-    );
+    let message = |flag| {
+        format!("cannot listen on {address}: another program uses that port: choose another with {flag}")
+    };
     for words in [["serve", "--listen", &address], ["demo", "--listen", &address]] {
-        refuses_to_start(&site, &words, &message);
+        refuses_to_start(&site, &words, &message("--listen"));
     }
-    refuses_to_start(&site, &["serve", "--listen", "127.0.0.1:0", "--operator-listen", &address], &message);
+    let words = ["serve", "--listen", "127.0.0.1:0", "--operator-listen", &address];
+    refuses_to_start(&site, &words, &message("--operator-listen"));
 }
 
 #[test]
@@ -123,7 +123,8 @@ fn an_address_that_is_none_is_named() {
         let begins = format!("error: cannot listen on {address}: ");
         assert!(last_line(&outcome.err).starts_with(&begins), "{}", outcome.err);
     }
-    let message = "cannot listen on 8080: invalid socket address; write HOST:PORT, such as 127.0.0.1:8080";
+    let message =
+        "cannot listen on 8080: it is no address of the form HOST:PORT: choose another with --listen";
     refuses_to_start(&site, &["serve", "--listen", "8080"], message);
 }
 

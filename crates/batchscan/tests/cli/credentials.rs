@@ -137,7 +137,8 @@ fn a_revoked_credential_gets_no_token_at_once_and_its_tokens_die_within_seconds_
     let services = [site.serve(&[]), site.serve(&[])];
     let tokens = services.each_ref().map(|service| token(service, &credential));
     let text = site.run(&["credential", "revoke", &credential.id]).done();
-    let expected = format!("revoked {}: no new tokens; those that are out die within 5 s\n", credential.id);
+    let expected =
+        format!("revoked {}: no new tokens, and those that are out stop working within 5 s\n", credential.id);
     assert_eq!(text, expected);
     let revoked = Instant::now();
     services.iter().for_each(|service| refused(service, &credential));
@@ -150,7 +151,7 @@ fn a_revoked_credential_gets_no_token_at_once_and_its_tokens_die_within_seconds_
     assert_eq!(listed(&site)[0]["state"], "revoked");
     let id = &credential.id;
     let message = format!(
-        "the credential {id} is revoked: issue a new one with `batchscan credential issue --org NAME`"
+        "the credential {id} is revoked already: issue a new one with `batchscan credential issue --org NAME`"
     );
     site.run(&["credential", "rotate", id]).fails(&message);
 }

@@ -95,7 +95,7 @@ fn the_summary_counts_new_corrected_unchanged_and_superseded() {
     let file = site.write("b.ndjson", lines.join("\n"));
     let summary = site.import(&file);
     let expected = format!(
-        "imported 7 batches from {file} into \"Green Valley\": 1 new, 2 corrected, 2 unchanged, 2 superseded by a later line"
+        "imported 7 batches from {file} into \"Green Valley\": 1 new, 2 corrected, 2 unchanged, 2 superseded by a later line,"
     );
     assert_eq!(untimed(&summary), expected);
     let (service, token) = served(&site);
@@ -168,8 +168,8 @@ fn several_files_are_a_transaction_each() {
     assert!(untimed(&outcome.out).starts_with("imported 10 batches"), "{}", outcome.out);
     let expected = format!(
         "{bad}: line 1: found 7, expected a batch as a JSON object\n\
-         the 1 file before it stays imported\n\
-         error: {bad} has 1 fault: nothing of it was imported; mend the file and import it again\n"
+         error: {bad} has 1 fault: nothing of it was imported; mend the file and import it again (the file before it \
+         stays imported)\n"
     );
     assert_eq!(outcome.err, expected);
     let (service, token) = served(&site);

@@ -90,7 +90,7 @@ fn removing_on_a_terminal_asks_for_the_name() {
     let refused = on_a_terminal(&site, "org remove 'Green Valley'", "yes\n");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.out.contains(question), "{refused:?}");
-    assert!(refused.out.ends_with("error: nothing was removed\r\n"), "{refused:?}");
+    assert!(refused.out.ends_with("error: the name did not match: nothing was removed\r\n"), "{refused:?}");
     assert_eq!(listed(&site).len(), 1);
     let agreed = on_a_terminal(&site, "org remove 'Green Valley'", "Green Valley\n");
     assert_eq!(agreed.code, Some(0), "{agreed:?}");

@@ -44,14 +44,13 @@ impl SqliteStore {
             let mut report =
                 Examination { schema: open::schema_version(connection)?, ..Examination::default() };
             report.findings.extend(examine_mode(&path));
-            // One snapshot for all that follows, so that a writer beside us makes no false alarm.
-            let snapshot = connection.transaction()?;
-            let total: i64 = snapshot.query_row("SELECT count(*) FROM batch", [], |row| row.get(0))?;
-            let total = u64::try_from(total).unwrap_or(0);
-            progress(0, total);
-            examine_file(&snapshot, &mut report)?;
-            examine_orgs(&snapshot, &mut report)?;
-            examine_batches(&snapshot, &mut report, &|done| progress(done, total))?;
+            // A file that SQLite itself cannot read to the end is a finding like any other.
+            match examine_all(connection, &mut report, &progress) {
+                Err(AdminError::Store(StoreError::Broken(cause))) => {
+                    report.findings.push(format!("the file is damaged ({cause}): restore a backup"));
+                }
+                examined => examined?,
+            }
             Ok(report)
         })
         .await
@@ -85,6 +84,11 @@ fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(
         }
     }
     drop(backup);
+    // A copy of a damaged database is no backup, and must not take a good one's place.
+    let sound: String = target.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if sound != "ok" {
+        return Err(StoreError::Broken(format!("{sound}; no backup was made: run `batchscan doctor`")).into());
+    }
     target.close().map_err(|(_, error)| error)?;
     let synced = OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
     synced.map_err(|error| unwritable(to, &error))
@@ -92,6 +96,21 @@ fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(
 
 fn unwritable(path: &Path, error: &std::io::Error) -> AdminError {
     AdminError::TargetUnwritable { path: path.to_owned(), cause: error.to_string() }
+}
+
+fn examine_all(
+    connection: &mut Connection,
+    report: &mut Examination,
+    progress: &Progress,
+) -> Result<(), AdminError> {
+    // One snapshot for all that follows, so that a writer beside us makes no false alarm.
+    let snapshot = connection.transaction()?;
+    let total: i64 = snapshot.query_row("SELECT count(*) FROM batch", [], |row| row.get(0))?;
+    let total = u64::try_from(total).unwrap_or(0);
+    progress(0, total);
+    examine_file(&snapshot, report)?;
+    examine_orgs(&snapshot, report)?;
+    examine_batches(&snapshot, report, &|done| progress(done, total))
 }
 
 fn examine_mode(path: &Path) -> Option<String> {
@@ -131,7 +150,10 @@ fn examine_batches(
     report: &mut Examination,
     progress: &dyn Fn(u64),
 ) -> Result<(), AdminError> {
-    let mut all = snapshot.prepare("SELECT org_id, created_at, batch_id, json FROM batch")?;
+    let mut all = snapshot.prepare(
+        "SELECT coalesce(o.name, 'organisation ' || b.org_id), b.created_at, b.batch_id, b.json
+         FROM batch b LEFT JOIN organisation o ON o.id = b.org_id",
+    )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
         report.batches += 1;
@@ -150,7 +172,7 @@ fn examine_batches(
 }
 
 fn examine_batch(row: &Row<'_>) -> Result<Option<String>, AdminError> {
-    let (org, created, id): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (org, created, id): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let json = row.get_ref(3)?.as_str().map_err(|error| StoreError::Broken(error.to_string()))?;
     let finding = match Batch::from_json(json) {
         Err(faults) => Some(faults.to_string()),
@@ -160,5 +182,5 @@ fn examine_batch(row: &Row<'_>) -> Result<Option<String>, AdminError> {
         }
         Ok(_) => None,
     };
-    Ok(finding.map(|what| format!("batch \"{id}\" of organisation {org}: {what}")))
+    Ok(finding.map(|what| format!("batch \"{id}\" of \"{org}\": {what}; import it again")))
 }

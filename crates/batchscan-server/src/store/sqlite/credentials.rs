@@ -101,23 +101,23 @@ impl SqliteStore {
         &self,
         client: &ClientId,
         rotation: Rotation,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Option<UtcInstant>, AdminError> {
         let client = client.clone();
         self.write(move |connection| {
             let rotate = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             refuse_unless_alive(&rotate, &client)?;
             let (now, retire) = (rotation.now.micros(), rotation.retire_at.micros());
+            let retiring = "SELECT max(retires_at) FROM secret WHERE client_id = ?1 AND retires_at > ?2";
+            let ended =
+                rotate.query_row(retiring, params![client.as_str(), now], |row| maybe_instant(row, 0))?;
             // Two at once and no more: what was retiring already retires now.
-            rotate.execute(
-                "DELETE FROM secret WHERE client_id = ?1 AND retires_at IS NOT NULL",
-                [client.as_str()],
-            )?;
-            rotate.execute(
-                "UPDATE secret SET retires_at = max(?2, ?3) WHERE client_id = ?1",
-                params![client.as_str(), now, retire],
-            )?;
+            let end = "DELETE FROM secret WHERE client_id = ?1 AND retires_at IS NOT NULL";
+            rotate.execute(end, [client.as_str()])?;
+            let retire_last = "UPDATE secret SET retires_at = max(?2, ?3) WHERE client_id = ?1";
+            rotate.execute(retire_last, params![client.as_str(), now, retire])?;
             add_secret(&rotate, &client, &rotation.secret_hash, rotation.now)?;
-            Ok(rotate.commit()?)
+            rotate.commit()?;
+            Ok(ended)
         })
         .await
     }

@@ -9,6 +9,7 @@ mod import;
 mod open;
 mod organisations;
 mod pages;
+mod same_file;
 mod threads;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 
 use super::{AdminError, OpenError, StoreError};
+use same_file::SameFile;
 use threads::Threads;
 
 /// Reader threads. More than the cores of a small machine, so that one slow disk read does not stop the others.
@@ -35,6 +37,7 @@ const WRITE_LOCK_WAIT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    file: Arc<SameFile>,
     readers: Arc<Threads>,
     writer: Arc<Threads>,
 }
@@ -51,6 +54,7 @@ impl SqliteStore {
         let writer = open::writer(&path, make_if_missing)?;
         let readers = (0..READERS).map(|_| open::reader(&path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
+            file: Arc::new(SameFile::new(&path)),
             readers: Arc::new(Threads::start("reader", readers, READS_WAITING_MAX)),
             writer: Arc::new(Threads::start("writer", vec![writer], WRITES_WAITING_MAX)),
             path,
@@ -67,6 +71,7 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.file.check()?;
         match tokio::time::timeout(READ_WAIT, self.readers.run(job)).await {
             Ok(done) => done?.map_err(|error| store_error(&error)),
             Err(_) => {

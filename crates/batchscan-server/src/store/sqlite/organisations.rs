@@ -4,7 +4,7 @@ use batchscan_model::{OrgId, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
-use crate::store::{AdminError, DataVersion, OrgName, Organisation};
+use crate::store::{AdminError, DataVersion, OrgName, Organisation, StoreError};
 
 const ORGANISATION: &str = "
     SELECT id, name, created_at, version, version_mark,
@@ -25,6 +25,13 @@ impl SqliteStore {
                 return Err(AdminError::OrgExists(name));
             }
             find(connection, &name)
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn has_orgs(&self) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            connection.query_row("SELECT EXISTS (SELECT 1 FROM organisation)", [], |row| row.get(0))
         })
         .await
     }
