@@ -62,4 +62,12 @@ mod tests {
         assert_eq!(limit.admit(&a, at(15)), Ok(()));
         assert!(limit.admit(&a, at(15)).is_err());
     }
+
+    #[test]
+    fn a_clock_that_is_set_back_locks_nobody_out_for_longer_than_the_window() {
+        let limit = RateLimit::new(Rate { requests: 1, per: Duration::from_secs(60) });
+        let a = ClientId::new("a").unwrap();
+        assert_eq!(limit.admit(&a, UtcInstant::EPOCH.plus_secs(7_200)), Ok(()));
+        assert_eq!(limit.admit(&a, UtcInstant::EPOCH), Err(60));
+    }
 }

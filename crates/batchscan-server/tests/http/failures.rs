@@ -210,3 +210,22 @@ async fn the_cause_of_a_503_is_in_the_log_alone() {
     let lines = journal::lines_with(&format!("\"id\":\"{}\"", client.id));
     assert!(lines.len() == 1 && lines[0].contains("disk I/O error"), "{lines:?}");
 }
+
+/// Decision 028: who has another file open than the one at the path would not hear of a revocation.
+#[tokio::test]
+async fn a_database_that_was_replaced_under_the_service_is_out_of_reach() {
+    let (app, client, token) = nursery().await;
+    let moved = app.database().with_extension("moved");
+    std::fs::rename(app.database(), &moved).unwrap();
+    std::fs::copy(&moved, app.database()).unwrap();
+    let noticed = Instant::now();
+    while app.get("/readyz", "x").await.status != 503 {
+        assert!(noticed.elapsed() < Duration::from_secs(5), "not noticed");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    is_unavailable(&app.get("/v2/batches", &token).await);
+    is_unavailable(&app.post_form("/v2/auth", client.form()).await);
+    std::fs::rename(&moved, app.database()).unwrap();
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(app.get("/v2/batches", &token).await.status, 200, "the file is back");
+}

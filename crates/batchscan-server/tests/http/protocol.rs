@@ -125,3 +125,27 @@ async fn a_connection_is_kept_over_errors() {
         assert_eq!(wire.answer().await.status, status, "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_client_that_closes_its_half_before_reading_is_answered() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let app = TestApp::start().await;
+    for _ in 0..20 {
+        let mut stream = tokio::net::TcpStream::connect(app.address()).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+/// Decision 027.
+#[tokio::test]
+async fn a_body_in_broken_chunks_is_a_bad_request_with_a_detail() {
+    let app = TestApp::start().await;
+    let head = "POST /v2/auth HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\n";
+    let reply = Wire::ask(&app, format!("{head}transfer-encoding: chunked\r\n\r\nZZ\r\n")).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.json(), serde_json::json!({ "detail": "The request body is not valid HTTP" }));
+}

@@ -38,7 +38,8 @@ pub(crate) async fn a_credential_has_two_secrets_at_most(fixture: &Fixture) {
     let client = &fixture.tenant.client;
     for number in 2..5u8 {
         let rotation = Rotation { secret_hash: [number; 32], retire_at: at(100), now: at(10) };
-        fixture.store.rotate_credential(client, rotation).await.unwrap();
+        let ended = fixture.store.rotate_credential(client, rotation).await.unwrap();
+        assert_eq!(ended, (number > 2).then(|| at(100)), "what was retiring already is told to have ended");
         let secrets = fixture.store.credential(client).await.unwrap().unwrap().secrets;
         let kept: Vec<_> = secrets.iter().map(|secret| (secret.hash[0], secret.retires_at)).collect();
         assert_eq!(kept, [(number - 1, Some(at(100))), (number, None)]);
