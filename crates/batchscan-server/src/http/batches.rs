@@ -83,15 +83,15 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
     match app.store.page(tenant, ask, known).await? {
         Answer::DeadCredential => Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(Known::Held(etag)) => Ok(response::not_modified(&etag)),
-        Answer::Known(Known::Cached { version, page, encoding }) => {
+        Answer::Known(Known::Cached(found)) => {
             app.metrics.cache_hits.inc();
-            send(app, lookup, version, page, encoding).await
+            send(app, lookup, found).await
         }
         Answer::Page(page) => {
             app.metrics.cache_misses.inc();
             let version = page.version;
             let page = hold(app, envelope(app, tenant, &query, page)?)?;
-            send(app, lookup, version, page, Encoding::Plain).await
+            send(app, lookup, Found { version, page, encoding: Encoding::Plain, is_cached: false }).await
         }
     }
 }
@@ -99,7 +99,15 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
 /// What can be answered without reading batches.
 enum Known {
     Held(String),
-    Cached { version: DataVersion, page: HeldPage, encoding: Encoding },
+    Cached(Found),
+}
+
+/// A page, from the cache or just read.
+struct Found {
+    version: DataVersion,
+    page: HeldPage,
+    encoding: Encoding,
+    is_cached: bool,
 }
 
 /// How a page is found again.
@@ -122,7 +130,7 @@ impl Lookup {
         }
         let found = |encoding| cache.get(&self.key(version, encoding)).map(|page| (page, encoding));
         let (page, encoding) = found(self.encoding).or_else(|| found(Encoding::Plain))?;
-        Some(Known::Cached { version, page, encoding })
+        Some(Known::Cached(Found { version, page, encoding, is_cached: true }))
     }
 }
 
@@ -176,19 +184,17 @@ fn envelope(app: &App, tenant: &Tenant, query: &BatchQuery, page: Page) -> Resul
 }
 
 /// Sends a page in the encoding the client likes, and keeps it for the next one who asks.
-async fn send(
-    app: &App,
-    lookup: Lookup,
-    version: DataVersion,
-    page: HeldPage,
-    encoding: Encoding,
-) -> Result<Response<Body>, ApiError> {
-    let etag = lookup.mark.etag(version);
-    let wanted =
-        if encoding == Encoding::Plain { lookup.encoding.for_size(page.bytes.len()) } else { encoding };
+async fn send(app: &App, lookup: Lookup, found: Found) -> Result<Response<Body>, ApiError> {
+    let Found { version, page, encoding, is_cached } = found;
+    let wanted = match encoding {
+        Encoding::Plain => lookup.encoding.for_size(page.bytes.len()),
+        encoded => encoded,
+    };
     let page = if wanted == encoding { page } else { hold(app, encode(wanted, page.bytes).await?)? };
-    app.cache.put(lookup.key(version, wanted), page.clone());
-    let mut response = response::json(Body::from(page.bytes), wanted, &etag);
+    if !is_cached || wanted != encoding {
+        app.cache.put(lookup.key(version, wanted), page.clone());
+    }
+    let mut response = response::json(Body::from(page.bytes), wanted, &lookup.mark.etag(version));
     response.extensions_mut().insert(page.share);
     Ok(response)
 }
