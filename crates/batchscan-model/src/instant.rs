@@ -140,7 +140,9 @@ pub enum NotAnInstant {
     #[error("a date and time with its offset, such as 2026-01-31T08:00:00Z")]
     Malformed,
     /// It has no offset, so it could be any of two dozen instants.
-    #[error("an offset at the end, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00")]
+    #[error(
+        "a date and time with an offset at the end, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00"
+    )]
     NoOffset,
 }
 

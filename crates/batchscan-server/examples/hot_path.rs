@@ -66,7 +66,7 @@ fn post(path: &str, form: String) -> Result<Request, Failure> {
 async fn credential(store: &Store) -> Result<(ClientId, String), Failure> {
     let now = Clock::system().now();
     let issued = issue().ok_or("no random numbers")?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&issued.secret).0;
+    let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&issued.secret);
     let client = issued.client.clone();
     store
         .add_credential(

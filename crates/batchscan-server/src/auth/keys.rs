@@ -73,27 +73,14 @@ impl KeyRing {
     }
 
     /// The keyed hash of a secret: the only form in which one is kept.
-    pub fn hash_secret(&self, secret: &ClientSecret) -> SecretHash {
+    pub fn hash_secret(&self, secret: &ClientSecret) -> [u8; 32] {
         let mut hash = [0u8; 32];
         hash.copy_from_slice(hmac::sign(&self.secret, secret.reveal().as_bytes()).as_ref());
-        SecretHash(hash)
+        hash
     }
-}
 
-/// A secret's keyed hash.
-#[derive(Clone)]
-pub struct SecretHash(pub [u8; 32]);
-
-impl SecretHash {
-    /// Compares without a branch on the bytes: how long it takes tells nothing about where they differ.
-    pub fn equals(&self, other: &[u8; 32]) -> bool {
-        let difference = self.0.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
-        std::hint::black_box(difference) == 0
-    }
-}
-
-impl fmt::Debug for SecretHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
+    /// Whether a secret is the one that was hashed; compared in constant time.
+    pub fn is_secret(&self, secret: &ClientSecret, hash: &[u8; 32]) -> bool {
+        hmac::verify(&self.secret, secret.reveal().as_bytes(), hash).is_ok()
     }
 }

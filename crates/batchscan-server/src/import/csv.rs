@@ -177,7 +177,7 @@ mod tests {
                 table("a,@,\"x\n\ny\"\n\nb,@,y,z\nc,n,2026-01-31T08:00:00,1,true,").replace('\n', end),
             );
             let expected = "line 6: found 7 cells, expected 6, as many as the header has\n\
-                line 7: batch_creation_date: found \"2026-01-31T08:00:00\", expected an offset at the end, such as \
+                line 7: batch_creation_date: found \"2026-01-31T08:00:00\", expected a date and time with an offset at the end, such as \
                 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00";
             assert_eq!(told, expected);
         }

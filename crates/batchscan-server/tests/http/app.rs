@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::journal;
 use crate::reply::Reply;
+use crate::sample::many;
 
 /// When every test begins.
 pub(crate) const BEGINNING: &str = "2026-02-01T00:00:00Z";
@@ -67,6 +68,15 @@ impl TestApp {
     /// Pages of so many batches.
     pub(crate) async fn paged(page_rows: usize) -> Self {
         Self::with(Config { page_rows, ..Config::default() }).await
+    }
+
+    /// A service with pages of two, five batches, and a token for them.
+    pub(crate) async fn nursery() -> (Self, String) {
+        let app = Self::paged(2).await;
+        let client = app.org("Nursery").await;
+        app.import("Nursery", &many(5)).await;
+        let token = app.token(&client).await;
+        (app, token)
     }
 
     pub(crate) async fn serve(options: ServeOptions) -> Self {
@@ -145,7 +155,7 @@ impl TestApp {
             client: issued.client.clone(),
             label: String::new(),
             expires_at,
-            secret_hash: self.keys.hash_secret(&issued.secret).0,
+            secret_hash: self.keys.hash_secret(&issued.secret),
             now: self.now(),
         };
         self.store.add_credential(org, new).await.unwrap();
@@ -156,7 +166,7 @@ impl TestApp {
     /// The client with a second secret; the first lives until `retire_at`.
     pub(crate) async fn rotate(&self, client: &Client, retire_at: UtcInstant) -> Client {
         let secret = new_secret().unwrap();
-        let secret_hash = self.keys.hash_secret(&secret).0;
+        let secret_hash = self.keys.hash_secret(&secret);
         let rotation = Rotation { secret_hash, retire_at, now: self.now() };
         self.store.rotate_credential(&client.client_id(), rotation).await.unwrap();
         Client { secret: secret.reveal().to_owned(), ..client.clone() }

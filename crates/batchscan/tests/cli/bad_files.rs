@@ -106,7 +106,7 @@ fn a_fault_of_a_value_names_line_field_what_stood_there_and_what_was_expected() 
         "line 7: total_cells_per_tray: found 99999999999999999999, expected a whole number of at most 9007199254740991",
         "line 8: avg_germination_rate: found \"92,5\", expected a decimal number such as 92.50",
         "line 9: avg_germination_rate: found 1000000000000, expected a decimal number below 1000000000000 in size",
-        "line 10: batch_creation_date: found \"2026-01-01T00:00:02\", expected an offset at the end, such as \
+        "line 10: batch_creation_date: found \"2026-01-01T00:00:02\", expected a date and time with an offset at the end, such as \
          2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00",
         "line 11: batch_creation_date: found \"2026-02-30T00:00:02Z\", expected a date and time with its offset, such as \
          2026-01-31T08:00:00Z",

@@ -170,7 +170,9 @@ fn a_fault_names_its_row_through_all_row_groups() {
     let told =
         faults(Parquet, file(&[("required int32 batch_creation_date (DATE)", &["20484", "2147483647"])]));
     assert!(
-        told.starts_with("row 1: batch_creation_date: found \"2026-01-31\", expected an offset"),
+        told.starts_with(
+            "row 1: batch_creation_date: found \"2026-01-31\", expected a date and time with an offset"
+        ),
         "{told}"
     );
     assert!(told.contains("\nrow 2: batch_creation_date: found a date out of all calendars"), "{told}");
