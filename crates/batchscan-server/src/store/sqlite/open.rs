@@ -133,9 +133,11 @@ fn bring_up_to_date(connection: &mut Connection, path: &Path, folder: &Path) -> 
 /// Whether nothing is to be done; refuses a database that is not ours or is of a later program.
 fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
     let broken = |error: rusqlite::Error| open_error(path, &error);
+    // The mark is made before the first table. Looked for in the other order, a file that is being made beside us
+    // could show its tables and not yet its mark.
+    let things = "SELECT count(*) FROM sqlite_schema";
+    let things: i64 = connection.query_row(things, [], |row| row.get(0)).map_err(broken)?;
     let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(broken)?;
-    let things: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(broken)?;
     if id != APPLICATION_ID && things > 0 {
         return Err(OpenError::NotADatabase(path.to_owned()));
     }
