@@ -2,6 +2,8 @@
 //!
 //! Where it cannot, it fails with the line to type: nothing is skipped in silence.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, anyhow, bail};
@@ -19,7 +21,15 @@ const TOOLS: &[Tool] = &[
     Tool { program: "valgrind", package: "valgrind" },
     Tool { program: "curl", package: "curl" },
     Tool { program: "git", package: "git" },
+    Tool { program: "initdb", package: "postgresql" },
+    Tool { program: "haproxy", package: "haproxy" },
+    Tool { program: "pgbouncer", package: "pgbouncer" },
 ];
+
+/// Debian's home of servers, which is not on every user's PATH.
+const SERVERS: &str = "/usr/sbin";
+/// Debian keeps PostgreSQL's programs off the PATH, in `bin` of a folder a version.
+const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
 /// The toolchain's own parts: the cargo command and the rustup component that brings it.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -27,16 +37,16 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Makes sure that every program the steps run is there.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     require_components(workspace)?;
-    let packages = missing_packages(process::is_on_path);
+    let packages = missing_packages(is_there);
     if packages.is_empty() {
         println!("nothing to install");
         return Ok(());
     }
     println!("missing on this machine: {}; installing with apt-get", packages.join(" "));
     install(&packages).map_err(|error| anyhow!("{error:#}; install by hand: {}", packages.join(" ")))?;
-    let still = missing_packages(process::is_on_path);
+    let still = missing_packages(is_there);
     if !still.is_empty() {
-        bail!("apt-get succeeded, yet these are not on the PATH: {}", still.join(" "));
+        bail!("apt-get succeeded, yet their programs are not found: {}", still.join(" "));
     }
     Ok(())
 }
@@ -52,6 +62,13 @@ fn require_components(workspace: &Workspace) -> Result<()> {
 
 fn missing_packages(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
     TOOLS.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package).collect()
+}
+
+/// Whether a program is on the PATH, or where Debian puts servers.
+fn is_there(program: &str) -> bool {
+    let versions = fs::read_dir(POSTGRES_VERSIONS).into_iter().flatten().flatten();
+    let mut folders = versions.map(|version| version.path().join("bin")).chain([PathBuf::from(SERVERS)]);
+    process::is_on_path(program) || folders.any(|folder| folder.join(program).is_file())
 }
 
 fn install(packages: &[&str]) -> Result<()> {
@@ -85,6 +102,12 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         assert_eq!(missing_packages(|program| program != "valgrind"), ["valgrind"]);
         assert!(missing_packages(|_| true).is_empty());
+    }
+
+    #[test]
+    fn a_program_that_nobody_has_is_missing() {
+        assert!(is_there("sh"));
+        assert!(!is_there("no-such-program"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::http::{App, InFlight, Service};
-use batchscan_server::store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, OrgName, Store};
+use batchscan_server::store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, Opening, OrgName, Store};
 use http_body_util::BodyExt;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Failure> {
         other => return Err(format!("there is no mode {other}: uncached-page, cached-page").into()),
     };
     let folder = tempfile::tempdir()?;
-    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("hot.db")), true).await?;
+    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("hot.db")), Opening::OR_MAKE).await?;
     fill(&store).await?;
     let (client, secret) = credential(&store).await?;
     let config = Config { cache_bytes, ..Config::default() };
@@ -66,7 +66,7 @@ fn post(path: &str, form: String) -> Result<Request, Failure> {
 async fn credential(store: &Store) -> Result<(ClientId, String), Failure> {
     let now = Clock::system().now();
     let issued = issue().ok_or("no random numbers")?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&issued.secret);
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&issued.secret);
     let client = issued.client.clone();
     store
         .add_credential(
@@ -81,9 +81,9 @@ async fn fill(store: &Store) -> Result<(), Failure> {
     store.add_org(&OrgName::new(ORG).ok_or("no name")?, Clock::system().now()).await?;
     let rows: Result<Vec<ImportRow>, _> =
         (0..BATCHES).map(|number| batch(number).map(|batch| ImportRow::from(&batch))).collect();
-    let (steps, receiver) = crossbeam_channel::bounded(2);
-    steps.send(ImportStep::Rows(rows?))?;
-    steps.send(ImportStep::Commit)?;
+    let (steps, receiver) = tokio::sync::mpsc::channel(2);
+    steps.send(ImportStep::Rows(rows?)).await?;
+    steps.send(ImportStep::Commit).await?;
     store.import(ORG, receiver).await?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Seals and opens the cursors of v2 (decision 022). Knows nothing of HTTP and keeps no state.
 //!
-//! A cursor holds the last batch that was given out, the window, and the data version the walk began with. It is
-//! encrypted and authenticated with ChaCha20-Poly1305, with the organisation as associated data: what was issued to
-//! one organisation does not open for another. The nonce is a keyed hash of the content, so equal pages have equal
-//! bytes on every node, and a nonce is never used for two contents.
+//! A cursor holds the last batch that was given out, the window, and the data versions that the walk began with and
+//! read last. It is encrypted and authenticated with ChaCha20-Poly1305, with the organisation as associated data: what
+//! was issued to one organisation does not open for another. The nonce is a keyed hash of the content, so equal pages
+//! have equal bytes on every node, and a nonce is never used for two contents.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +16,9 @@ use crate::store::{ServiceKey, Walk};
 /// Cursors stay below this (decision 022); a longer text is refused before any work is done on it.
 const CURSOR_BYTES_MAX: usize = 512;
 /// The form of the content. A later form gets the next number, and this one stays readable.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
+/// The form before: it did not hold the version of the last page, only that of the walk's beginning.
+const FORM_WITHOUT_SEEN: u8 = 1;
 /// Stands for an open end of the window: no instant has this value.
 const OPEN: i64 = i64::MIN;
 
@@ -40,7 +42,7 @@ struct SealingKey {
 }
 
 impl Sealer {
-    /// From the store's cursor keys, newest first.
+    /// From the cursor keys: the one that seals first, the others open.
     pub fn new(keys: &[ServiceKey]) -> Self {
         let sealing = |key: &ServiceKey| {
             // One stored key, two uses: each gets a key of its own, derived from it.
@@ -97,6 +99,7 @@ fn encode(cursor: &Cursor) -> Vec<u8> {
     let instant = |end: Option<UtcInstant>| end.map_or(OPEN, UtcInstant::micros).to_be_bytes();
     let mut content = vec![FORM];
     content.extend_from_slice(&cursor.walk.since.to_be_bytes());
+    content.extend_from_slice(&cursor.walk.seen.to_be_bytes());
     content.extend_from_slice(&instant(cursor.range.start));
     content.extend_from_slice(&instant(cursor.range.end));
     content.extend_from_slice(&cursor.walk.after.created.micros().to_be_bytes());
@@ -105,8 +108,13 @@ fn encode(cursor: &Cursor) -> Vec<u8> {
 }
 
 fn decode(content: &[u8]) -> Option<Cursor> {
-    let (&FORM, rest) = content.split_first()? else { return None };
+    let (form, rest) = content.split_first()?;
     let (since, rest) = take_i64(rest)?;
+    let (seen, rest) = match *form {
+        FORM => take_i64(rest)?,
+        FORM_WITHOUT_SEEN => (since, rest),
+        _ => return None,
+    };
     let (start, rest) = take_i64(rest)?;
     let (end, rest) = take_i64(rest)?;
     let (created, id) = take_i64(rest)?;
@@ -115,7 +123,7 @@ fn decode(content: &[u8]) -> Option<Cursor> {
         created: UtcInstant::from_micros(created)?,
         id: BatchId::new(std::str::from_utf8(id).ok()?)?,
     };
-    Some(Cursor { walk: Walk { after, since }, range })
+    Some(Cursor { walk: Walk { after, since, seen }, range })
 }
 
 /// An end of the window: open, an instant, or (outer `None`) neither.
@@ -135,12 +143,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn sealer(byte: u8) -> Sealer {
-        Sealer::new(&[ServiceKey { kid: "k".into(), purpose: KeyPurpose::Cursor, bytes: [byte; 32] }])
+        Sealer::new(&[ServiceKey {
+            kid: "k".into(),
+            purpose: KeyPurpose::Cursor,
+            bytes: [byte; 32],
+            created_at: UtcInstant::EPOCH,
+        }])
     }
 
     fn cursor(id: &str) -> Cursor {
         let after = Position { created: UtcInstant::EPOCH, id: BatchId::new(id).unwrap() };
-        Cursor { walk: Walk { after, since: 3 }, range: DateRange::default() }
+        Cursor { walk: Walk { after, since: 3, seen: 4 }, range: DateRange::default() }
     }
 
     /// Decision 022: url-safe without padding, under 512 bytes, the same on every node.
@@ -162,12 +175,23 @@ mod tests {
         assert!(!text.contains("YQ"), "the id is not readable in it");
     }
 
+    /// Clients hold cursors over an upgrade.
+    #[test]
+    fn a_cursor_of_the_form_before_still_opens() {
+        let mut content = encode(&cursor("a"));
+        content.drain(9..17);
+        content[0] = FORM_WITHOUT_SEEN;
+        let opened = decode(&content).unwrap();
+        assert_eq!((opened.walk.since, opened.walk.seen), (3, 3));
+        assert_eq!(opened.walk.after, cursor("a").walk.after);
+    }
+
     prop_compose! {
-        fn any_cursor()(id in "[^\\p{Cc}]{1,32}", created in -1_000_000_000_000i64..1_000_000_000_000, since: i64,
+        fn any_cursor()(id in "[^\\p{Cc}]{1,32}", created in -1_000_000_000_000i64..1_000_000_000_000, since: i64, seen: i64,
             start in proptest::option::of(0i64..1_000_000_000), end in proptest::option::of(0i64..1_000_000_000)) -> Cursor {
             let instant = |micros| UtcInstant::from_micros(micros).unwrap();
             let after = Position { created: instant(created), id: BatchId::new(id).unwrap() };
-            Cursor { walk: Walk { after, since }, range: DateRange { start: start.map(instant), end: end.map(instant) } }
+            Cursor { walk: Walk { after, since, seen }, range: DateRange { start: start.map(instant), end: end.map(instant) } }
         }
     }
 

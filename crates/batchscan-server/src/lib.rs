@@ -9,14 +9,16 @@
 //! | [`cursor`] | the sealed cursors of v2 |
 //! | [`store`] | organisations, credentials and batches; the contract every store keeps |
 //! | [`import`] | files to batches, and batches to the store |
+//! | [`copy`] | one database into another, verified |
 //! | [`config`], [`clock`], [`metrics`] | what the operator sets, what time it is, what the operator sees |
 //!
-//! Imports run one way: `serve → edge → http → {auth, cursor} → store`, and `import → store`. Only `http` and `edge`
+//! Imports run one way: `serve → edge → http → {auth, cursor} → store`, and `{import, copy} → store`. Only `http` and `edge`
 //! know HTTP, only `store` knows SQL.
 
 pub mod auth;
 pub mod clock;
 pub mod config;
+pub mod copy;
 pub mod cursor;
 pub mod edge;
 pub mod http;

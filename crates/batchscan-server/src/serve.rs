@@ -15,6 +15,8 @@ use crate::store::Store;
 
 /// How often "last used" is written down.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// How often keys are read again. A leaked one that was removed must be dead everywhere within 5 s.
+const REFRESH_KEYS_EVERY: Duration = Duration::from_secs(3);
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]
@@ -89,7 +91,10 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, operator, tls, drain } = self;
         let (stopping, stopped) = watch::channel(false);
-        let background = tokio::spawn(flush_now_and_then(app.clone()));
+        let background = [
+            tokio::spawn(flush_now_and_then(app.clone())),
+            tokio::spawn(refresh_keys_now_and_then(app.clone())),
+        ];
         let watching = tls.map(|tls| tokio::spawn(tls.watch()));
         let operator = operator.map(|listener| {
             tokio::spawn(listener.serve(
@@ -110,7 +115,7 @@ impl Server {
         if let Some(operator) = operator {
             let _ = operator.await;
         }
-        background.abort();
+        background.iter().for_each(tokio::task::JoinHandle::abort);
         watching.iter().for_each(tokio::task::JoinHandle::abort);
         app.flush_uses().await;
     }
@@ -132,5 +137,12 @@ async fn flush_now_and_then(app: Arc<App>) {
     loop {
         tokio::time::sleep(FLUSH_EVERY).await;
         app.flush_uses().await;
+    }
+}
+
+async fn refresh_keys_now_and_then(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(REFRESH_KEYS_EVERY).await;
+        app.refresh_keys().await;
     }
 }

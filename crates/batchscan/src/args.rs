@@ -6,10 +6,10 @@ use std::time::Duration;
 use batchscan_model::UtcInstant;
 use batchscan_server::config::Rate;
 use batchscan_server::import::Format;
-use batchscan_server::store::{DatabaseUrl, OrgName};
+use batchscan_server::store::{BadDatabaseUrl, DatabaseUrl, OrgName};
 use clap::builder::BoolishValueParser;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::units::{
@@ -36,18 +36,45 @@ Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage.")]
 pub(crate) struct Cli {
-    /// The database: sqlite:PATH
+    /// The database: sqlite:PATH or postgres://USER@HOST:PORT,HOST:PORT/DATABASE
     #[arg(
         long,
         global = true,
         env = "BATCHSCAN_DATABASE",
+        hide_env_values = true,
         value_name = "URL",
         default_value = "sqlite:batchscan.db"
     )]
-    pub(crate) database: DatabaseUrl,
+    pub(crate) database: DatabaseText,
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// A database URL as typed. Read only after the arguments were: a message of clap's would repeat it, password and all.
+#[derive(Clone)]
+pub(crate) struct DatabaseText(String);
+
+impl DatabaseText {
+    /// What it names; a usage error of that flag if it names nothing.
+    pub(crate) fn read(&self, flag: &str) -> Result<DatabaseUrl, clap::Error> {
+        self.0.parse().map_err(|error: BadDatabaseUrl| {
+            let text = format!("invalid value for '{flag} <URL>': {error}");
+            Cli::command().error(clap::error::ErrorKind::ValueValidation, text)
+        })
+    }
+}
+
+impl From<&str> for DatabaseText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl std::fmt::Debug for DatabaseText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DatabaseText")
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,8 +93,13 @@ pub(crate) enum Command {
     Import(Import),
     /// Copy the whole database to a file, also while it is in use
     Backup(Backup),
+    /// Copy everything from one database into another, of either kind
+    Copy(CopyDatabase),
     /// Examine the database for damage
     Doctor(Doctor),
+    /// List and rotate the keys that sign tokens and seal cursors
+    #[command(subcommand)]
+    Key(Key),
     /// Check any deployment of the interface for conformance
     Check(Check),
     /// Print completions for a shell
@@ -147,6 +179,13 @@ pub(crate) struct Serve {
     /// Memory for pages that were sent before, in MiB
     #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64)]
     pub(crate) cache_mib: u32,
+    /// Which hosts of a PostgreSQL database to read from: all in turn, or standbys as long as one is up to date
+    #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any")]
+    pub(crate) read_from: ReadFromArg,
+    /// Connections to each host of a PostgreSQL database, at most
+    #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) database_connections: u16,
     /// The day v1 ends: adds Deprecation and Sunset headers to its answers
     #[arg(long, env = "BATCHSCAN_V1_SUNSET", value_name = "DATE", value_parser = parse_date)]
     pub(crate) v1_sunset: Option<UtcInstant>,
@@ -156,6 +195,12 @@ pub(crate) struct Serve {
 pub(crate) enum LogFormat {
     Text,
     Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReadFromArg {
+    Any,
+    Standby,
 }
 
 #[derive(Debug, Subcommand)]
@@ -286,16 +331,58 @@ pub(crate) struct Import {
 
 /// Copy the whole database to a file, also while it is in use.
 ///
-/// The copy is one consistent moment. It holds the keys that sign tokens: keep it as safe as the database.
+/// The copy is one consistent moment, as an SQLite file, whatever the database is. It holds the keys that sign tokens: keep it as safe as the database.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// The file to make; it must not exist
     pub(crate) file: PathBuf,
 }
 
+/// Copy everything from one database into another, of either kind.
+///
+/// Organisations, credentials, keys and batches: tokens, secrets and cursors go on working on the copy. Every
+/// organisation is verified afterwards by a digest of all that is its own. The target must be empty, or a copy of the
+/// same database that was interrupted: run it again, and it goes on. Stop importing into the source meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan copy --from sqlite:batchscan.db --to postgres://batchscan@db1,db2,db3/batchscan
+  batchscan copy --from postgres://batchscan@db1/batchscan --to sqlite:batchscan.db")]
+pub(crate) struct CopyDatabase {
+    /// The database to read
+    #[arg(long, env = "BATCHSCAN_FROM", hide_env_values = true, value_name = "URL")]
+    pub(crate) from: DatabaseText,
+    /// The database to fill
+    #[arg(long, env = "BATCHSCAN_TO", hide_env_values = true, value_name = "URL")]
+    pub(crate) to: DatabaseText,
+    /// Print JSON
+    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// List the keys, never their bytes
+    List {
+        /// Print JSON
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
+    /// Make new keys; the old ones go on verifying what is out
+    ///
+    /// A new key signs from a minute after it was made, when every process has read it. Old keys are removed at the
+    /// next rotation, if they were followed by another more than 30 days before. The key that hashes client secrets
+    /// is not rotated.
+    Rotate {
+        /// Remove the old keys at once: every token and cursor that is out stops working within 5 s
+        #[arg(long, env = "BATCHSCAN_NOW", value_parser = BoolishValueParser::new())]
+        now: bool,
+    },
+}
+
 /// Examine the database for damage.
 ///
-/// Checks SQLite's own structures, and that every stored batch is exactly the text of the batch it holds. Exit
+/// Checks SQLite's own structures (PostgreSQL looks after its own), and that every stored batch is exactly the text of the batch it holds. Exit
 /// status 1 if anything is wrong.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let database = cli.database;
+    let database = cli.database.read("--database").unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Demo(demo) => commands::demo::run(demo).await,
         Command::Serve(serve) => commands::serve::run(&database, serve).await,
@@ -35,7 +35,9 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Credential(credential) => commands::credential::run(&database, credential).await,
         Command::Import(import) => commands::import::run(&database, import).await,
         Command::Backup(backup) => commands::backup::run(&database, backup).await,
+        Command::Copy(copy) => commands::copy::run(copy).await,
         Command::Doctor(doctor) => commands::doctor::run(&database, doctor).await,
+        Command::Key(key) => commands::key::run(&database, key).await,
         Command::Check(check) => commands::check::run(check).await,
         Command::Completions(completions) => commands::completions::run(&completions),
     }

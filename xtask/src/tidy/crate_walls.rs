@@ -52,6 +52,12 @@ const WALLS: &[Wall] = &[
         why: "the vocabulary does no I/O and nothing async",
     },
     Wall {
+        name: "batchscan-testbed",
+        ours: &[],
+        never: &["tokio", "tokio-postgres"],
+        why: "servers for the tests of every crate, and for xtask, which must build in seconds",
+    },
+    Wall {
         name: "xtask",
         ours: &[],
         never: &[],

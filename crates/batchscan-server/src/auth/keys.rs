@@ -10,6 +10,9 @@ use ring::hmac;
 use super::{Token, TokenRefused};
 use crate::store::{KeyPurpose, ServiceKey, Tenant};
 
+/// A new key verifies at once and signs only after this time: by then every node has read it.
+pub const KEY_SETTLES_SECS: i64 = 60;
+
 /// A key that signs tokens.
 #[derive(Clone)]
 pub struct Signer {
@@ -32,14 +35,14 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// The keys in use, and the retired ones that still verify.
+/// The keys in use, and those that only verify: retired ones, and new ones that not every node knows yet.
 #[derive(Clone, Debug)]
 pub struct KeyRing {
     /// Signs tokens.
     pub token: Signer,
-    /// Signed tokens that may still be out.
-    pub token_retired: Vec<Signer>,
-    /// Seal cursors: the newest first, the others open.
+    /// Verify tokens that another one signed.
+    pub token_others: Vec<Signer>,
+    /// Seal cursors: the first one does, the others open.
     pub cursor: Vec<ServiceKey>,
     secret: hmac::Key,
 }
@@ -51,17 +54,17 @@ pub struct NoKeys;
 
 impl KeyRing {
     /// From the store's keys, newest first.
-    pub fn new(keys: &[ServiceKey]) -> Result<Self, NoKeys> {
-        let of = |purpose| keys.iter().filter(move |key| key.purpose == purpose);
-        let mut token = of(KeyPurpose::Token).map(|key| Signer::new(&key.kid, &key.bytes));
-        let cursor: Vec<ServiceKey> = of(KeyPurpose::Cursor).cloned().collect();
-        let secret = of(KeyPurpose::Secret).next().ok_or(NoKeys)?;
+    pub fn new(keys: &[ServiceKey], now: UtcInstant) -> Result<Self, NoKeys> {
+        let token = in_use_first(keys, KeyPurpose::Token, now);
+        let cursor = in_use_first(keys, KeyPurpose::Cursor, now);
+        let secret = in_use_first(keys, KeyPurpose::Secret, now).into_iter().next().ok_or(NoKeys)?;
         if cursor.is_empty() {
             return Err(NoKeys);
         }
+        let mut signers = token.iter().map(|key| Signer::new(&key.kid, &key.bytes));
         Ok(Self {
-            token: token.next().ok_or(NoKeys)?,
-            token_retired: token.collect(),
+            token: signers.next().ok_or(NoKeys)?,
+            token_others: signers.collect(),
             cursor,
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret.bytes),
         })
@@ -69,7 +72,7 @@ impl KeyRing {
 
     /// Who a token was issued to, whichever of the keys signed it.
     pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Tenant, TokenRefused> {
-        Token::verify(token, std::iter::once(&self.token).chain(&self.token_retired), now)
+        Token::verify(token, std::iter::once(&self.token).chain(&self.token_others), now)
     }
 
     /// The keyed hash of a secret: the only form in which one is kept.
@@ -82,5 +85,57 @@ impl KeyRing {
     /// Whether a secret is the one that was hashed; compared in constant time.
     pub fn is_secret(&self, secret: &ClientSecret, hash: &[u8; 32]) -> bool {
         hmac::verify(&self.secret, secret.reveal().as_bytes(), hash).is_ok()
+    }
+}
+
+/// The keys of a purpose: first the newest that has settled, or the oldest if none has.
+fn in_use_first(keys: &[ServiceKey], purpose: KeyPurpose, now: UtcInstant) -> Vec<ServiceKey> {
+    let mut keys: Vec<ServiceKey> = keys.iter().filter(|key| key.purpose == purpose).cloned().collect();
+    let has_settled = |key: &ServiceKey| key.created_at.plus_secs(KEY_SETTLES_SECS) <= now;
+    let in_use = keys.iter().position(has_settled).unwrap_or(keys.len().saturating_sub(1));
+    if !keys.is_empty() {
+        keys[..=in_use].rotate_right(1);
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use batchscan_model::{ClientId, OrgId};
+
+    fn keys_made_at(made: &[i64]) -> Vec<ServiceKey> {
+        let key = |purpose, secs: i64| ServiceKey {
+            kid: format!("{secs}"),
+            purpose,
+            bytes: [u8::try_from(secs % 251).unwrap(); 32],
+            created_at: UtcInstant::EPOCH.plus_secs(secs),
+        };
+        let of = |purpose| made.iter().map(move |secs| key(purpose, *secs));
+        of(KeyPurpose::Token).chain(of(KeyPurpose::Cursor)).chain(of(KeyPurpose::Secret)).collect()
+    }
+
+    fn sealing_at(made: &[i64], now: i64) -> String {
+        let ring = KeyRing::new(&keys_made_at(made), UtcInstant::EPOCH.plus_secs(now)).unwrap();
+        assert_eq!(ring.cursor.len(), made.len(), "none is lost");
+        ring.cursor[0].kid.clone()
+    }
+
+    #[test]
+    fn a_new_key_signs_only_once_every_node_has_it() {
+        assert_eq!(sealing_at(&[100], 100), "100", "the first one has nobody to wait for");
+        assert_eq!(sealing_at(&[1_000, 100], 1_059), "100");
+        assert_eq!(sealing_at(&[1_000, 100], 1_060), "1000");
+        assert_eq!(sealing_at(&[1_010, 1_000, 100], 1_060), "1000");
+    }
+
+    #[test]
+    fn a_token_of_a_key_that_does_not_sign_is_verified_all_the_same() {
+        let now = UtcInstant::EPOCH.plus_secs(1_000);
+        let tenant = Tenant { org: OrgId(1), client: ClientId::new("c").unwrap() };
+        let one = KeyRing::new(&keys_made_at(&[1_000]), now).unwrap();
+        let both = KeyRing::new(&keys_made_at(&[1_000, 100]), now).unwrap();
+        let token = Token::sign(&one.token, &tenant, now, 60);
+        assert_eq!(both.verify(token.reveal(), now), Ok(tenant));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use batchscan_model::{ClientId, UtcInstant};
 
@@ -21,10 +21,8 @@ use crate::store::{Store, StoreError};
 pub struct App {
     /// Where the batches are.
     pub(super) store: Store,
-    /// Sign and verify tokens, hash secrets.
-    pub(super) keys: KeyRing,
-    /// Seals and opens cursors.
-    pub(super) sealer: Sealer,
+    /// Changes when an operator rotates keys.
+    keys: RwLock<Arc<Keys>>,
     /// Pages that were sent before.
     pub(super) cache: Arc<PageCache>,
     /// What the operator set.
@@ -42,6 +40,15 @@ pub struct App {
     failures_drawn: AtomicU64,
 }
 
+/// The service's keys, ready to use.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// Sign and verify tokens, hash secrets.
+    pub(super) ring: KeyRing,
+    /// Seals and opens cursors.
+    pub(super) sealer: Sealer,
+}
+
 /// Why the service could not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -56,9 +63,9 @@ pub enum StartError {
 impl App {
     /// Puts the parts together; makes the service's keys at the first start.
     pub async fn new(store: Store, config: Config, clock: Clock) -> Result<Arc<Self>, StartError> {
-        let keys = KeyRing::new(&store.keys(clock.now()).await?)?;
+        let keys = read_keys(&store, clock.now()).await?;
         Ok(Arc::new(Self {
-            sealer: Sealer::new(&keys.cursor),
+            keys: RwLock::new(Arc::new(keys)),
             cache: Arc::new(PageCache::new(config.cache_bytes)),
             metrics: Arc::new(Metrics::new()),
             rate_limit: config.rate_limit.map(RateLimit::new),
@@ -67,10 +74,22 @@ impl App {
             draining: AtomicBool::new(false),
             failures_drawn: AtomicU64::new(0),
             store,
-            keys,
             config,
             clock,
         }))
+    }
+
+    /// The keys as they are now.
+    pub(super) fn keys(&self) -> Arc<Keys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the keys again: an operator may have rotated them. What cannot be read leaves the old ones in use.
+    pub async fn refresh_keys(&self) {
+        match read_keys(&self.store, self.clock.now()).await {
+            Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys),
+            Err(error) => tracing::warn!(%error, "could not read the service's keys again"),
+        }
     }
 
     /// Says from now on that it is not ready, so that a load balancer sends nothing new.
@@ -116,4 +135,9 @@ impl App {
         let place = place as f64 / (1u64 << 53) as f64;
         place < rate
     }
+}
+
+async fn read_keys(store: &Store, now: UtcInstant) -> Result<Keys, StartError> {
+    let ring = KeyRing::new(&store.keys(now).await?, now)?;
+    Ok(Keys { sealer: Sealer::new(&ring.cursor), ring })
 }

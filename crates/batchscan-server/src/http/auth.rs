@@ -25,7 +25,8 @@ pub(super) async fn token(State(app): State<Arc<App>>, request: Request) -> Resu
     let asked = TokenRequest::parse(&parts.headers, &String::from_utf8_lossy(&form))
         .map_err(ApiError::InvalidForm)?;
     let (now, ttl) = (app.clock.now(), app.config.token_ttl_secs);
-    let granted = authenticate(&app.store, &app.keys, asked.client.as_ref(), &asked.secret, ttl, now).await?;
+    let granted =
+        authenticate(&app.store, &app.keys().ring, asked.client.as_ref(), &asked.secret, ttl, now).await?;
     let granted = granted.ok_or(ApiError::WrongCredentials { by_basic: asked.by_basic })?;
     if let Some(limit) = &app.rate_limit {
         limit.admit(&granted.tenant.client, now).map_err(ApiError::TooManyRequests)?;

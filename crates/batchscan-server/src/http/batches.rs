@@ -28,7 +28,7 @@ pub(super) async fn list_v1(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let asked = request.into_parts().0;
-    let tenant = caller(&asked.headers, &app.keys, app.clock.now())?;
+    let tenant = caller(&asked.headers, &app.keys().ring, app.clock.now())?;
     let answer = answer_v1(&app, &tenant, &asked).await;
     Ok(of(tenant, answer))
 }
@@ -39,7 +39,7 @@ pub(super) async fn list_v2(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let asked = request.into_parts().0;
-    let tenant = caller(&asked.headers, &app.keys, app.clock.now())?;
+    let tenant = caller(&asked.headers, &app.keys().ring, app.clock.now())?;
     let answer = answer_v2(&app, &tenant, &asked).await;
     Ok(of(tenant, answer))
 }
@@ -50,11 +50,12 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
     let query = in_good_standing(app, tenant, query).await?;
     let mark = QueryMark::new(1, tenant.org, &query, 0);
     let held = Held::new(&asked.headers);
+    let seen = held.seen(mark);
     let known = move |version| {
         let etag = mark.etag(version);
         held.matches(&etag).then_some(etag)
     };
-    let first = stream::chunk_ask(app, query.range, None);
+    let first = PageAsk { seen, ..stream::chunk_ask(app, query.range, None) };
     let page = match app.store.page(tenant, first, known).await? {
         Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(etag) => return Ok(response::not_modified(&etag)),
@@ -69,17 +70,18 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
 
 async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response<Body>, ApiError> {
     admit(app, tenant)?;
-    let query = BatchQuery::v2(asked.uri.query().unwrap_or_default(), &app.sealer, tenant);
+    let query = BatchQuery::v2(asked.uri.query().unwrap_or_default(), &app.keys().sealer, tenant);
     let query = in_good_standing(app, tenant, query).await?;
     let lookup = Lookup {
         mark: QueryMark::new(2, tenant.org, &query, app.config.page_rows),
         encoding: Encoding::accepted(&asked.headers),
     };
     let (held, cache) = (Held::new(&asked.headers), app.cache.clone());
+    let seen = query.walk.as_ref().map_or(0, |walk| walk.seen).max(held.seen(lookup.mark));
     let known = move |version| lookup.known(version, &held, &cache);
     let limit = PageLimit { rows: app.config.page_rows, bytes: usize::MAX };
     let (range, walk) = (query.range, query.walk.clone());
-    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", now: app.clock.now() };
+    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", seen, now: app.clock.now() };
     match app.store.page(tenant, ask, known).await? {
         Answer::DeadCredential => Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(Known::Held(etag)) => Ok(response::not_modified(&etag)),
@@ -171,8 +173,9 @@ fn envelope(app: &App, tenant: &Tenant, query: &BatchQuery, page: Page) -> Resul
         None => text.extend_from_slice(b"null}"),
         Some(after) => {
             let since = query.walk.as_ref().map_or(page.version.number, |walk| walk.since);
-            let cursor = Cursor { walk: Walk { after, since }, range: query.range };
-            let sealed = app.sealer.seal(tenant.org, &cursor);
+            let walk = Walk { after, since, seen: page.version.number };
+            let cursor = Cursor { walk, range: query.range };
+            let sealed = app.keys().sealer.seal(tenant.org, &cursor);
             let sealed =
                 sealed.ok_or_else(|| ApiError::Broken(Cause::ours("a cursor could not be sealed")))?;
             text.extend([b"\"", sealed.as_bytes(), b"\"}"].concat());

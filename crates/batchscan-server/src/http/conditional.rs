@@ -33,12 +33,16 @@ impl QueryMark {
     /// The ETag of the answer at a data version. Weak: it is the same for every encoding.
     pub(super) fn etag(self, version: DataVersion) -> String {
         let mut tag = format!("W/\"{:x}.{:x}.", version.number, version.mark);
-        for byte in self.0 {
-            tag.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-            tag.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-        }
+        self.write_hex(&mut tag);
         tag.push('"');
         tag
+    }
+
+    fn write_hex(self, text: &mut String) {
+        for byte in self.0 {
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        }
     }
 }
 
@@ -51,11 +55,50 @@ impl Held {
         Self(headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect())
     }
 
+    /// The number of the latest data version whose answer to this query the client holds; 0 if it holds none.
+    pub(super) fn seen(&self, mark: QueryMark) -> i64 {
+        if self.0.is_empty() {
+            return 0;
+        }
+        let mut query = String::new();
+        mark.write_hex(&mut query);
+        let number = |tag: &str| {
+            let opaque = tag.trim().trim_start_matches("W/").strip_prefix('"')?.strip_suffix('"')?;
+            let (number, _) = opaque.strip_suffix(&*query)?.split_once('.')?;
+            i64::from_str_radix(number, 16).ok()
+        };
+        self.tags().filter_map(number).max().unwrap_or(0)
+    }
+
+    fn tags(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','))
+    }
+
     /// Whether the client holds the answer of that ETag. Weak comparison (RFC 9110 §13.1.2).
     pub(super) fn matches(&self, etag: &str) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let wanted = opaque(etag);
-        let texts = self.0.iter().filter_map(|value| value.to_str().ok());
-        texts.flat_map(|text| text.split(',')).any(|tag| tag.trim() == "*" || opaque(tag) == wanted)
+        self.tags().any(|tag| tag.trim() == "*" || opaque(tag) == wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_has_seen_is_read_from_its_etags() {
+        let (mark, other) = (QueryMark([7; 12]), QueryMark([8; 12]));
+        let tag = |mark: QueryMark, number| mark.etag(DataVersion { number, mark: -5 });
+        let held = |tags: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(tags).unwrap());
+            Held::new(&headers)
+        };
+        assert_eq!(held(&format!("{}, {}", tag(mark, 3), tag(mark, 17))).seen(mark), 17);
+        assert_eq!(held(&tag(other, 17)).seen(mark), 0, "another query's says nothing of this one");
+        for odd in ["*", "\"\"", "W/\"zz.1.\"", "junk"] {
+            assert_eq!(held(odd).seen(mark), 0, "{odd}");
+        }
     }
 }

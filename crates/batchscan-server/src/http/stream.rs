@@ -19,7 +19,8 @@ const CHUNK_BYTES: usize = 256 * 1024;
 pub(super) fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>) -> PageAsk {
     let opening = if walk.is_none() { "[" } else { "," };
     let limit = PageLimit { rows: usize::MAX, bytes: CHUNK_BYTES };
-    PageAsk { range, walk, limit, opening, now: app.clock.now() }
+    let seen = walk.as_ref().map_or(0, |walk| walk.seen);
+    PageAsk { range, walk, limit, opening, seen, now: app.clock.now() }
 }
 
 /// A body that begins with `first` and reads on as the client does.
@@ -88,10 +89,10 @@ impl Walking {
     /// The page as bytes to send, and what comes after it.
     fn chunk(mut self, page: Page) -> Result<Next, StoreError> {
         let broken = |error: std::io::Error| StoreError::Broken(error.to_string());
-        let Page { mut text, next, .. } = page;
+        let Page { mut text, next, version, .. } = page;
         match next {
             Some(after) => {
-                let walk = Walk { after, since: self.since };
+                let walk = Walk { after, since: self.since, seen: version.number };
                 let bytes = Bytes::from(self.encoder.push(text).map_err(broken)?);
                 Ok(Some((bytes, Some((self, Step::After(walk))))))
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::Batch;
-use crossbeam_channel::{Sender, bounded};
+use tokio::sync::mpsc;
 
 use super::{Format, Input, ReadError, read};
 use crate::store::{AdminError, ImportCounts, ImportRow, ImportStep, Store};
@@ -40,7 +40,7 @@ pub async fn carry(
     let input = tokio::task::spawn_blocking(move || spooled(input, &counting)).await;
     let input =
         input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Unreadable)?;
-    let (steps, rows) = bounded(STEPS_WAITING_MAX);
+    let (steps, rows) = mpsc::channel(STEPS_WAITING_MAX);
     let reading = tokio::task::spawn_blocking(move || feed(format, input, dry_run, &bytes_read, &steps));
     let stored = store.import(org, rows).await;
     let fed =
@@ -93,7 +93,7 @@ fn feed(
     input: Input,
     dry_run: bool,
     bytes_read: &AtomicU64,
-    steps: &Sender<ImportStep>,
+    steps: &mpsc::Sender<ImportStep>,
 ) -> Result<(), ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
     read(format, input, bytes_read, &mut |batch: Batch, json| {
@@ -102,9 +102,9 @@ fn feed(
             return ControlFlow::Continue(());
         }
         let full = std::mem::replace(&mut chunk, Vec::with_capacity(ROWS_PER_STEP));
-        steps.send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
+        steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
     let verdict = if dry_run { ImportStep::DryRun } else { ImportStep::Commit };
     let last = [ImportStep::Rows(chunk), verdict];
-    last.into_iter().try_for_each(|step| steps.send(step)).map_err(|_| ReadError::Stopped)
+    last.into_iter().try_for_each(|step| steps.blocking_send(step)).map_err(|_| ReadError::Stopped)
 }

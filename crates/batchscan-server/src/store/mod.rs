@@ -13,47 +13,72 @@
 //! 6. **All or nothing.** An import is there whole or not at all, also when the process dies in the middle of it.
 //! 7. **A walk never repeats.** A batch whose creation date was corrected after a walk began is not met by that walk
 //!    again (decision 025).
-//! 8. **Two failures.** What cannot be reached now is [`StoreError::Unreachable`]; all else is [`StoreError::Broken`].
+//! 8. **Never back in time.** A page is not older than what the caller has seen ([`PageAsk::seen`]), whichever host
+//!    it is read from.
+//! 9. **Two failures.** What cannot be reached now is [`StoreError::Unreachable`]; all else is [`StoreError::Broken`].
 
+mod backup;
+mod dump;
+mod examine;
+mod filling;
+mod keys;
+mod postgres;
 mod sqlite;
 mod types;
 mod url;
 
+pub use dump::{
+    BatchRecord, CredentialRecord, DumpSource, DumpStep, DumpSteps, Fingerprint, OrgRecord, SecretRecord,
+    Shared, Which,
+};
+pub use postgres::{BadPostgresUrl, PostgresStore, PostgresUrl};
 pub use sqlite::SqliteStore;
 pub use types::*;
 pub use url::{BadDatabaseUrl, DatabaseUrl};
 
 use std::path::Path;
 
-use batchscan_model::{ClientId, UtcInstant};
+use batchscan_model::{ClientId, OrgId, UtcInstant};
+use tokio::sync::mpsc;
+
+use dump::Fingerprinting;
+
+/// Steps of a dump on their way: with this the memory of a copy is bounded.
+const DUMP_STEPS_WAITING_MAX: usize = 4;
 
 /// The store of this process: one type for handlers and commands, whatever database is behind it.
 #[derive(Clone, Debug)]
 pub enum Store {
     /// One file, opened by any number of processes on one machine.
     Sqlite(SqliteStore),
+    /// A PostgreSQL cluster, opened by any number of processes on any number of machines.
+    Postgres(PostgresStore),
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date. `make_if_missing` makes a new one where there is none.
-    pub async fn open(url: &DatabaseUrl, make_if_missing: bool) -> Result<Self, OpenError> {
+    /// Opens the database and brings its schema up to date.
+    pub async fn open(url: &DatabaseUrl, opening: Opening) -> Result<Self, OpenError> {
         match url {
-            DatabaseUrl::Sqlite(path) => SqliteStore::open(path, make_if_missing).await.map(Store::Sqlite),
+            DatabaseUrl::Sqlite(path) => {
+                SqliteStore::open(path, opening.make_if_missing).await.map(Store::Sqlite)
+            }
+            DatabaseUrl::Postgres(url) => PostgresStore::open(url, opening).await.map(Store::Postgres),
         }
     }
 
     /// One page of the tenant's batches, or what `known` makes of the data version without reading them.
     ///
-    /// `known` runs inside the snapshot, before any batch is read: a cache or an ETag that is current by then
-    /// spares the reading.
+    /// `known` runs before any batch is read: a cache or an ETag that is current by then spares the reading. It may
+    /// run again where a host goes away in the middle of the answer.
     pub async fn page<T: Send + 'static>(
         &self,
         tenant: &Tenant,
         ask: PageAsk,
-        known: impl FnOnce(DataVersion) -> Option<T> + Send + 'static,
+        known: impl Fn(DataVersion) -> Option<T> + Send + Sync + 'static,
     ) -> Result<Answer<T>, StoreError> {
         match self {
             Store::Sqlite(store) => store.page(tenant, ask, known).await,
+            Store::Postgres(store) => store.page(tenant, ask, known).await,
         }
     }
 
@@ -70,9 +95,14 @@ impl Store {
     }
 
     /// What is needed to judge a client's secret.
-    pub async fn credential(&self, client: &ClientId) -> Result<Option<Credential>, StoreError> {
+    pub async fn credential(
+        &self,
+        client: &ClientId,
+        freshness: Freshness,
+    ) -> Result<KnownClient, StoreError> {
         match self {
             Store::Sqlite(store) => store.credential(client).await,
+            Store::Postgres(store) => store.credential(client, freshness).await,
         }
     }
 
@@ -80,6 +110,7 @@ impl Store {
     pub async fn record_uses(&self, uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
         match self {
             Store::Sqlite(store) => store.record_uses(uses).await,
+            Store::Postgres(store) => store.record_uses(uses).await,
         }
     }
 
@@ -87,6 +118,31 @@ impl Store {
     pub async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
         match self {
             Store::Sqlite(store) => store.keys(now).await,
+            Store::Postgres(store) => store.keys(now).await,
+        }
+    }
+
+    /// Makes new keys for tokens and cursors, and forgets old ones.
+    pub async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
+        match self {
+            Store::Sqlite(store) => store.rotate_keys(rotation).await,
+            Store::Postgres(store) => store.rotate_keys(rotation).await,
+        }
+    }
+
+    /// The hosts of the database; none where it is a file.
+    pub fn hosts(&self) -> Vec<HostHealth> {
+        match self {
+            Store::Sqlite(_) => Vec::new(),
+            Store::Postgres(store) => store.health(),
+        }
+    }
+
+    /// Reads that were repeated on another host or connection.
+    pub fn retries(&self) -> u64 {
+        match self {
+            Store::Sqlite(_) => 0,
+            Store::Postgres(store) => store.retries(),
         }
     }
 
@@ -94,6 +150,7 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         match self {
             Store::Sqlite(store) => store.ping().await,
+            Store::Postgres(store) => store.ping().await,
         }
     }
 
@@ -101,6 +158,7 @@ impl Store {
     pub async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
         match self {
             Store::Sqlite(store) => store.add_org(name, now).await,
+            Store::Postgres(store) => store.add_org(name, now).await,
         }
     }
 
@@ -108,6 +166,7 @@ impl Store {
     pub async fn has_orgs(&self) -> Result<bool, StoreError> {
         match self {
             Store::Sqlite(store) => store.has_orgs().await,
+            Store::Postgres(store) => store.has_orgs().await,
         }
     }
 
@@ -115,6 +174,7 @@ impl Store {
     pub async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
         match self {
             Store::Sqlite(store) => store.orgs().await,
+            Store::Postgres(store) => store.orgs().await,
         }
     }
 
@@ -122,6 +182,7 @@ impl Store {
     pub async fn org(&self, name: &str) -> Result<Organisation, AdminError> {
         match self {
             Store::Sqlite(store) => store.org(name).await,
+            Store::Postgres(store) => store.org(name).await,
         }
     }
 
@@ -129,6 +190,7 @@ impl Store {
     pub async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
         match self {
             Store::Sqlite(store) => store.rename_org(name, to).await,
+            Store::Postgres(store) => store.rename_org(name, to).await,
         }
     }
 
@@ -136,6 +198,7 @@ impl Store {
     pub async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
         match self {
             Store::Sqlite(store) => store.remove_org(name).await,
+            Store::Postgres(store) => store.remove_org(name).await,
         }
     }
 
@@ -143,6 +206,7 @@ impl Store {
     pub async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
         match self {
             Store::Sqlite(store) => store.add_credential(org, new).await,
+            Store::Postgres(store) => store.add_credential(org, new).await,
         }
     }
 
@@ -150,6 +214,7 @@ impl Store {
     pub async fn credentials(&self, org: &str) -> Result<Vec<CredentialInfo>, AdminError> {
         match self {
             Store::Sqlite(store) => store.credentials(org).await,
+            Store::Postgres(store) => store.credentials(org).await,
         }
     }
 
@@ -162,6 +227,7 @@ impl Store {
     ) -> Result<Option<UtcInstant>, AdminError> {
         match self {
             Store::Sqlite(store) => store.rotate_credential(client, rotation).await,
+            Store::Postgres(store) => store.rotate_credential(client, rotation).await,
         }
     }
 
@@ -169,6 +235,7 @@ impl Store {
     pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
         match self {
             Store::Sqlite(store) => store.revoke_credential(client, now).await,
+            Store::Postgres(store) => store.revoke_credential(client, now).await,
         }
     }
 
@@ -176,13 +243,88 @@ impl Store {
     pub async fn import(&self, org: &str, rows: ImportRows) -> Result<ImportCounts, AdminError> {
         match self {
             Store::Sqlite(store) => store.import(org, rows).await,
+            Store::Postgres(store) => store.import(org, rows).await,
         }
     }
 
-    /// Writes a copy of the whole database to a new file.
+    /// Sends what the database holds, in one snapshot, as long as somebody takes it.
+    pub async fn dump(&self, which: Which, steps: DumpSteps) -> Result<(), AdminError> {
+        match self {
+            Store::Sqlite(store) => store.dump(which, steps).await,
+            Store::Postgres(store) => store.dump(which, steps).await,
+        }
+    }
+
+    /// Takes what another store dumps: each organisation in one transaction, in place of what was there of it.
+    pub async fn load(&self, source: DumpSource) -> Result<(), AdminError> {
+        match self {
+            Store::Sqlite(store) => store.load(source).await,
+            Store::Postgres(store) => store.load(source).await,
+        }
+    }
+
+    /// Dumps into another store. `on_batches` is told how many have gone over.
+    pub async fn pour_into(
+        &self,
+        target: &Store,
+        which: Which,
+        on_batches: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), AdminError> {
+        let (dumping, mut dumped) = mpsc::channel(DUMP_STEPS_WAITING_MAX);
+        let (loading, source) = mpsc::channel(DUMP_STEPS_WAITING_MAX);
+        let passing_on = async move {
+            let mut done = 0;
+            while let Some(step) = dumped.recv().await {
+                if let DumpStep::Batches(batches) = &step {
+                    done += batches.len() as u64;
+                    on_batches(done);
+                }
+                if loading.send(step).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let (dumped, (), loaded) = tokio::join!(self.dump(which, dumping), passing_on, target.load(source));
+        match (dumped, loaded) {
+            // The target failed first, and it says why.
+            (Err(AdminError::Abandoned), loaded) => loaded,
+            (dumped, loaded) => dumped.and(loaded),
+        }
+    }
+
+    /// What all organisations of the database share, as it is now.
+    pub async fn shared(&self) -> Result<Option<Shared>, AdminError> {
+        let (steps, mut source) = mpsc::channel(DUMP_STEPS_WAITING_MAX);
+        let (dumped, first) = tokio::join!(self.dump(Which::These(Vec::new()), steps), source.recv());
+        dumped.map(|()| match first {
+            Some(DumpStep::Shared(shared)) => Some(shared),
+            _ => None,
+        })
+    }
+
+    /// The fingerprint of an organisation, read to the last batch; `None` if there is no such organisation.
+    pub async fn fingerprint(&self, org: OrgId) -> Result<Option<Fingerprint>, AdminError> {
+        let (steps, mut source) = mpsc::channel(DUMP_STEPS_WAITING_MAX);
+        let taking = async {
+            let mut taken = None;
+            while let Some(step) = source.recv().await {
+                match step {
+                    DumpStep::Org(org) => taken.get_or_insert_with(Fingerprinting::new).org(&org),
+                    DumpStep::Batches(batches) => taken.iter_mut().for_each(|print| print.batches(&batches)),
+                    DumpStep::Shared(_) | DumpStep::OrgEnd => {}
+                }
+            }
+            taken.map(Fingerprinting::finish)
+        };
+        let (dumped, print) = tokio::join!(self.dump(Which::These(vec![org]), steps), taking);
+        dumped.map(|()| print)
+    }
+
+    /// Writes a copy of the whole database to a new SQLite file. Gives its size in bytes.
     pub async fn backup(&self, to: &Path, progress: Progress) -> Result<u64, AdminError> {
         match self {
             Store::Sqlite(store) => store.backup(to, progress).await,
+            Store::Postgres(_) => backup::into_file(self, to, progress).await,
         }
     }
 
@@ -190,6 +332,7 @@ impl Store {
     pub async fn examine(&self, progress: Progress) -> Result<Examination, AdminError> {
         match self {
             Store::Sqlite(store) => store.examine(progress).await,
+            Store::Postgres(store) => store.examine(progress).await,
         }
     }
 }

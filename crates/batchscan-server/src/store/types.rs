@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use batchscan_model::{Batch, ClientId, DateRange, OrgId, Position, UtcInstant};
-use crossbeam_channel::Receiver;
+use tokio::sync::mpsc;
 
 /// Why a request could not be served from the store.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -26,6 +26,39 @@ pub enum OpenError {
         "there is no database at {0}: `batchscan serve` and `batchscan org add` make one; or name another with --database"
     )]
     Missing(PathBuf),
+    /// The PostgreSQL database has no tables of ours yet, and none were asked for.
+    #[error("{0} holds no batchscan tables yet: `batchscan serve` and `batchscan org add` make them")]
+    Empty(String),
+    /// No PostgreSQL server answers.
+    #[error("cannot reach {url}: {cause}; is the server running, and are host, port and sslmode right?")]
+    Unreachable {
+        /// The database, without a password.
+        url: String,
+        /// What the last host said.
+        cause: String,
+    },
+    /// A PostgreSQL server answers, and refuses.
+    #[error("{url} refuses: {cause}")]
+    Refused {
+        /// The database, without a password.
+        url: String,
+        /// What the server said.
+        cause: String,
+    },
+    /// The schema must be brought up to date, and no host can be written.
+    #[error("no host of {0} is a primary, and the schema is not up to date: start one first")]
+    NoPrimary(String),
+    /// The database holds something else.
+    #[error("{0} holds tables that are not batchscan's: name another database with --database")]
+    Foreign(String),
+    /// The database cannot hold every text.
+    #[error("{url} has the encoding {encoding}: make it anew with ENCODING 'UTF8'")]
+    Encoding {
+        /// The database, without a password.
+        url: String,
+        /// Its encoding.
+        encoding: String,
+    },
     /// Its folder does not exist, or is none.
     #[error("{0} is not a folder: make it first, or name another place with --database")]
     NoFolder(PathBuf),
@@ -95,6 +128,11 @@ pub enum AdminError {
         "the credential {0} is revoked already: issue a new one with `batchscan credential issue --org NAME`"
     )]
     Revoked(ClientId),
+    /// The connection broke after the command was told to commit.
+    #[error(
+        "the database went away in the moment of the commit: the change may be there or not; look, or run the same command again"
+    )]
+    Unsure,
     /// The sender of an import went away without a verdict.
     #[error("the import was abandoned: nothing was changed")]
     Abandoned,
@@ -109,6 +147,47 @@ pub enum AdminError {
         /// What the system said.
         cause: String,
     },
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Whether a new one is made where there is none.
+    pub make_if_missing: bool,
+    /// Which hosts are read from, where there are several.
+    pub read_from: ReadFrom,
+    /// Connections to each host at most.
+    pub connections: usize,
+}
+
+impl Opening {
+    /// A database that must be there.
+    pub const EXISTING: Self =
+        Self { make_if_missing: false, read_from: ReadFrom::Any, connections: CONNECTIONS_USUAL };
+    /// A database that is made if it is not there.
+    pub const OR_MAKE: Self = Self { make_if_missing: true, ..Self::EXISTING };
+}
+
+/// Connections to each host: enough to keep a host with eight cores busy, few enough for ten nodes on one database.
+pub const CONNECTIONS_USUAL: usize = 16;
+
+/// Which hosts are read from, where there are several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// All of them in turn.
+    #[default]
+    Any,
+    /// Standbys, as long as one of them is up to date.
+    Standby,
+}
+
+/// How new an answer has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// A standby's word will do.
+    Any,
+    /// The primary's word alone.
+    Latest,
 }
 
 /// Who is asking: an organisation, through one of its credentials.
@@ -140,6 +219,8 @@ pub struct PageAsk {
     pub limit: PageLimit,
     /// What the page's text begins with, so that an envelope needs no second copy.
     pub opening: &'static str,
+    /// The number of the latest data version that the caller has seen: nothing older is an answer.
+    pub seen: i64,
     /// What time it is: a credential may have expired.
     pub now: UtcInstant,
 }
@@ -148,7 +229,7 @@ impl PageAsk {
     /// No batches at all: for asking the standing alone.
     pub fn nothing(now: UtcInstant) -> Self {
         let limit = PageLimit { rows: 0, bytes: 0 };
-        Self { range: DateRange::default(), walk: None, limit, opening: "", now }
+        Self { range: DateRange::default(), walk: None, limit, opening: "", seen: 0, now }
     }
 }
 
@@ -159,9 +240,12 @@ pub struct Walk {
     pub after: Position,
     /// The data version's number when the walk began.
     pub since: i64,
+    /// The number of the version that its last page was read at. An older one could hold a batch that was given out
+    /// already at the place it had before.
+    pub seen: i64,
 }
 
-/// A page ends with whichever comes first.
+/// A page ends with whichever comes first. A store may end it a little before the limit of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimit {
     /// This many batches.
@@ -229,6 +313,15 @@ impl OrgName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What a store knows of a client id.
+#[derive(Clone, Debug)]
+pub struct KnownClient {
+    /// The credential, if there is one.
+    pub credential: Option<Credential>,
+    /// Whether that is the last word, or a standby's that may be behind.
+    pub is_latest: bool,
 }
 
 /// A credential as authentication needs it.
@@ -324,6 +417,8 @@ pub struct ServiceKey {
     pub purpose: KeyPurpose,
     /// The key itself.
     pub bytes: [u8; 32],
+    /// When it was made.
+    pub created_at: UtcInstant,
 }
 
 impl fmt::Debug for ServiceKey {
@@ -333,6 +428,30 @@ impl fmt::Debug for ServiceKey {
             .field("purpose", &self.purpose)
             .finish_non_exhaustive()
     }
+}
+
+/// How new keys take over from the old ones.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRotation {
+    /// When the new ones are made.
+    pub now: UtcInstant,
+    /// Old ones that were followed by another before this instant are removed.
+    pub forget_before: UtcInstant,
+}
+
+/// A host of the database, as this process sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostHealth {
+    /// Its name and port.
+    pub host: String,
+    /// Whether it answers.
+    pub is_up: bool,
+    /// Whether it can be written.
+    pub is_primary: bool,
+    /// How far it is behind, for a standby.
+    pub lag_secs: f64,
+    /// Connections that are open.
+    pub connections: usize,
 }
 
 /// A batch on its way into the store.
@@ -362,7 +481,7 @@ pub enum ImportStep {
 }
 
 /// The receiving end of an import. If the sender goes away without a verdict, nothing is kept.
-pub type ImportRows = Receiver<ImportStep>;
+pub type ImportRows = mpsc::Receiver<ImportStep>;
 
 /// What an import did. Every batch of the file is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

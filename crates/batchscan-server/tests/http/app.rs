@@ -1,8 +1,8 @@
-//! The real service in process: a temporary SQLite file, a port of its own, a clock that the test sets.
+//! The real service in process: a database and a port of its own, a clock that the test sets.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use batchscan_model::{Batch, ClientId, UtcInstant};
@@ -11,16 +11,17 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_server::store::{
-    DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, OrgName, Rotation, Store,
+    DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Rotation, Store,
 };
+use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::journal;
-use crate::reply::Reply;
-use crate::sample::many;
+use crate::http::journal;
+use crate::http::reply::Reply;
+use crate::http::sample::many;
 
 /// When every test begins.
 pub(crate) const BEGINNING: &str = "2026-02-01T00:00:00Z";
@@ -33,9 +34,66 @@ pub(crate) struct TestApp {
     pub(crate) http: reqwest::Client,
     now: Arc<AtomicI64>,
     keys: KeyRing,
-    folder: Arc<TempDir>,
+    database: Arc<Database>,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<()>>,
+}
+
+/// Which store the claims are held on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(dead_code, reason = "each of the two test programs uses one")]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// A database of its own for each test.
+pub(crate) enum Database {
+    Sqlite(TempDir),
+    Postgres { server: Arc<Postgres>, name: String },
+}
+
+impl Database {
+    fn new() -> Self {
+        match crate::STORE {
+            Kind::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
+            Kind::Postgres => Self::on(shared_server()),
+        }
+    }
+
+    /// A new database on a server.
+    pub(crate) fn on(server: Arc<Postgres>) -> Self {
+        let name = server.fresh_database().unwrap();
+        Self::Postgres { server, name }
+    }
+
+    fn url(&self) -> DatabaseUrl {
+        match self {
+            Self::Sqlite(folder) => DatabaseUrl::Sqlite(folder.path().join("batches.db")),
+            Self::Postgres { server, name } => server.url(name).parse().unwrap(),
+        }
+    }
+
+    /// Runs SQL from outside the service.
+    fn sql(&self, sqlite: &str, postgres: &str) {
+        match self {
+            Self::Sqlite(folder) => {
+                let connection = rusqlite::Connection::open(folder.path().join("batches.db")).unwrap();
+                connection.busy_timeout(Duration::from_secs(10)).unwrap();
+                connection.execute_batch(sqlite).unwrap();
+            }
+            Self::Postgres { server, name } => {
+                server.sql(name, postgres).unwrap();
+            }
+        }
+    }
+}
+
+/// The server of this test run. Tests that break a server have one of their own.
+fn shared_server() -> Arc<Postgres> {
+    static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
+    let settings = || Settings::default().with("max_connections", "1000");
+    SERVER.get_or_init(|| Arc::new(Postgres::start(&settings()).unwrap())).clone()
 }
 
 /// A credential with its secret.
@@ -80,13 +138,16 @@ impl TestApp {
     }
 
     pub(crate) async fn serve(options: ServeOptions) -> Self {
-        let folder = Arc::new(tempfile::tempdir().unwrap());
-        Self::over(folder, Arc::new(AtomicI64::new(instant(BEGINNING).micros())), options).await
+        Self::over_database(Database::new(), options).await
+    }
+
+    pub(crate) async fn over_database(database: Database, options: ServeOptions) -> Self {
+        Self::over(Arc::new(database), Arc::new(AtomicI64::new(instant(BEGINNING).micros())), options).await
     }
 
     /// Another process on the same database, in effect: a store and a cache of its own.
     pub(crate) async fn node(&self, config: Config) -> Self {
-        Self::over(self.folder.clone(), self.now.clone(), ServeOptions { config, ..Self::options() }).await
+        Self::over(self.database.clone(), self.now.clone(), ServeOptions { config, ..Self::options() }).await
     }
 
     pub(crate) fn options() -> ServeOptions {
@@ -99,25 +160,29 @@ impl TestApp {
         }
     }
 
-    async fn over(folder: Arc<TempDir>, now: Arc<AtomicI64>, options: ServeOptions) -> Self {
+    async fn over(database: Arc<Database>, now: Arc<AtomicI64>, options: ServeOptions) -> Self {
         journal::begin();
-        let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("batches.db")), true).await.unwrap();
+        let store = Store::open(&database.url(), Opening::OR_MAKE).await.unwrap();
         let told = now.clone();
         let clock = Clock::from_fn(move || UtcInstant::from_micros(told.load(Ordering::SeqCst)).unwrap());
         let server = Server::bind(store.clone(), options, clock.clone()).await.unwrap();
         let (url, operator_url) = (server.url(), server.operator_url());
-        let keys = KeyRing::new(&store.keys(clock.now()).await.unwrap()).unwrap();
+        let keys = KeyRing::new(&store.keys(clock.now()).await.unwrap(), clock.now()).unwrap();
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(server.run(async {
             let _ = stopped.await;
         }));
         let http = plain_client().build().unwrap();
-        Self { url, operator_url, store, http, now, keys, folder, stop: Some(stop), running: Some(running) }
+        Self { url, operator_url, store, http, now, keys, database, stop: Some(stop), running: Some(running) }
     }
 
-    /// Where the database is.
+    /// Where the SQLite file is.
+    #[cfg_attr(test, allow(dead_code, reason = "only where the store is a file"))]
     pub(crate) fn database(&self) -> PathBuf {
-        self.folder.path().join("batches.db")
+        match self.database.url() {
+            DatabaseUrl::Sqlite(path) => path,
+            DatabaseUrl::Postgres(_) => panic!("no file"),
+        }
     }
 
     /// `HOST:PORT`.
@@ -178,17 +243,28 @@ impl TestApp {
 
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
         let row = |batch: &Batch| ImportRow { position: batch.position(), json: batch.to_json() };
-        let (sender, rows) = crossbeam_channel::unbounded();
-        sender.send(ImportStep::Rows(batches.iter().map(row).collect())).unwrap();
-        sender.send(ImportStep::Commit).unwrap();
+        let (sender, rows) = mpsc::channel(2);
+        sender.send(ImportStep::Rows(batches.iter().map(row).collect())).await.unwrap();
+        sender.send(ImportStep::Commit).await.unwrap();
         self.store.import(org, rows).await.unwrap()
     }
 
-    /// Runs SQL on the file from outside the service.
-    pub(crate) fn sql(&self, statements: &str) {
-        let connection = rusqlite::Connection::open(self.database()).unwrap();
-        connection.busy_timeout(Duration::from_secs(10)).unwrap();
-        connection.execute_batch(statements).unwrap();
+    /// Takes a batch away, as only an operator at an SQL prompt can.
+    pub(crate) fn remove(&self, id: &str) {
+        let statements = |random| {
+            format!(
+                "BEGIN;
+                 UPDATE organisation SET version = version + 1, version_mark = {random} WHERE name = 'Nursery';
+                 DELETE FROM batch WHERE batch_id = '{id}';
+                 COMMIT;"
+            )
+        };
+        self.database.sql(&statements("random()"), &statements("(random() * 1e15)::bigint"));
+    }
+
+    /// Destroys the table of batches.
+    pub(crate) fn lose_batches(&self) {
+        self.database.sql("DROP TABLE batch", "DROP TABLE batch CASCADE");
     }
 
     pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {

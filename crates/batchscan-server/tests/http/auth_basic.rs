@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::json;
 
-use crate::app::{Client, TestApp};
-use crate::reply::{Reply, fault, missing, wrong_credentials};
+use crate::http::app::{Client, TestApp};
+use crate::http::reply::{Reply, fault, missing, wrong_credentials};
 
 const GRANT: &str = "grant_type=client_credentials";
 const DIFFERS: &str = "Value error, differs from the Authorization header: send one of the two";

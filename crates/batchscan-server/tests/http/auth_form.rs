@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::app::{Client, TestApp};
-use crate::reply::{Reply, fault, missing, repeated};
+use crate::http::app::{Client, TestApp};
+use crate::http::reply::{Reply, fault, missing, repeated};
 
 const NOT_CLIENT_CREDENTIALS: &str = "Input should be 'client_credentials'";
 

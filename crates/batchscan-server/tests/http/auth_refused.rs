@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::app::{Client, TestApp};
-use crate::reply::{Reply, wrong_credentials};
+use crate::http::app::{Client, TestApp};
+use crate::http::reply::{Reply, wrong_credentials};
 
 /// All headers but those that differ between any two answers.
 fn lasting_headers(reply: &Reply) -> BTreeMap<String, String> {

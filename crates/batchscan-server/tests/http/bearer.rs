@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
-use crate::app::TestApp;
-use crate::reply::{Reply, invalid_token};
+use crate::http::app::TestApp;
+use crate::http::reply::{Reply, invalid_token};
 
 const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 

@@ -2,9 +2,9 @@
 
 use batchscan_server::config::Config;
 
-use crate::app::TestApp;
-use crate::operator::gauge;
-use crate::sample::{many, named};
+use crate::http::app::TestApp;
+use crate::http::operator::gauge;
+use crate::http::sample::{many, named};
 
 async fn nursery() -> (TestApp, String) {
     let app = TestApp::paged(40).await;

@@ -4,9 +4,9 @@ use std::io::Read;
 
 use batchscan_model::Batch;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
-use crate::sample::{batch, many};
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
+use crate::http::sample::{batch, many};
 
 const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 
@@ -140,7 +140,7 @@ async fn a_page_of_a_thousand_shrinks_sixfold() {
 #[tokio::test]
 async fn a_client_that_decodes_by_itself_reads_the_same() {
     let (app, token) = nursery().await;
-    let http = crate::app::plain_client().gzip(true).zstd(true).build().unwrap();
+    let http = crate::http::app::plain_client().gzip(true).zstd(true).build().unwrap();
     for path in PATHS {
         let request = http.get(format!("{}{path}", app.url)).bearer_auth(&token);
         assert_eq!(Reply::to(request).await.body, app.get(path, &token).await.body);

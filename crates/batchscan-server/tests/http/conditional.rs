@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
-use crate::sample::{many, named};
-use crate::wire::Wire;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
+use crate::http::sample::{many, named};
+use crate::http::wire::Wire;
 
 const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 

@@ -2,8 +2,8 @@
 
 use batchscan_server::config::Config;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
 
 const NAMED: &str = "https://erp.example.org";
 

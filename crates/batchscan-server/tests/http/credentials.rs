@@ -2,8 +2,8 @@
 
 use batchscan_model::UtcInstant;
 
-use crate::app::{TestApp, instant};
-use crate::reply::{expired_token, invalid_token, wrong_credentials};
+use crate::http::app::{TestApp, instant};
+use crate::http::reply::{expired_token, invalid_token, wrong_credentials};
 
 /// Decision 008.
 #[tokio::test]

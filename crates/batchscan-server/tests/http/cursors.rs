@@ -2,9 +2,9 @@
 
 use batchscan_server::config::Config;
 
-use crate::app::{Client, TestApp};
-use crate::reply::{bad_cursor, fault, naive};
-use crate::sample::{batch, many};
+use crate::http::app::{Client, TestApp};
+use crate::http::reply::{bad_cursor, fault, naive};
+use crate::http::sample::{batch, many};
 
 const START: &str = "2026-01-01T00:00:01Z";
 const END: &str = "2026-01-01T00:00:05Z";

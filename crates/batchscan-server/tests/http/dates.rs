@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::app::TestApp;
-use crate::reply::{fault, naive, no_datetime};
-use crate::sample::batch;
+use crate::http::app::TestApp;
+use crate::http::reply::{fault, naive, no_datetime};
+use crate::http::sample::batch;
 
 /// An organisation with one batch at 08:00:00, and a token for it.
 async fn nursery() -> (TestApp, String) {

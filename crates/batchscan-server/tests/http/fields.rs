@@ -3,8 +3,8 @@
 use batchscan_model::Batch;
 use serde_json::{Value, json};
 
-use crate::app::TestApp;
-use crate::sample::{FULL, batch};
+use crate::http::app::TestApp;
+use crate::http::sample::{FULL, batch};
 
 async fn nursery(batches: &[Batch]) -> (TestApp, String) {
     let app = TestApp::start().await;
@@ -126,7 +126,7 @@ async fn two_organisations_may_have_a_batch_of_the_same_id() {
 async fn an_import_of_a_known_id_replaces_the_batch_also_where_its_date_moved() {
     let (app, token) =
         nursery(&[batch("a", "2026-01-01T00:00:00Z"), batch("b", "2026-01-02T00:00:00Z")]).await;
-    let corrected = crate::sample::named("a", "2026-01-03T00:00:00Z", "Corrected");
+    let corrected = crate::http::sample::named("a", "2026-01-03T00:00:00Z", "Corrected");
     app.import("Nursery", std::slice::from_ref(&corrected)).await;
     assert_eq!(app.v1_ids("", &token).await, ["b", "a"]);
     let batches = app.get("/v2/batches", &token).await.batches();
@@ -137,8 +137,8 @@ async fn an_import_of_a_known_id_replaces_the_batch_also_where_its_date_moved() 
 #[tokio::test]
 async fn of_two_batches_of_one_id_in_one_import_the_later_is_served() {
     let twice = [
-        crate::sample::named("a", "2026-01-01T00:00:00Z", "First"),
-        crate::sample::named("a", "2026-01-01T00:00:00Z", "Second"),
+        crate::http::sample::named("a", "2026-01-01T00:00:00Z", "First"),
+        crate::http::sample::named("a", "2026-01-01T00:00:00Z", "Second"),
     ];
     let (app, token) = nursery(&twice).await;
     let batches = app.get("/v1/batches", &token).await.batches();

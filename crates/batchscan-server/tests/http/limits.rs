@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
-use crate::wire::Wire;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
+use crate::http::wire::Wire;
 
 const URI_BYTES_MAX: usize = 8 * 1024;
 const HEADER_BYTES_MAX: usize = 32 * 1024;
@@ -109,7 +109,7 @@ async fn a_malformed_request_behind_a_good_one_is_answered_after_it() {
 async fn a_malformed_request_behind_a_page_is_answered_after_it() {
     let app = TestApp::start().await;
     let client = app.org("Nursery").await;
-    app.import("Nursery", &crate::sample::many(500)).await;
+    app.import("Nursery", &crate::http::sample::many(500)).await;
     let token = app.token(&client).await;
     let mut wire = Wire::open(&app).await;
     wire.send(format!(

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
-use crate::sample::many;
-use crate::wire::Wire;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
+use crate::http::sample::many;
+use crate::http::wire::Wire;
 
 const READING: &str = "GET, HEAD, OPTIONS";
 const AUTH: &str = "POST, OPTIONS";

@@ -4,10 +4,10 @@ use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
 use serde_json::json;
 
-use crate::app::{TestApp, instant};
-use crate::journal;
-use crate::reply::Reply;
-use crate::sample::many;
+use crate::http::app::{TestApp, instant};
+use crate::http::journal;
+use crate::http::reply::Reply;
+use crate::http::sample::many;
 
 /// A metric without labels, as the service tells it.
 pub(crate) async fn gauge(app: &TestApp, name: &str) -> u64 {
@@ -60,7 +60,7 @@ async fn metrics_tell_latency_bytes_cache_store_and_connections() {
     let token = app.token(&client).await;
     let bytes = app.get("/v2/batches", &token).await.body.len();
     app.get("/v2/batches", &token).await;
-    app.sql("DROP TABLE batch");
+    app.lose_batches();
     app.get("/v1/batches", &token).await;
     let reply = Reply::to(app.request("GET", "/metrics")).await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::app::TestApp;
-use crate::reply::{Reply, invalid_token, no_datetime};
+use crate::http::app::TestApp;
+use crate::http::reply::{Reply, invalid_token, no_datetime};
 
 const BAD_DATE: &str = "start_date=x";
 

@@ -5,9 +5,9 @@ use batchscan_server::config::Config;
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::app::{TestApp, instant};
-use crate::reply::Reply;
-use crate::sample::{at, many};
+use crate::http::app::{TestApp, instant};
+use crate::http::reply::Reply;
+use crate::http::sample::{at, many};
 
 /// Interface section 4, rules 1 to 3.
 #[tokio::test]

@@ -3,10 +3,10 @@
 use reqwest::Version;
 use serde_json::json;
 
-use crate::app::{TestApp, plain_client};
-use crate::reply::Reply;
-use crate::sample::many;
-use crate::wire::Wire;
+use crate::http::app::{TestApp, plain_client};
+use crate::http::reply::Reply;
+use crate::http::sample::many;
+use crate::http::wire::Wire;
 
 async fn nursery() -> (TestApp, String) {
     let app = TestApp::paged(10).await;

@@ -1,7 +1,7 @@
 //! Query parameters: repeated ones, unknown ones, misnamed ones (decisions 016, 017, 024).
 
-use crate::app::TestApp;
-use crate::reply::{fault, no_datetime, repeated};
+use crate::http::app::TestApp;
+use crate::http::reply::{fault, no_datetime, repeated};
 
 /// Decision 016.
 #[tokio::test]
@@ -82,5 +82,5 @@ async fn next_token_on_v1_is_ignored() {
 async fn a_get_with_a_body_is_answered_by_its_query() {
     let (app, token) = TestApp::nursery().await;
     let request = app.request("GET", "/v1/batches").bearer_auth(&token).body("start_date=x");
-    assert_eq!(crate::reply::Reply::to(request).await.ids().len(), 5);
+    assert_eq!(crate::http::reply::Reply::to(request).await.ids().len(), 5);
 }

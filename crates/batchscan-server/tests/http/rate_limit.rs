@@ -5,8 +5,8 @@ use std::time::Duration;
 use batchscan_server::config::{Config, Rate};
 use serde_json::json;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
 
 /// Four requests a minute, of which the token is one.
 async fn limited() -> TestApp {

@@ -2,7 +2,7 @@
 
 use batchscan_model::{Batch, UtcInstant};
 
-use crate::app::instant;
+use crate::http::app::instant;
 
 /// A batch of that id and creation date, and little else.
 pub(crate) fn batch(id: &str, date: &str) -> Batch {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use batchscan_server::serve::ServeOptions;
 use tokio::net::TcpStream;
 
-use crate::app::TestApp;
-use crate::sample::{many, many_bulky};
-use crate::wire::Wire;
+use crate::http::app::TestApp;
+use crate::http::sample::{many, many_bulky};
+use crate::http::wire::Wire;
 
 /// A service with a stream under way that its client does not read.
 async fn streaming(drain: Duration) -> (TestApp, Wire) {

@@ -2,10 +2,10 @@
 
 use std::io::Read;
 
-use crate::app::{Client, TestApp, plain_client};
-use crate::reply::Reply;
-use crate::sample::{many, many_bulky};
-use crate::wire::Wire;
+use crate::http::app::{Client, TestApp, plain_client};
+use crate::http::reply::Reply;
+use crate::http::sample::{many, many_bulky};
+use crate::http::wire::Wire;
 
 /// Some 18 MB: more than the buffers between two sockets hold.
 const BULK: usize = 300;
@@ -63,7 +63,7 @@ async fn a_revocation_in_mid_stream_cuts_the_connection() {
 #[tokio::test]
 async fn damage_in_mid_stream_cuts_the_connection() {
     let (app, _, token) = bulky_nursery().await;
-    let rest = rest_after(&app, &get_v1(&token, ""), async || app.sql("DROP TABLE batch")).await;
+    let rest = rest_after(&app, &get_v1(&token, ""), async || app.lose_batches()).await;
     assert_cut(&rest);
 }
 
@@ -149,7 +149,7 @@ async fn clients_that_hang_up_early_do_no_harm() {
         wire.send(get_v1(&token, "")).await;
         assert_eq!(wire.head().await.0, 200);
     }
-    while crate::operator::gauge(&app, "batchscan_open_connections").await > 2 {
+    while crate::http::operator::gauge(&app, "batchscan_open_connections").await > 2 {
         tokio::task::yield_now().await;
     }
     assert_eq!(app.v1_ids("", &token).await.len(), BULK);

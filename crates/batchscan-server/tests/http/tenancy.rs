@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use tokio::runtime::Runtime;
 
-use crate::app::TestApp;
-use crate::reply::{Reply, bad_cursor};
-use crate::sample::named;
+use crate::http::app::TestApp;
+use crate::http::reply::{Reply, bad_cursor};
+use crate::http::sample::named;
 
 const ORGS: usize = 100;
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
-use crate::wire::Wire;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
+use crate::http::wire::Wire;
 
 const HEAD_WAIT_SECS: f64 = 10.0;
 /// How much later than promised the end may be seen on a busy machine.
@@ -160,5 +160,5 @@ async fn five_hundred_half_open_connections_keep_nobody_waiting() {
     let token = app.token(&client).await;
     assert_eq!(app.get("/v1/batches", &token).await.status, 200);
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    assert!(crate::operator::gauge(&app, "batchscan_open_connections").await > 500);
+    assert!(crate::http::operator::gauge(&app, "batchscan_open_connections").await > 500);
 }

@@ -8,9 +8,9 @@ use batchscan_server::serve::{ServeOptions, Server};
 use reqwest::{Certificate, Version};
 use tempfile::TempDir;
 
-use crate::app::{TestApp, plain_client};
-use crate::journal;
-use crate::wire::Wire;
+use crate::http::app::{TestApp, plain_client};
+use crate::http::journal;
+use crate::http::wire::Wire;
 
 /// The files of a certificate for `localhost`.
 struct Files {
@@ -75,9 +75,9 @@ async fn the_interface_is_the_same_behind_tls() {
     let base = format!("https://localhost:{}", app.address().rsplit(':').next().unwrap());
     let kind = "application/x-www-form-urlencoded";
     let request = http.post(format!("{base}/v1/auth")).header("content-type", kind).body(client.form());
-    let granted = crate::reply::Reply::to(request).await.json();
+    let granted = crate::http::reply::Reply::to(request).await.json();
     let token = granted["access_token"].as_str().unwrap();
-    let page = crate::reply::Reply::to(http.get(format!("{base}/v2/batches")).bearer_auth(token)).await;
+    let page = crate::http::reply::Reply::to(http.get(format!("{base}/v2/batches")).bearer_auth(token)).await;
     assert_eq!(page.text(), r#"{"data":[],"next_token":null}"#);
 }
 

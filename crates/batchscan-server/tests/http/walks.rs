@@ -7,9 +7,9 @@ use batchscan_server::config::Config;
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::app::{TestApp, instant};
-use crate::sample::{at, batch, bulky, many, named};
-use crate::wire::Wire;
+use crate::http::app::{TestApp, instant};
+use crate::http::sample::{at, batch, bulky, many, named};
+use crate::http::wire::Wire;
 
 /// What a writer does between two pages.
 #[derive(Clone, Debug)]
@@ -99,12 +99,7 @@ impl<'a> Writer<'a> {
     }
 
     fn remove(&mut self, id: &str) {
-        self.app.sql(&format!(
-            "BEGIN IMMEDIATE;
-             DELETE FROM batch WHERE batch_id = '{id}';
-             UPDATE organisation SET version = version + 1, version_mark = random() WHERE name = 'Nursery';
-             COMMIT;"
-        ));
+        self.app.remove(id);
         self.there.remove(id);
         self.touched.insert(id.to_owned());
     }
@@ -230,7 +225,7 @@ async fn a_walk_goes_on_where_its_last_batch_was_removed() {
     app.import("Nursery", &many(5)).await;
     let token = app.token(&client).await;
     let next = app.get("/v2/batches", &token).await.next_token().unwrap();
-    app.sql("DELETE FROM batch WHERE batch_id IN ('b00001', 'b00002'); UPDATE organisation SET version = version + 1");
+    ["b00001", "b00002"].into_iter().for_each(|id| app.remove(id));
     assert_eq!(app.v2_ids(&format!("?next_token={next}"), &token).await, ["b00003", "b00004"]);
 }
 

@@ -1,7 +1,7 @@
 //! Which batches a window holds, and in what order (decisions 011, 012, 018).
 
-use crate::app::TestApp;
-use crate::sample::batch;
+use crate::http::app::TestApp;
+use crate::http::sample::batch;
 
 const TIMES: [(&str, &str); 4] = [
     ("a", "2026-01-01T00:00:00Z"),

@@ -6,8 +6,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::app::TestApp;
-use crate::reply::Reply;
+use crate::http::app::TestApp;
+use crate::http::reply::Reply;
 
 /// No raw answer of these tests takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,11 +1,15 @@
 //! A fresh store with an organisation in it, and short ways to do what the claims need.
 
+use std::sync::OnceLock;
+
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
 use batchscan_server::store::{
-    Answer, DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, OrgName, Page, PageAsk,
+    Answer, DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Page, PageAsk,
     PageLimit, Store, Tenant, Walk,
 };
+use batchscan_testbed::{Postgres, Settings};
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
 /// The organisation that every fixture has.
 pub(crate) const ORG: &str = "Green Valley";
@@ -22,8 +26,18 @@ impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = DatabaseUrl::Sqlite(folder.path().join("contract.db"));
-        let store = Store::open(&url, true).await.unwrap();
-        let neighbour = Store::open(&url, false).await.unwrap();
+        Self::on(&url, folder).await
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let server = server();
+        let url = server.url(&server.fresh_database().unwrap()).parse().unwrap();
+        Self::on(&url, tempfile::tempdir().unwrap()).await
+    }
+
+    async fn on(url: &DatabaseUrl, folder: TempDir) -> Self {
+        let store = Store::open(url, Opening::OR_MAKE).await.unwrap();
+        let neighbour = Store::open(url, Opening::EXISTING).await.unwrap();
         let tenant = new_tenant(&store, ORG, "bs_first").await;
         Self { store, neighbour, tenant, folder }
     }
@@ -42,19 +56,25 @@ impl Fixture {
             ids.extend(ids_of(&page));
             let since = walk.map_or(page.version.number, |walk: Walk| walk.since);
             let Some(after) = page.next else { return ids };
-            walk = Some(Walk { after, since });
+            walk = Some(Walk { after, since, seen: page.version.number });
         }
     }
 
     /// One page of `rows`.
     pub(crate) async fn page(&self, range: DateRange, walk: Option<Walk>, rows: usize) -> Page {
         let limit = PageLimit { rows, bytes: usize::MAX };
-        let ask = PageAsk { range, walk, limit, opening: "", now: at(0) };
+        let ask = PageAsk { range, walk, limit, opening: "", seen: 0, now: at(0) };
         match self.store.page(&self.tenant, ask, |_| None::<()>).await.unwrap() {
             Answer::Page(page) => page,
             other => panic!("no page but {other:?}"),
         }
     }
+}
+
+/// The PostgreSQL server of this test run; every fixture has a database of its own on it.
+pub(crate) fn server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| Postgres::start(&Settings::default()).unwrap())
 }
 
 /// Adds an organisation with a credential.
@@ -83,9 +103,11 @@ pub(crate) async fn import(
     verdict: Option<ImportStep>,
 ) -> Result<ImportCounts, batchscan_server::store::AdminError> {
     let rows = batches.iter().map(ImportRow::from);
-    let (steps, receiver) = crossbeam_channel::bounded(2);
-    steps.send(ImportStep::Rows(rows.collect())).unwrap();
-    verdict.into_iter().for_each(|verdict| steps.send(verdict).unwrap());
+    let (steps, receiver) = mpsc::channel(2);
+    steps.send(ImportStep::Rows(rows.collect())).await.unwrap();
+    if let Some(verdict) = verdict {
+        steps.send(verdict).await.unwrap();
+    }
     drop(steps);
     store.import(org, receiver).await
 }

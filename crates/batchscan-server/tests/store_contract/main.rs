@@ -1,7 +1,6 @@
 //! The contract of `batchscan_server::store`, held against every store there is.
 //!
-//! A claim is a function over a [`Fixture`]; `holds_on!` makes each of them a test of a backend. A new backend needs
-//! a `fresh` function and one line here.
+//! A claim is a function over a [`Fixture`]; `holds_on!` makes each of them a test of every store.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,19 +18,23 @@ mod versions;
 use fixture::Fixture;
 
 macro_rules! holds_on {
-    ($backend:ident, $fresh:path: $($module:ident::$claim:ident),* $(,)?) => {
+    ($($module:ident::$claim:ident),* $(,)?) => {
+        holds_on!(@sqlite Fixture::sqlite: $($module::$claim),*);
+        holds_on!(@postgres Fixture::postgres: $($module::$claim),*);
+    };
+    (@$backend:ident $fixture:ident::$fresh:ident: $($module:ident::$claim:ident),*) => {
         mod $backend {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    super::$module::$claim(&$fresh().await).await;
+                    super::$module::$claim(&super::$fixture::$fresh().await).await;
                 }
             )*
         }
     };
 }
 
-holds_on!(sqlite, super::Fixture::sqlite:
+holds_on!(
     pages::batches_come_by_instant_then_by_the_bytes_of_their_id,
     pages::a_text_comes_out_as_it_went_in,
     pages::both_ends_of_a_window_are_inclusive_to_the_microsecond,

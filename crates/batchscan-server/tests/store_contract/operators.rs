@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use batchscan_model::ClientId;
 use batchscan_server::store::{
-    AdminError, DatabaseUrl, NewCredential, OrgName, Progress, Rotation, Store, Tenant,
+    AdminError, Credential, DatabaseUrl, Freshness, NewCredential, Opening, OrgName, Progress, Rotation,
+    Store, Tenant,
 };
 
 use crate::fixture::{Fixture, ORG, at, batch, new_credential, whole};
@@ -28,7 +29,7 @@ pub(crate) async fn a_removed_organisation_takes_all_that_is_its_own(fixture: &F
     fixture.import(&[batch("a", 1)]).await;
     fixture.store.remove_org(ORG).await.unwrap();
     assert_eq!(fixture.store.standing(&fixture.tenant, at(0)).await.unwrap(), None);
-    assert!(fixture.store.credential(&fixture.tenant.client).await.unwrap().is_none());
+    assert!(credential(fixture, &fixture.tenant.client).await.is_none());
     let again = crate::fixture::new_tenant(&fixture.store, ORG, "bs_again").await;
     assert_ne!(again.org, fixture.tenant.org, "a number is never given twice");
     assert_eq!(fixture.store.org(ORG).await.unwrap().batches, 0);
@@ -40,7 +41,7 @@ pub(crate) async fn a_credential_has_two_secrets_at_most(fixture: &Fixture) {
         let rotation = Rotation { secret_hash: [number; 32], retire_at: at(100), now: at(10) };
         let ended = fixture.store.rotate_credential(client, rotation).await.unwrap();
         assert_eq!(ended, (number > 2).then(|| at(100)), "what was retiring already is told to have ended");
-        let secrets = fixture.store.credential(client).await.unwrap().unwrap().secrets;
+        let secrets = credential(fixture, client).await.unwrap().secrets;
         let kept: Vec<_> = secrets.iter().map(|secret| (secret.hash[0], secret.retires_at)).collect();
         assert_eq!(kept, [(number - 1, Some(at(100))), (number, None)]);
     }
@@ -51,7 +52,7 @@ pub(crate) async fn a_revoked_credential_is_dead_for_good(fixture: &Fixture) {
     let (store, client) = (&fixture.store, &fixture.tenant.client);
     store.revoke_credential(client, at(5)).await.unwrap();
     assert_eq!(fixture.neighbour.standing(&fixture.tenant, at(5)).await.unwrap(), None);
-    assert!(store.credential(client).await.unwrap().unwrap().secrets.is_empty());
+    assert!(credential(fixture, client).await.unwrap().secrets.is_empty());
     let rotation = Rotation { secret_hash: [2; 32], retire_at: at(9), now: at(6) };
     assert!(matches!(store.rotate_credential(client, rotation).await, Err(AdminError::Revoked(_))));
     let nobody = ClientId::new("bs_nobody").unwrap();
@@ -93,7 +94,7 @@ pub(crate) async fn a_backup_is_a_whole_store(fixture: &Fixture) {
     let copy = fixture.folder.path().join("copy.db");
     fixture.store.backup(&copy, quiet()).await.unwrap();
     assert!(matches!(fixture.store.backup(&copy, quiet()).await, Err(AdminError::TargetExists(_))));
-    let restored = Store::open(&DatabaseUrl::Sqlite(copy), false).await.unwrap();
+    let restored = Store::open(&DatabaseUrl::Sqlite(copy), Opening::EXISTING).await.unwrap();
     assert_eq!(
         restored.standing(&fixture.tenant, at(0)).await.unwrap(),
         fixture.store.standing(&fixture.tenant, at(0)).await.unwrap()
@@ -107,6 +108,12 @@ pub(crate) async fn an_examination_finds_a_sound_store_well(fixture: &Fixture) {
     let found = fixture.store.examine(quiet()).await.unwrap();
     assert_eq!((found.orgs, found.batches, found.findings.len()), (1, 2, 0));
     assert_eq!(fixture.ids(whole(), 10).await.len(), 2);
+}
+
+async fn credential(fixture: &Fixture, client: &ClientId) -> Option<Credential> {
+    let known = fixture.store.credential(client, Freshness::Any).await.unwrap();
+    assert!(known.is_latest, "there is no standby that could be behind");
+    known.credential
 }
 
 fn quiet() -> Progress {

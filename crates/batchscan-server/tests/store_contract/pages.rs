@@ -53,7 +53,7 @@ pub(crate) async fn a_page_ends_at_its_limit_of_bytes(fixture: &Fixture) {
         (0..9).map(|number| commented(batch(&format!("b{number}"), number), &"x".repeat(1_000))).collect();
     fixture.import(&batches).await;
     let limit = PageLimit { rows: usize::MAX, bytes: 2_500 };
-    let ask = PageAsk { range: whole(), walk: None, limit, opening: "[", now: at(0) };
+    let ask = PageAsk { range: whole(), walk: None, limit, opening: "[", seen: 0, now: at(0) };
     let Answer::Page(page) = fixture.store.page(&fixture.tenant, ask, |_| None::<()>).await.unwrap() else {
         panic!("no page")
     };
@@ -106,7 +106,8 @@ pub(crate) async fn a_walk_never_meets_a_batch_again_whose_date_moved(fixture: &
     let first = fixture.page(whole(), None, 2).await;
     assert_eq!(ids_of(&first), ["a", "b"]);
     fixture.import(&[batch("a", 9), commented(batch("c", 3), "corrected in place"), batch("new", 8)]).await;
-    let walk = Walk { after: first.next.clone().unwrap(), since: first.version.number };
+    let walk =
+        Walk { after: first.next.clone().unwrap(), since: first.version.number, seen: first.version.number };
     let rest = fixture.page(whole(), Some(walk), 10).await;
     assert_eq!(ids_of(&rest), ["c", "d", "new"], "a was given out before; c did not move");
     assert_eq!(fixture.ids(whole(), 10).await, ["b", "c", "d", "new", "a"], "a new walk meets it");
@@ -118,6 +119,7 @@ fn ask(rows: usize) -> PageAsk {
         walk: None,
         limit: PageLimit { rows, bytes: usize::MAX },
         opening: "",
+        seen: 0,
         now: at(0),
     }
 }

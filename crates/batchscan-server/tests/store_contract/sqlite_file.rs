@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use batchscan_model::Field;
-use batchscan_server::store::{DatabaseUrl, OpenError, Store};
+use batchscan_server::store::{DatabaseUrl, OpenError, Opening, Store};
 use rusqlite::Connection;
 
 use crate::fixture::{Fixture, batch, commented};
@@ -15,7 +15,7 @@ async fn ten_that_open_a_new_file_at_once_migrate_it_once() {
     let opening: Vec<_> = (0..10)
         .map(|_| {
             let url = url.clone();
-            tokio::spawn(async move { Store::open(&url, true).await.map(|_| ()) })
+            tokio::spawn(async move { Store::open(&url, Opening::OR_MAKE).await.map(|_| ()) })
         })
         .collect();
     for opened in opening {
@@ -60,6 +60,6 @@ async fn the_view_has_the_eighteen_fields_typed() {
 async fn a_missing_database_is_made_only_where_that_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::Sqlite(folder.path().join("none.db"));
-    assert!(matches!(Store::open(&url, false).await, Err(OpenError::Missing(_))));
+    assert!(matches!(Store::open(&url, Opening::EXISTING).await, Err(OpenError::Missing(_))));
     assert!(!folder.path().join("none.db").exists());
 }

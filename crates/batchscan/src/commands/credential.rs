@@ -34,7 +34,7 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Credential) -> anyhow::
         Credential::Rotate { client_id, retire_after, json } => {
             let client = client_id_of(&client_id)?;
             let secret = auth::new_secret().ok_or_else(no_randomness)?;
-            let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&secret);
+            let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&secret);
             let retire_at = later(now, retire_after);
             let ended = store.rotate_credential(&client, Rotation { secret_hash, retire_at, now }).await?;
             print(&shown_once(&client, &secret, json))?;
@@ -66,7 +66,7 @@ pub(super) async fn issue(
     now: UtcInstant,
 ) -> anyhow::Result<(ClientId, ClientSecret)> {
     let issued = auth::issue().ok_or_else(no_randomness)?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?)?.hash_secret(&issued.secret);
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&issued.secret);
     let new = NewCredential { client: issued.client.clone(), label, expires_at, secret_hash, now };
     store.add_credential(org, new).await?;
     Ok((issued.client, issued.secret))

@@ -9,7 +9,8 @@ use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::{AdminError, DatabaseUrl, ImportRow, ImportStep, OrgName, Store};
+use batchscan_server::store::{AdminError, DatabaseUrl, ImportRow, ImportStep, Opening, OrgName, Store};
+use tokio::sync::mpsc;
 
 use super::credential::issue;
 use super::serve::{raise_open_files, told_to_stop};
@@ -33,7 +34,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     raise_open_files();
     let folder =
         tempfile::Builder::new().prefix("batchscan-demo-").tempdir().context("cannot make a folder")?;
-    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), true).await?;
+    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), Opening::OR_MAKE).await?;
     let now = Clock::system().now();
     let config = Config { fail_rate: command.fail_rate, ..Config::default() };
     let drain = Duration::from_secs(2);
@@ -65,7 +66,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
 async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> anyhow::Result<()> {
     let bar = bar("making batches", "{msg} {bar:32} {human_pos} of {human_len}");
     bar.set_length(command.batches);
-    let (steps, rows) = crossbeam_channel::bounded(STEPS_WAITING_MAX);
+    let (steps, rows) = mpsc::channel(STEPS_WAITING_MAX);
     let (batches, seed, ticking) = (command.batches, command.seed, bar.clone());
     let wanted = Arc::new(());
     let still_wanted = Arc::downgrade(&wanted);
@@ -78,12 +79,12 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
             }
             let chunk: Vec<ImportRow> = made.by_ref().take(ROWS_PER_STEP).collect();
             ticking.inc(chunk.len() as u64);
-            if steps.send(ImportStep::Rows(chunk)).is_err() {
+            if steps.blocking_send(ImportStep::Rows(chunk)).is_err() {
                 return;
             }
         }
         // If the store has gone away by now, its own error tells why.
-        let _ = steps.send(ImportStep::Commit);
+        let _ = steps.blocking_send(ImportStep::Commit);
     });
     let imported: Result<_, AdminError> = store.import(NURSERY, rows).await;
     making.await.context("making batches broke off")?;

@@ -3,24 +3,26 @@
 pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod copy;
 pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod import;
+pub(crate) mod key;
 pub(crate) mod org;
 pub(crate) mod serve;
 
 use batchscan_model::UtcInstant;
-use batchscan_server::store::{DatabaseUrl, Store};
+use batchscan_server::store::{DatabaseUrl, Opening, Store};
 
 /// Opens a database that must be there.
 async fn open(database: &DatabaseUrl) -> anyhow::Result<Store> {
-    Ok(Store::open(database, false).await?)
+    Ok(Store::open(database, Opening::EXISTING).await?)
 }
 
 /// Opens a database, or makes it.
 async fn open_or_make(database: &DatabaseUrl) -> anyhow::Result<Store> {
-    Ok(Store::open(database, true).await?)
+    Ok(Store::open(database, Opening::OR_MAKE).await?)
 }
 
 /// An instant to the second, or a dash.

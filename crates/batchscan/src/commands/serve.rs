@@ -7,18 +7,22 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::{Config, TlsFiles};
 use batchscan_server::edge::CONNECTIONS_MAX;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::DatabaseUrl;
+use batchscan_server::store::{DatabaseUrl, Opening, ReadFrom, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::open_or_make;
-use crate::args::Serve;
+use crate::args::{ReadFromArg, Serve};
 use crate::output::{print, start_log};
 
 pub(crate) async fn run(database: &DatabaseUrl, command: Box<Serve>) -> anyhow::Result<ExitCode> {
     start_log(command.log_format);
     raise_open_files();
-    let store = open_or_make(database).await?;
+    let read_from = match command.read_from {
+        ReadFromArg::Any => ReadFrom::Any,
+        ReadFromArg::Standby => ReadFrom::Standby,
+    };
+    let connections = usize::from(command.database_connections);
+    let store = Store::open(database, Opening { read_from, connections, ..Opening::OR_MAKE }).await?;
     // Best effort: a database that cannot tell is no reason not to serve.
     let no_organisations = store.has_orgs().await.is_ok_and(|any| !any);
     let public_url = command.public_url.clone();

@@ -5,17 +5,15 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use batchscan_model::Batch;
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, Row};
 
 use super::{SqliteStore, open};
+use crate::store::examine::{BATCHES_PER_STEP, StoredBatch};
 use crate::store::{AdminError, Examination, Progress, StoreError};
 
 /// Pages copied between two looks at the progress: some 16 MiB.
 const PAGES_PER_STEP: i32 = 1_024;
-/// Batches examined between two looks at the progress.
-const BATCHES_PER_STEP: u64 = 10_000;
 
 impl SqliteStore {
     /// Copies one snapshot to `to`, under another name until it is whole. Gives the copy's size in bytes.
@@ -132,19 +130,13 @@ fn examine_orgs(snapshot: &Connection, report: &mut Examination) -> Result<(), A
     report.orgs = u64::try_from(orgs).unwrap_or(0);
     let strays = "SELECT count(*) FROM batch WHERE org_id NOT IN (SELECT id FROM organisation)";
     let strays: i64 = snapshot.query_row(strays, [], |row| row.get(0))?;
-    if strays > 0 {
-        report.findings.push(format!("batches that belong to no organisation: {strays}"));
-    }
     let ahead =
         "SELECT count(*) FROM batch b JOIN organisation o ON o.id = b.org_id WHERE b.version > o.version";
     let ahead: i64 = snapshot.query_row(ahead, [], |row| row.get(0))?;
-    if ahead > 0 {
-        report.findings.push(format!("batches that are newer than their organisation's version: {ahead}"));
-    }
+    report.note_strays(strays, ahead);
     Ok(())
 }
 
-/// Proves that every stored text is the text of the batch it holds, and stands under that batch's key.
 fn examine_batches(
     snapshot: &Connection,
     report: &mut Examination,
@@ -156,31 +148,14 @@ fn examine_batches(
     )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
-        report.batches += 1;
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let (org, id, json) = (text(0)?, text(2)?, text(3)?);
+        if !report.look_at(&StoredBatch { org, created_at: row.get(1)?, id, json }) {
+            break;
+        }
         if report.batches.is_multiple_of(BATCHES_PER_STEP) {
             progress(report.batches);
         }
-        if let Some(finding) = examine_batch(row)? {
-            report.findings.push(finding);
-        }
-        if report.findings.len() >= Examination::FINDINGS_MAX {
-            report.findings.push("and perhaps more: the examination stopped here".into());
-            break;
-        }
     }
     Ok(())
-}
-
-fn examine_batch(row: &Row<'_>) -> Result<Option<String>, AdminError> {
-    let (org, created, id): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let json = row.get_ref(3)?.as_str().map_err(|error| StoreError::Broken(error.to_string()))?;
-    let finding = match Batch::from_json(json) {
-        Err(faults) => Some(faults.to_string()),
-        Ok(batch) if batch.to_json() != json => Some("its text is not the text of the batch it holds".into()),
-        Ok(batch) if batch.batch_id.as_str() != id || batch.batch_creation_date.micros() != created => {
-            Some("its text is that of another batch".into())
-        }
-        Ok(_) => None,
-    };
-    Ok(finding.map(|what| format!("batch \"{id}\" of \"{org}\": {what}; import it again")))
 }

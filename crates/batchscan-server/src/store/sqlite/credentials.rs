@@ -1,26 +1,23 @@
 //! Credentials, their secrets' hashes, and the service's keys.
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
-use ring::rand::{SecureRandom, SystemRandom};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::organisations::{instant, maybe_instant, org_id};
 use super::{SqliteStore, WRITE_LOCK_WAIT};
 use crate::store::{
-    AdminError, Credential, CredentialInfo, KeyPurpose, NewCredential, Rotation, ServiceKey, StoreError,
-    StoredSecret,
+    AdminError, Credential, CredentialInfo, KeyPurpose, KeyRotation, KnownClient, NewCredential, Rotation,
+    ServiceKey, StoreError, StoredSecret, keys,
 };
 
 /// How long the note that a credential was used waits for another writer: nobody hangs on it.
 const USES_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl SqliteStore {
-    pub(in crate::store) async fn credential(
-        &self,
-        client: &ClientId,
-    ) -> Result<Option<Credential>, StoreError> {
+    pub(in crate::store) async fn credential(&self, client: &ClientId) -> Result<KnownClient, StoreError> {
         let client = client.clone();
-        self.read(move |connection| read_credential(connection, &client)).await
+        let credential = self.read(move |connection| read_credential(connection, &client)).await?;
+        Ok(KnownClient { credential, is_latest: true })
     }
 
     pub(in crate::store) async fn record_uses(
@@ -46,7 +43,7 @@ impl SqliteStore {
         let made = self.write(move |connection| {
             let make = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             if read_keys(&make)?.is_empty() {
-                make_keys(&make, now)?;
+                add_keys(&make, &keys::made(&KeyPurpose::ALL, now)?)?;
             }
             let keys = read_keys(&make)?;
             make.commit()?;
@@ -56,6 +53,26 @@ impl SqliteStore {
             AdminError::Store(error) => error,
             other => StoreError::Unreachable(other.to_string()),
         })
+    }
+
+    pub(in crate::store) async fn rotate_keys(
+        &self,
+        rotation: KeyRotation,
+    ) -> Result<Vec<ServiceKey>, AdminError> {
+        self.write(move |connection| {
+            let rotate = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            add_keys(&rotate, &keys::made(&keys::ROTATED, rotation.now)?)?;
+            let all = read_keys(&rotate)?;
+            for purpose in keys::ROTATED {
+                for kid in keys::forgotten(&all, purpose, rotation.forget_before) {
+                    rotate.execute("DELETE FROM service_key WHERE kid = ?1", [kid])?;
+                }
+            }
+            let kept = read_keys(&rotate)?;
+            rotate.commit()?;
+            Ok(kept)
+        })
+        .await
     }
 
     pub(in crate::store) async fn add_credential(
@@ -194,31 +211,22 @@ fn refuse_unless_alive(change: &Transaction<'_>, client: &ClientId) -> Result<()
     }
 }
 
-const PURPOSES: [(KeyPurpose, &str); 3] =
-    [(KeyPurpose::Token, "token"), (KeyPurpose::Cursor, "cursor"), (KeyPurpose::Secret, "secret")];
-
 /// The keys, newest first: the first of a purpose is the one in use, the others still verify.
-fn read_keys(connection: &Connection) -> rusqlite::Result<Vec<ServiceKey>> {
-    let mut all =
-        connection.prepare("SELECT kid, purpose, bytes FROM service_key ORDER BY created_at DESC, kid")?;
+pub(super) fn read_keys(connection: &Connection) -> rusqlite::Result<Vec<ServiceKey>> {
+    let mut all = connection
+        .prepare("SELECT kid, purpose, bytes, created_at FROM service_key ORDER BY created_at DESC, kid")?;
     let keys = all.query_map([], |row| {
         let purpose: String = row.get(1)?;
-        let purpose = PURPOSES.iter().find(|(_, name)| *name == purpose).map(|(purpose, _)| *purpose);
-        let purpose = purpose.ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(ServiceKey { kid: row.get(0)?, purpose, bytes: row.get(2)? })
+        let purpose = KeyPurpose::named(&purpose).ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(ServiceKey { kid: row.get(0)?, purpose, bytes: row.get(2)?, created_at: instant(row, 3)? })
     })?;
     keys.collect()
 }
 
-fn make_keys(change: &Transaction<'_>, now: UtcInstant) -> Result<(), AdminError> {
-    let random = SystemRandom::new();
-    let no_randomness = |_| StoreError::Broken("the system gives no random numbers".into());
-    for (_, purpose) in PURPOSES {
-        let (mut name, mut bytes) = ([0u8; 4], [0u8; 32]);
-        random.fill(&mut name).and_then(|()| random.fill(&mut bytes)).map_err(no_randomness)?;
-        let kid = format!("{:08x}", u32::from_be_bytes(name));
-        let add = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES (?1, ?2, ?3, ?4)";
-        change.execute(add, params![kid, purpose, bytes, now.micros()])?;
+pub(super) fn add_keys(change: &Transaction<'_>, keys: &[ServiceKey]) -> rusqlite::Result<()> {
+    let add = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES (?1, ?2, ?3, ?4)";
+    for key in keys {
+        change.execute(add, params![key.kid, key.purpose.name(), key.bytes, key.created_at.micros()])?;
     }
     Ok(())
 }

@@ -11,14 +11,14 @@ impl SqliteStore {
     pub(in crate::store) async fn import(
         &self,
         org: &str,
-        rows: ImportRows,
+        mut rows: ImportRows,
     ) -> Result<ImportCounts, AdminError> {
         let org = org.to_owned();
-        self.write(move |connection| import(connection, &org, &rows)).await
+        self.write(move |connection| import(connection, &org, &mut rows)).await
     }
 }
 
-fn import(connection: &mut Connection, org: &str, rows: &ImportRows) -> Result<ImportCounts, AdminError> {
+fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Result<ImportCounts, AdminError> {
     // What was corrected in this import, as it was before: temporary, so it spills to disk and never to memory.
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS before_import
@@ -33,11 +33,11 @@ fn import(connection: &mut Connection, org: &str, rows: &ImportRows) -> Result<I
     let mut merge =
         Merge { transaction: &transaction, org, version, counts: ImportCounts::default(), moved: false };
     let keep = loop {
-        match rows.recv() {
-            Ok(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.row(row))?,
-            Ok(ImportStep::Commit) => break true,
-            Ok(ImportStep::DryRun) => break false,
-            Err(_) => return Err(AdminError::Abandoned),
+        match rows.blocking_recv() {
+            Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.row(row))?,
+            Some(ImportStep::Commit) => break true,
+            Some(ImportStep::DryRun) => break false,
+            None => return Err(AdminError::Abandoned),
         }
     };
     let (counts, moved) = (merge.counts, merge.moved);

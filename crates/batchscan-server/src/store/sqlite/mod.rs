@@ -5,6 +5,7 @@
 
 mod care;
 mod credentials;
+mod dump;
 mod import;
 mod open;
 mod organisations;

@@ -1,14 +1,12 @@
 //! The hot path: one page, read in one snapshot and copied into one buffer.
 
-use batchscan_model::{Batch, Position, UtcInstant};
+use batchscan_model::UtcInstant;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Rows, params};
 
 use super::SqliteStore;
-use crate::store::{Answer, DataVersion, Page, PageAsk, PageLimit, StoreError, Tenant};
-
-/// The first allocation of a page: small windows fit, and so does what is needed to guess the size of larger ones.
-const BUFFER_BYTES_FIRST: usize = 16 * 1024;
+use crate::store::filling::Filling;
+use crate::store::{Answer, DataVersion, Page, PageAsk, StoreError, Tenant};
 
 const STANDING: &str = "
     SELECT o.version, o.version_mark, o.moved_version, c.revoked_at IS NOT NULL, c.expires_at
@@ -46,7 +44,7 @@ impl SqliteStore {
         &self,
         tenant: &Tenant,
         ask: PageAsk,
-        known: impl FnOnce(DataVersion) -> Option<T> + Send + 'static,
+        known: impl Fn(DataVersion) -> Option<T> + Send + 'static,
     ) -> Result<Answer<T>, StoreError> {
         let tenant = tenant.clone();
         self.read(move |connection| answer(connection, &tenant, &ask, known)).await
@@ -57,7 +55,7 @@ fn answer<T>(
     connection: &Connection,
     tenant: &Tenant,
     ask: &PageAsk,
-    known: impl FnOnce(DataVersion) -> Option<T>,
+    known: impl Fn(DataVersion) -> Option<T>,
 ) -> rusqlite::Result<Answer<T>> {
     let mut standing = connection.prepare_cached(STANDING)?;
     // While this row is open, so is its snapshot: the batches below are read from the same one, and no BEGIN and
@@ -86,7 +84,7 @@ fn read_page(
     version: DataVersion,
     moved_since: Option<i64>,
 ) -> rusqlite::Result<Page> {
-    let mut filling = Filling::new(ask, version);
+    let mut filling = Filling::new(ask.opening, ask.limit);
     let org = tenant.org.0;
     // The start is inclusive, and instants are whole microseconds.
     let start = ask.range.start.map_or(i64::MIN, |start| start.micros() - 1);
@@ -99,7 +97,7 @@ fn read_page(
             None => ties.query(params![org, after, id])?,
             Some(since) => ties.query(params![org, after, id, since])?,
         };
-        filling.take(rows)?;
+        fill(&mut filling, rows)?;
     }
     if !filling.is_done() {
         let mut rest = connection.prepare_cached(moved_since.map_or(AFTER, |_| AFTER_WITHOUT_MOVED))?;
@@ -107,73 +105,19 @@ fn read_page(
             None => rest.query(params![org, after, end])?,
             Some(since) => rest.query(params![org, after, end, since])?,
         };
-        filling.take(rows)?;
+        fill(&mut filling, rows)?;
     }
-    Ok(filling.page)
+    Ok(filling.finish(version))
 }
 
-/// A page in the making: rows are copied into one buffer until it is full, and one more is looked at.
-struct Filling<'a> {
-    ask: &'a PageAsk,
-    page: Page,
-    /// The batch that filled the page.
-    last: Option<Position>,
-}
-
-impl<'a> Filling<'a> {
-    fn new(ask: &'a PageAsk, version: DataVersion) -> Self {
-        let mut text = Vec::with_capacity(BUFFER_BYTES_FIRST);
-        text.extend_from_slice(ask.opening.as_bytes());
-        Self { ask, page: Page { version, text, rows: 0, next: None }, last: None }
-    }
-
-    /// Whether nothing more is to be read.
-    fn is_done(&self) -> bool {
-        self.page.next.is_some() || self.ask.limit.rows == 0
-    }
-
-    fn take(&mut self, mut rows: Rows<'_>) -> rusqlite::Result<()> {
-        while let Some(row) = rows.next()? {
-            if self.last.is_some() {
-                self.page.next = self.last.take();
-                break;
-            }
-            self.copy(row.get_ref(0)?.as_bytes()?)?;
+fn fill(filling: &mut Filling, mut rows: Rows<'_>) -> rusqlite::Result<()> {
+    while let Some(row) = rows.next()? {
+        let taken = filling.take(row.get_ref(0)?.as_bytes()?);
+        taken
+            .map_err(|unsound| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(unsound)))?;
+        if filling.is_done() {
+            break;
         }
-        Ok(())
     }
-
-    fn copy(&mut self, json: &[u8]) -> rusqlite::Result<()> {
-        let Page { text, rows, .. } = &mut self.page;
-        if text.len() + json.len() + 1 > text.capacity() {
-            text.reserve(expected_rest(text.len(), *rows, self.ask.limit).max(json.len() + 1));
-        }
-        if *rows > 0 {
-            text.push(b',');
-        }
-        text.extend_from_slice(json);
-        *rows += 1;
-        if *rows >= self.ask.limit.rows || text.len() >= self.ask.limit.bytes {
-            self.last = Some(position(json)?);
-        }
-        Ok(())
-    }
-}
-
-/// How much is still to come if the batches go on as they began. Growing once, to the right size, spares copying the
-/// page once more on its way.
-fn expected_rest(bytes: usize, rows: usize, limit: PageLimit) -> usize {
-    let row_bytes = bytes / rows.max(1) + 1;
-    let by_rows = row_bytes.saturating_mul(limit.rows.saturating_sub(rows));
-    let rest = by_rows.min(limit.bytes.saturating_sub(bytes));
-    // A sixteenth more than expected: batches differ. What is left over is given back before the page is kept.
-    rest + rest / 16 + row_bytes
-}
-
-/// Where a batch stands, by its own text: reading the key beside it would cost every row a tenth of its price.
-fn position(json: &[u8]) -> rusqlite::Result<Position> {
-    let unsound =
-        || rusqlite::Error::FromSqlConversionFailure(0, Type::Text, "a stored batch is not a batch".into());
-    let text = std::str::from_utf8(json).map_err(|_| unsound())?;
-    Batch::from_json(text).map(|batch| batch.position()).map_err(|_| unsound())
+    Ok(())
 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use batchscan_server::config::Config;
 use serde_json::json;
 
-use crate::app::{Client, TestApp};
-use crate::journal;
-use crate::reply::{Reply, invalid_token, no_datetime};
-use crate::sample::many;
+use crate::http::app::{Client, TestApp};
+use crate::http::journal;
+use crate::http::reply::{Reply, invalid_token, no_datetime};
+use crate::http::sample::many;
 
 const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 
@@ -189,7 +189,7 @@ async fn failures_on_demand_fall_on_batch_requests_alone() {
 #[tokio::test]
 async fn what_must_not_be_is_a_500_of_fixed_text_whose_cause_is_in_the_log_alone() {
     let (app, client, token) = nursery().await;
-    app.sql("DROP TABLE batch");
+    app.lose_batches();
     for (turn, path) in PATHS.into_iter().enumerate() {
         let id = format!("{}-{turn}", client.id);
         let reply = app.get_with(path, &token, "x-request-id", &id).await;

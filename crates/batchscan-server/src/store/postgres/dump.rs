@@ -1,0 +1,227 @@
+//! The whole database, out of the cluster and into it.
+
+use std::pin::pin;
+
+use batchscan_model::{ClientId, OrgId, UtcInstant};
+use deadpool_postgres::Transaction;
+use futures_util::TryStreamExt;
+use tokio_postgres::Row;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::credentials::{add_keys, read_keys};
+use super::organisations::{instant, maybe_instant};
+use super::{PostgresStore, commit};
+use crate::store::dump::BATCHES_PER_STEP;
+use crate::store::{
+    AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, OrgRecord,
+    SecretRecord, Shared, StoreError, Which,
+};
+
+/// The sequence that gives organisations their numbers.
+const NUMBERS: &str = "pg_get_serial_sequence('organisation', 'id')";
+
+impl PostgresStore {
+    pub(in crate::store) async fn dump(&self, which: Which, steps: DumpSteps) -> Result<(), AdminError> {
+        let mut lease = self.primary().await?;
+        let snapshot = lease.begin().await?;
+        snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        send(&steps, DumpStep::Shared(read_shared(&snapshot).await?)).await?;
+        let orgs =
+            "SELECT id, name, created_at, version, version_mark, moved_version FROM organisation ORDER BY id";
+        for row in snapshot.query_typed(orgs, &[]).await? {
+            let id = OrgId(row.try_get(0)?);
+            if which.includes(id) {
+                send(&steps, DumpStep::Org(Box::new(read_org(&snapshot, &row).await?))).await?;
+                dump_batches(&snapshot, id, &steps).await?;
+                send(&steps, DumpStep::OrgEnd).await?;
+            }
+        }
+        snapshot.rollback().await?;
+        lease.end();
+        Ok(())
+    }
+
+    pub(in crate::store) async fn load(&self, mut source: DumpSource) -> Result<(), AdminError> {
+        let mut lease = self.primary().await?;
+        while let Some(step) = source.recv().await {
+            let load = lease.begin().await?;
+            match step {
+                DumpStep::Shared(shared) => load_shared(&load, &shared).await?,
+                DumpStep::Org(org) => load_org(&load, &org, &mut source).await?,
+                DumpStep::Batches(_) | DumpStep::OrgEnd => return Err(AdminError::Abandoned),
+            }
+            commit(load).await?;
+        }
+        lease.end();
+        Ok(())
+    }
+}
+
+async fn send(steps: &DumpSteps, step: DumpStep) -> Result<(), AdminError> {
+    steps.send(step).await.map_err(|_| AdminError::Abandoned)
+}
+
+async fn read_shared(snapshot: &Transaction<'_>) -> Result<Shared, AdminError> {
+    let last = format!("SELECT coalesce(pg_sequence_last_value({NUMBERS}), 0)");
+    let last_org = snapshot.query_typed_one(&last, &[]).await?.try_get(0)?;
+    Ok(Shared { keys: read_keys(snapshot.client()).await?, last_org })
+}
+
+async fn read_org(snapshot: &Transaction<'_>, row: &Row) -> Result<OrgRecord, AdminError> {
+    let id: i64 = row.try_get(0)?;
+    let all = "SELECT client_id, label, created_at, expires_at, revoked_at, last_used_at FROM credential
+               WHERE org_id = $1 ORDER BY client_id";
+    let mut credentials = Vec::new();
+    for row in snapshot.query_typed(all, &[(&id, Type::INT8)]).await? {
+        credentials.push(read_credential(snapshot, &row).await?);
+    }
+    Ok(OrgRecord {
+        id: OrgId(id),
+        name: row.try_get(1)?,
+        created_at: instant(row, 2)?,
+        version: DataVersion { number: row.try_get(3)?, mark: row.try_get(4)? },
+        moved_version: row.try_get(5)?,
+        credentials,
+    })
+}
+
+async fn read_credential(snapshot: &Transaction<'_>, row: &Row) -> Result<CredentialRecord, AdminError> {
+    let id: String = row.try_get(0)?;
+    let all = "SELECT hash, created_at, retires_at FROM secret WHERE client_id = $1 ORDER BY id";
+    let rows = snapshot.query_typed(all, &[(&id, Type::TEXT)]).await?;
+    let unsound = || StoreError::Broken("a credential is not one".into());
+    let secret = |row: &Row| {
+        let hash = row.try_get::<_, &[u8]>(0)?.try_into().map_err(|_| unsound())?;
+        Ok(SecretRecord { hash, created_at: instant(row, 1)?, retires_at: maybe_instant(row, 2)? })
+    };
+    Ok(CredentialRecord {
+        secrets: rows.iter().map(secret).collect::<Result<_, AdminError>>()?,
+        client: ClientId::new(id).ok_or_else(unsound)?,
+        label: row.try_get(1)?,
+        created_at: instant(row, 2)?,
+        expires_at: maybe_instant(row, 3)?,
+        revoked_at: maybe_instant(row, 4)?,
+        last_used_at: maybe_instant(row, 5)?,
+    })
+}
+
+async fn dump_batches(snapshot: &Transaction<'_>, org: OrgId, steps: &DumpSteps) -> Result<(), AdminError> {
+    let all = "SELECT b.created_at, b.batch_id, b.json, b.version, m.version
+               FROM batch b LEFT JOIN moved_batch m ON m.org_id = b.org_id AND m.batch_id = b.batch_id
+               WHERE b.org_id = $1 ORDER BY b.created_at, b.batch_id";
+    let mut rows = pin!(snapshot.query_typed_raw(all, [(org.0, Type::INT8)]).await?);
+    let mut batches = Vec::with_capacity(BATCHES_PER_STEP);
+    while let Some(row) = rows.try_next().await? {
+        let (created_at, id, json) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        batches.push(BatchRecord { created_at, id, json, version: row.try_get(3)?, moved: row.try_get(4)? });
+        if batches.len() == BATCHES_PER_STEP {
+            let full = std::mem::replace(&mut batches, Vec::with_capacity(BATCHES_PER_STEP));
+            send(steps, DumpStep::Batches(full)).await?;
+        }
+    }
+    send(steps, DumpStep::Batches(batches)).await
+}
+
+async fn load_shared(load: &Transaction<'_>, shared: &Shared) -> Result<(), AdminError> {
+    load.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE; DELETE FROM service_key").await?;
+    add_keys(load, &shared.keys).await?;
+    if shared.last_org > 0 {
+        let go_on =
+            format!("SELECT setval({NUMBERS}, greatest($1, coalesce(pg_sequence_last_value({NUMBERS}), 1)))");
+        load.query_typed_one(&go_on, &[(&shared.last_org, Type::INT8)]).await?;
+    }
+    Ok(())
+}
+
+/// Loads one organisation; what was there of it before is replaced.
+async fn load_org(
+    load: &Transaction<'_>,
+    org: &OrgRecord,
+    source: &mut DumpSource,
+) -> Result<(), AdminError> {
+    for part in [
+        "DELETE FROM batch WHERE org_id = $1",
+        "DELETE FROM moved_batch WHERE org_id = $1",
+        "DELETE FROM organisation WHERE id = $1",
+    ] {
+        load.execute_typed(part, &[(&org.id.0, Type::INT8)]).await?;
+    }
+    add_org(load, org).await?;
+    let types = [Type::INT8, Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
+    let sink =
+        load.copy_in("COPY batch (org_id, created_at, batch_id, json, version) FROM STDIN (FORMAT binary)");
+    let mut copy = pin!(BinaryCopyInWriter::new(sink.await?, &types));
+    let mut moved: (Vec<String>, Vec<i64>) = (Vec::new(), Vec::new());
+    loop {
+        match source.recv().await {
+            Some(DumpStep::Batches(batches)) => {
+                for batch in batches {
+                    let BatchRecord { created_at, id, json, version, moved: at } = batch;
+                    copy.as_mut().write(&[&org.id.0, &created_at, &id, &json, &version]).await?;
+                    moved.extend(at.map(|at| (id, at)));
+                }
+            }
+            Some(DumpStep::OrgEnd) => break,
+            Some(DumpStep::Shared(_) | DumpStep::Org(_)) | None => return Err(AdminError::Abandoned),
+        }
+    }
+    copy.as_mut().finish().await?;
+    let note = "INSERT INTO moved_batch (org_id, batch_id, version)
+                SELECT $1, moved.id, moved.version FROM unnest($2::text[], $3::bigint[]) AS moved (id, version)";
+    let params: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&org.id.0, Type::INT8), (&moved.0, Type::TEXT_ARRAY), (&moved.1, Type::INT8_ARRAY)];
+    load.execute_typed(note, &params).await?;
+    Ok(())
+}
+
+async fn add_org(load: &Transaction<'_>, org: &OrgRecord) -> Result<(), AdminError> {
+    let insert = "INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
+                  VALUES ($1, $2, $3, $4, $5, $6)";
+    let params: [(&(dyn ToSql + Sync), Type); 6] = [
+        (&org.id.0, Type::INT8),
+        (&org.name, Type::TEXT),
+        (&org.created_at.micros(), Type::INT8),
+        (&org.version.number, Type::INT8),
+        (&org.version.mark, Type::INT8),
+        (&org.moved_version, Type::INT8),
+    ];
+    load.execute_typed(insert, &params).await?;
+    for credential in &org.credentials {
+        add_credential(load, org.id, credential).await?;
+    }
+    Ok(())
+}
+
+async fn add_credential(
+    load: &Transaction<'_>,
+    org: OrgId,
+    credential: &CredentialRecord,
+) -> Result<(), AdminError> {
+    let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
+    let id = credential.client.as_str();
+    let insert = "INSERT INTO credential
+                      (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
+                  VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let params: [(&(dyn ToSql + Sync), Type); 7] = [
+        (&id, Type::TEXT),
+        (&org.0, Type::INT8),
+        (&credential.label, Type::TEXT),
+        (&credential.created_at.micros(), Type::INT8),
+        (&micros(credential.expires_at), Type::INT8),
+        (&micros(credential.revoked_at), Type::INT8),
+        (&micros(credential.last_used_at), Type::INT8),
+    ];
+    load.execute_typed(insert, &params).await?;
+    for secret in &credential.secrets {
+        let add = "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
+        let params: [(&(dyn ToSql + Sync), Type); 4] = [
+            (&id, Type::TEXT),
+            (&secret.hash.as_slice(), Type::BYTEA),
+            (&secret.created_at.micros(), Type::INT8),
+            (&micros(secret.retires_at), Type::INT8),
+        ];
+        load.execute_typed(add, &params).await?;
+    }
+    Ok(())
+}

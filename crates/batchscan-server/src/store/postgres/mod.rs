@@ -1,0 +1,110 @@
+//! The store on a PostgreSQL cluster: one host or several, and any number of processes on any number of machines.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `url`, `tls` | what an operator says about the database |
+//! | `hosts` | which hosts live, which one is primary, which are behind |
+//! | `route` | the way of one request over the hosts |
+//! | `failure` | what another host may do better, and what will not pass |
+//! | `schema` | migrations, under a lock |
+//! | `pages`, `credentials`, `organisations`, `import`, `dump`, `care` | the contract |
+//!
+//! Whatever a standby says is only taken for what it cannot be wrong about: a page that is at least as new as what
+//! the caller has seen, a credential that is alive. All else is asked of the primary.
+
+mod care;
+mod credentials;
+mod dump;
+mod failure;
+mod hosts;
+mod import;
+mod organisations;
+mod pages;
+mod route;
+mod schema;
+mod tls;
+mod url;
+
+pub use url::{BadPostgresUrl, PostgresUrl};
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deadpool_postgres::Transaction;
+
+use super::{AdminError, Freshness, HostHealth, OpenError, Opening, StoreError};
+use hosts::Hosts;
+use route::Lease;
+
+/// How long an opening waits for a host: a database that is being started beside us needs some seconds.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+/// How often an opening looks whether a host has answered.
+const OPEN_PAUSE: Duration = Duration::from_millis(20);
+
+/// The store on a PostgreSQL cluster.
+#[derive(Clone, Debug)]
+pub struct PostgresStore {
+    hosts: Arc<Hosts>,
+    /// Whether the statements of requests stay prepared on their connections.
+    prepare: bool,
+}
+
+impl PostgresStore {
+    pub(super) async fn open(url: &PostgresUrl, opening: Opening) -> Result<Self, OpenError> {
+        let shown = url.to_string();
+        let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
+        let hosts = Hosts::watch(&url.hosts, &tls, opening.read_from, opening.connections);
+        let store = Self { hosts: Arc::new(hosts.map_err(OpenError::Other)?), prepare: url.prepare };
+        store.wait_for_a_host(&shown).await?;
+        schema::bring_up_to_date(&store.hosts, url, opening.make_if_missing).await?;
+        Ok(store)
+    }
+
+    async fn wait_for_a_host(&self, url: &str) -> Result<(), OpenError> {
+        let deadline = tokio::time::Instant::now() + OPEN_WAIT;
+        while let Some((_, cause)) = self.hosts.outage() {
+            if let Some(cause) = self.hosts.refusal() {
+                return Err(OpenError::Refused { url: url.into(), cause });
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(OpenError::Unreachable { url: url.into(), cause });
+            }
+            tokio::time::sleep(OPEN_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        let mut route = self.hosts.route(Freshness::Any);
+        loop {
+            let lease = route.next().await?;
+            let asked = async { Ok(lease.query_typed("SELECT 1 FROM organisation LIMIT 1", &[]).await?) };
+            let outcome = lease.during(asked).await;
+            if route.settle(lease, outcome)?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn health(&self) -> Vec<HostHealth> {
+        self.hosts.health()
+    }
+
+    pub(super) fn retries(&self) -> u64 {
+        self.hosts.retries.load(Ordering::Relaxed)
+    }
+
+    /// A connection to the primary, for a command.
+    async fn primary(&self) -> Result<Lease<'_>, AdminError> {
+        Ok(self.hosts.route_at_leisure(Freshness::Latest).next().await?)
+    }
+}
+
+/// Commits. If the answer does not come, nobody knows.
+async fn commit(transaction: Transaction<'_>) -> Result<(), AdminError> {
+    transaction.commit().await.map_err(|error| match AdminError::from(error) {
+        AdminError::Store(StoreError::Unreachable(_)) => AdminError::Unsure,
+        other => other,
+    })
+}

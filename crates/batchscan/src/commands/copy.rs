@@ -1,0 +1,72 @@
+//! `batchscan copy`.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use batchscan_server::copy::{Copied, copy};
+use batchscan_server::store::DatabaseUrl;
+use serde_json::json;
+
+use super::{open, open_or_make};
+use crate::args::CopyDatabase;
+use crate::figures::{count, grouped, table};
+use crate::output::{bar, print, progress_of};
+
+/// So much of a digest tells two apart at a glance; `--json` has it whole.
+const DIGEST_CHARS: usize = 16;
+
+pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
+    let from = command.from.read("--from").unwrap_or_else(|error| error.exit());
+    let to = command.to.read("--to").unwrap_or_else(|error| error.exit());
+    if from == to {
+        anyhow::bail!("--from and --to name the same database: nothing was copied");
+    }
+    let (start, source) = (Instant::now(), open(&from).await?);
+    let target = open_or_make(&to).await?;
+    let bar = bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
+    let progress = progress_of(&bar);
+    let copied = copy(&source, &target, &|done, total| {
+        progress(done, total);
+        if done == total {
+            bar.set_message("verifying");
+        }
+    })
+    .await;
+    bar.finish_and_clear();
+    let copied = copied?;
+    print(&if command.json { report_json(&copied) } else { report(&from, &to, &copied, start) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[Copied], start: Instant) -> String {
+    let row = |org: &Copied| {
+        let note = if org.was_there { "was there already" } else { "copied" };
+        let digest = hex(&org.fingerprint.digest)[..DIGEST_CHARS].to_owned();
+        [org.name.clone(), grouped(org.fingerprint.batches), digest, note.into()]
+    };
+    let rows: Vec<_> = copied.iter().map(row).collect();
+    let batches = copied.iter().map(|org| org.fingerprint.batches).sum();
+    format!(
+        "{}copied and verified {} with {} from {from} to {to} in {:.1} s\n",
+        table(["ORGANISATION", "BATCHES", "DIGEST", ""], &rows),
+        count(copied.len() as u64, "organisation", "organisations"),
+        count(batches, "batch", "batches"),
+        start.elapsed().as_secs_f64(),
+    )
+}
+
+fn report_json(copied: &[Copied]) -> String {
+    let org = |org: &Copied| {
+        json!({
+            "organisation": org.name,
+            "batches": org.fingerprint.batches,
+            "digest": hex(&org.fingerprint.digest),
+            "was_there": org.was_there,
+        })
+    };
+    format!("{}\n", json!({ "organisations": copied.iter().map(org).collect::<Vec<_>>() }))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,65 @@
+//! `batchscan key list` and `batchscan key rotate`.
+
+use std::process::ExitCode;
+
+use batchscan_model::UtcInstant;
+use batchscan_server::auth::KEY_SETTLES_SECS;
+use batchscan_server::clock::Clock;
+use batchscan_server::store::{DatabaseUrl, KeyRotation, ServiceKey};
+use serde_json::json;
+
+use super::open;
+use crate::args::Key;
+use crate::figures::{count, table};
+use crate::output::print;
+
+/// How long a key that was followed by another goes on verifying: longer than any token lives, and than a walk with
+/// a cursor is likely to pause.
+const KEPT_SECS: i64 = 30 * 86_400;
+
+pub(crate) async fn run(database: &DatabaseUrl, command: Key) -> anyhow::Result<ExitCode> {
+    let store = open(database).await?;
+    let now = Clock::system().now();
+    match command {
+        Key::List { json } => {
+            let keys = store.keys(now).await?;
+            print(&if json { list_json(&keys) } else { list(&keys) })?;
+        }
+        Key::Rotate { now: at_once } => {
+            let before = store.keys(now).await?.len();
+            // An instant that is still to come: everything that is followed by the new keys goes.
+            let forget_before = now.plus_secs(if at_once { 1 } else { -KEPT_SECS });
+            let kept = store.rotate_keys(KeyRotation { now, forget_before }).await?;
+            let removed = (before + 2).saturating_sub(kept.len());
+            print(&rotated(at_once, removed))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rotated(at_once: bool, removed: usize) -> String {
+    let removed = count(removed as u64, "old key", "old keys");
+    if at_once {
+        return format!(
+            "made new keys for tokens and cursors, and removed {removed}: what is out stops working within 5 s\n"
+        );
+    }
+    format!(
+        "made new keys for tokens and cursors, in use in {KEY_SETTLES_SECS} s; removed {removed}; the others go on verifying\n"
+    )
+}
+
+fn list(keys: &[ServiceKey]) -> String {
+    let row = |key: &ServiceKey| [key.kid.clone(), key.purpose.name().to_owned(), made(key.created_at)];
+    table(["KEY", "FOR", "MADE"], &keys.iter().map(row).collect::<Vec<_>>())
+}
+
+fn list_json(keys: &[ServiceKey]) -> String {
+    let key =
+        |key: &ServiceKey| json!({ "key": key.kid, "for": key.purpose.name(), "made": made(key.created_at) });
+    format!("{}\n", keys.iter().map(key).collect::<serde_json::Value>())
+}
+
+fn made(at: UtcInstant) -> String {
+    at.to_whole_secs().to_string()
+}
