@@ -10,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::store::HostHealth;
+
 /// Upper bounds of the latency buckets in seconds: from a cached page to a long stream.
 const LATENCY_BUCKETS: [f64; 13] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0];
@@ -37,6 +39,13 @@ pub struct ErrorLabel {
     pub kind: &'static str,
 }
 
+/// What is known of a host of the database is told under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct HostLabel {
+    /// Its name and port.
+    pub host: String,
+}
+
 /// The service's counters.
 #[derive(Debug)]
 pub struct Metrics {
@@ -53,6 +62,8 @@ pub struct Metrics {
     pub cache_misses: Counter,
     /// Requests that failed because of the store.
     pub store_errors: Family<ErrorLabel, Counter>,
+    /// The hosts of the database, as of the last look.
+    database: DatabaseMetrics,
     /// Connections open now.
     pub connections: Gauge,
     /// Connections refused because too many were open.
@@ -71,9 +82,14 @@ impl Metrics {
             cache_hits: Counter::default(),
             cache_misses: Counter::default(),
             store_errors: Family::default(),
+            database: DatabaseMetrics::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
         };
+        // There from the start, so that the first failure is a rise and not a new series.
+        for kind in ["unreachable", "broken"] {
+            drop(metrics.store_errors.get_or_create(&ErrorLabel { kind }));
+        }
         metrics.register();
         metrics
     }
@@ -86,8 +102,14 @@ impl Metrics {
         text
     }
 
+    /// Takes over what the store knows of its hosts and how often it repeated a read.
+    pub fn look_at_database(&self, hosts: &[HostHealth], retries: u64) {
+        self.database.look_at(hosts, retries);
+    }
+
     fn register(&mut self) {
         let registry = &mut self.registry;
+        self.database.register(registry);
         registry.register("requests", "Requests answered, by route and status", self.requests.clone());
         registry.register(
             "request_seconds",
@@ -108,6 +130,46 @@ impl Metrics {
             "Connections refused because too many were open",
             self.connections_refused.clone(),
         );
+    }
+}
+
+/// What is known of the database's hosts. Nothing where it is a file.
+#[derive(Debug, Default)]
+struct DatabaseMetrics {
+    up: Family<HostLabel, Gauge>,
+    is_primary: Family<HostLabel, Gauge>,
+    lag_secs: Family<HostLabel, Gauge<f64, AtomicU64>>,
+    connections: Family<HostLabel, Gauge>,
+    retries: Counter,
+}
+
+impl DatabaseMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("database_up", "Whether the host answers", self.up.clone());
+        registry.register("database_is_primary", "Whether the host can be written", self.is_primary.clone());
+        registry.register("database_lag_seconds", "How far a standby is behind", self.lag_secs.clone());
+        registry.register(
+            "database_connections",
+            "Connections to the host that are in use",
+            self.connections.clone(),
+        );
+        registry.register(
+            "database_retries",
+            "Reads that were repeated on another host or connection",
+            self.retries.clone(),
+        );
+    }
+
+    fn look_at(&self, hosts: &[HostHealth], retries: u64) {
+        for health in hosts {
+            let label = HostLabel { host: health.host.clone() };
+            self.up.get_or_create(&label).set(i64::from(health.is_up));
+            self.is_primary.get_or_create(&label).set(i64::from(health.is_primary));
+            self.lag_secs.get_or_create(&label).set(health.lag_secs);
+            let connections = i64::try_from(health.connections).unwrap_or(i64::MAX);
+            self.connections.get_or_create(&label).set(connections);
+        }
+        self.retries.inc_by(retries.saturating_sub(self.retries.get()));
     }
 }
 

@@ -10,7 +10,7 @@ use ring::hmac;
 use super::{Token, TokenRefused};
 use crate::store::{KeyPurpose, ServiceKey, Tenant};
 
-/// A new key verifies at once and signs only after this time: by then every node has read it.
+/// A new key verifies at once and signs only after this time (decision 042): by then every node has read it.
 pub const KEY_SETTLES_SECS: i64 = 60;
 
 /// A key that signs tokens.
@@ -121,6 +121,7 @@ mod tests {
         ring.cursor[0].kid.clone()
     }
 
+    /// Decision 042.
     #[test]
     fn a_new_key_signs_only_once_every_node_has_it() {
         assert_eq!(sealing_at(&[100], 100), "100", "the first one has nobody to wait for");

@@ -86,6 +86,7 @@ impl Held {
 mod tests {
     use super::*;
 
+    /// Decision 041.
     #[test]
     fn what_a_client_has_seen_is_read_from_its_etags() {
         let (mark, other) = (QueryMark([7; 12]), QueryMark([8; 12]));

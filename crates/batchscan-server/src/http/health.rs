@@ -35,6 +35,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<Response<Body>,
 
 /// The counters.
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
+    app.metrics.look_at_database(&app.store.hosts(), app.store.retries());
     text("application/openmetrics-text; version=1.0.0; charset=utf-8", app.metrics.text())
 }
 

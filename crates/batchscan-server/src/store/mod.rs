@@ -19,6 +19,7 @@
 
 mod backup;
 mod dump;
+mod errors;
 mod examine;
 mod filling;
 mod keys;
@@ -31,6 +32,7 @@ pub use dump::{
     BatchRecord, CredentialRecord, DumpSource, DumpStep, DumpSteps, Fingerprint, OrgRecord, SecretRecord,
     Shared, Which,
 };
+pub use errors::{AdminError, OpenError, StoreError};
 pub use postgres::{BadPostgresUrl, PostgresStore, PostgresUrl};
 pub use sqlite::SqliteStore;
 pub use types::*;

@@ -168,7 +168,7 @@ impl Hosts {
                 }
                 _ => 0.0,
             },
-            connections: host.pool.status().size,
+            connections: in_use(&host.pool),
         };
         self.all.iter().enumerate().map(one).collect()
     }
@@ -184,6 +184,11 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, connections: usize) -> Result<
         .create_timeout(Some(CONNECT_WAIT))
         .recycle_timeout(Some(CONNECT_WAIT));
     pool.build().map_err(|error| error.to_string())
+}
+
+fn in_use(pool: &Pool) -> usize {
+    let status = pool.status();
+    status.size.saturating_sub(status.available)
 }
 
 fn primary_of(states: &[State]) -> Option<usize> {

@@ -10,7 +10,7 @@
 //! | `pages`, `credentials`, `organisations`, `import`, `dump`, `care` | the contract |
 //!
 //! Whatever a standby says is only taken for what it cannot be wrong about: a page that is at least as new as what
-//! the caller has seen, a credential that is alive. All else is asked of the primary.
+//! the caller has seen, a credential that is alive. All else is asked of the primary (decision 041).
 
 mod care;
 mod credentials;

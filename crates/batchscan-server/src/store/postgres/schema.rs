@@ -115,8 +115,6 @@ async fn migrate_alone(keeper: &Client, url: &PostgresUrl) -> Result<(), OpenErr
     }
     let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
     for (_, config) in &url.hosts {
-        let mut config = config.clone();
-        config.options("-c statement_timeout=0");
         let Ok((mut client, connection)) = config.connect(tls.clone()).await else { continue };
         tokio::spawn(async move {
             let _ = connection.await;
@@ -125,6 +123,8 @@ async fn migrate_alone(keeper: &Client, url: &PostgresUrl) -> Result<(), OpenErr
         if !writable.and_then(|row| row.try_get(0)).map_err(failed)? {
             continue;
         }
+        // A migration takes its time. Said as a statement: a pooler drops what is said at the start of a session.
+        client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
         let run = migrations::migrations::runner().run_async(&mut client).await;
         return run.map(|_| ()).map_err(|error| migration_error(url, &error));
     }
