@@ -6,7 +6,7 @@
 
 use batchscan_model::OrgId;
 
-use crate::store::{AdminError, Fingerprint, Organisation, ServiceKey, Store, Which};
+use crate::store::{AdminError, DataVersion, Fingerprint, Organisation, ServiceKey, Store, Which};
 
 /// How far a copy is: batches gone over, and in all.
 pub type OnProgress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
@@ -71,9 +71,19 @@ async fn refuse_target_in_use(
     if target.is_empty() {
         return Ok(());
     }
-    let is_known = |org: &&Organisation| source.iter().any(|known| known.id == org.id);
+    // Two databases may both have a first organisation; it was added at another moment.
+    let is_same =
+        |org: &Organisation, known: &Organisation| (org.id, org.created_at) == (known.id, known.created_at);
+    let is_known = |org: &&Organisation| source.iter().any(|known| is_same(org, known));
     if let Some(stranger) = target.iter().find(|org| !is_known(org)) {
         let what = format!("it holds an organisation \"{}\" that the source does not have", stranger.name);
+        return Err(CopyError::TargetInUse(what));
+    }
+    let is_ahead = |org: &&Organisation| {
+        source.iter().any(|known| known.id == org.id && is_later(org.version, known.version))
+    };
+    if let Some(ahead) = target.iter().find(is_ahead) {
+        let what = format!("batches were imported into its \"{}\" that the source does not have", ahead.name);
         return Err(CopyError::TargetInUse(what));
     }
     let keys = async |store: &Store| -> Result<Vec<(String, [u8; 32])>, AdminError> {
@@ -85,6 +95,11 @@ async fn refuse_target_in_use(
         return Err(CopyError::TargetInUse("it has organisations, and keys of its own".into()));
     }
     Ok(())
+}
+
+/// Whether a copy has a version that its source never had. A copy that was overtaken by its source has an older one.
+fn is_later(copy: DataVersion, source: DataVersion) -> bool {
+    copy.number > source.number || (copy.number == source.number && copy.mark != source.mark)
 }
 
 /// Whether an earlier attempt has copied the organisation as it is now.

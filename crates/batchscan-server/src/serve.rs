@@ -15,8 +15,9 @@ use crate::store::Store;
 
 /// How often "last used" is written down.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
-/// How often keys are read again. A leaked one that was removed must be dead everywhere within 5 s.
-const REFRESH_KEYS_EVERY: Duration = Duration::from_secs(3);
+/// How often keys are read again. A leaked one that was removed must be dead everywhere within 5 s, also where a standby
+/// is 2 s behind.
+const REFRESH_KEYS_EVERY: Duration = Duration::from_secs(2);
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 
 use super::{DataVersion, ServiceKey};
 
-/// Batches sent at once.
-pub(super) const BATCHES_PER_STEP: usize = 512;
+/// Batches, or notes of moved ones, sent at once.
+pub(super) const ROWS_PER_STEP: usize = 512;
 
 /// Which organisations to dump.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Which {
 }
 
 /// A piece of a database. They come in this order: what all share; then, for each organisation, itself, its batches
-/// in order, and its end.
+/// in order, those of them that moved, and its end.
 #[derive(Clone, Debug)]
 pub enum DumpStep {
     /// What all organisations share.
@@ -37,6 +37,8 @@ pub enum DumpStep {
     Org(Box<OrgRecord>),
     /// Some of its batches.
     Batches(Vec<BatchRecord>),
+    /// Some of those whose creation date was corrected.
+    Moved(Vec<MovedRecord>),
     /// It is whole.
     OrgEnd,
 }
@@ -119,8 +121,15 @@ pub struct BatchRecord {
     pub json: String,
     /// The version that wrote it.
     pub version: i64,
+}
+
+/// A batch whose creation date was corrected.
+#[derive(Clone, Debug)]
+pub struct MovedRecord {
+    /// Its id.
+    pub id: String,
     /// The last version in which it changed its place.
-    pub moved: Option<i64>,
+    pub version: i64,
 }
 
 /// How many batches an organisation has, and a digest of all that is its own. Equal digests mean equal answers to
@@ -165,9 +174,16 @@ impl Fingerprinting {
     pub(super) fn batches(&mut self, batches: &[BatchRecord]) {
         for batch in batches {
             self.batches += 1;
-            self.numbers(&[batch.created_at, batch.version, batch.moved.unwrap_or(i64::MIN)]);
+            self.numbers(&[batch.created_at, batch.version]);
             self.text(&batch.id);
             self.text(&batch.json);
+        }
+    }
+
+    pub(super) fn moved(&mut self, moved: &[MovedRecord]) {
+        for batch in moved {
+            self.text(&batch.id);
+            self.numbers(&[batch.version]);
         }
     }
 

@@ -29,8 +29,8 @@ mod types;
 mod url;
 
 pub use dump::{
-    BatchRecord, CredentialRecord, DumpSource, DumpStep, DumpSteps, Fingerprint, OrgRecord, SecretRecord,
-    Shared, Which,
+    BatchRecord, CredentialRecord, DumpSource, DumpStep, DumpSteps, Fingerprint, MovedRecord, OrgRecord,
+    SecretRecord, Shared, Which,
 };
 pub use errors::{AdminError, OpenError, StoreError};
 pub use postgres::{BadPostgresUrl, PostgresStore, PostgresUrl};
@@ -313,6 +313,7 @@ impl Store {
                 match step {
                     DumpStep::Org(org) => taken.get_or_insert_with(Fingerprinting::new).org(&org),
                     DumpStep::Batches(batches) => taken.iter_mut().for_each(|print| print.batches(&batches)),
+                    DumpStep::Moved(moved) => taken.iter_mut().for_each(|print| print.moved(&moved)),
                     DumpStep::Shared(_) | DumpStep::OrgEnd => {}
                 }
             }

@@ -59,6 +59,8 @@ holds_on!(
     operators::a_revoked_credential_is_dead_for_good,
     operators::a_credential_dies_in_the_moment_of_its_expiry,
     operators::keys_are_made_once_and_shared,
+    operators::new_keys_come_beside_the_old_ones_until_those_are_forgotten,
+    operators::what_is_poured_into_another_store_is_the_same_there,
     operators::the_last_use_only_moves_forward,
     operators::a_backup_is_a_whole_store,
     operators::an_examination_finds_a_sound_store_well,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use batchscan_model::ClientId;
 use batchscan_server::store::{
-    AdminError, Credential, DatabaseUrl, Freshness, NewCredential, Opening, OrgName, Progress, Rotation,
-    Store, Tenant,
+    AdminError, Credential, DatabaseUrl, Freshness, KeyPurpose, KeyRotation, NewCredential, Opening, OrgName,
+    Progress, Rotation, ServiceKey, Store, Tenant, Which,
 };
 
 use crate::fixture::{Fixture, ORG, at, batch, new_credential, whole};
@@ -71,12 +71,57 @@ pub(crate) async fn a_credential_dies_in_the_moment_of_its_expiry(fixture: &Fixt
 
 pub(crate) async fn keys_are_made_once_and_shared(fixture: &Fixture) {
     let (mine, theirs) = tokio::join!(fixture.store.keys(at(0)), fixture.neighbour.keys(at(0)));
-    let names = |keys: Vec<batchscan_server::store::ServiceKey>| {
+    let names = |keys: Vec<ServiceKey>| {
         keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>()
     };
     let (mine, theirs) = (names(mine.unwrap()), names(theirs.unwrap()));
     assert_eq!(mine, theirs);
     assert_eq!(mine.len(), 3, "one for tokens, one for cursors, one for secrets");
+}
+
+/// Decision 042.
+pub(crate) async fn new_keys_come_beside_the_old_ones_until_those_are_forgotten(fixture: &Fixture) {
+    let names = |keys: &[ServiceKey], purpose| -> Vec<String> {
+        keys.iter().filter(|key| key.purpose == purpose).map(|key| key.kid.clone()).collect()
+    };
+    let first = fixture.store.keys(at(0)).await.unwrap();
+    let rotate = |now, forget_before| fixture.store.rotate_keys(KeyRotation { now, forget_before });
+    let second = rotate(at(100), at(0)).await.unwrap();
+    for purpose in [KeyPurpose::Token, KeyPurpose::Cursor] {
+        let both = names(&second, purpose);
+        assert_eq!((both.len(), &both[1..]), (2, &names(&first, purpose)[..]), "newest first");
+    }
+    assert_eq!(names(&second, KeyPurpose::Secret), names(&first, KeyPurpose::Secret), "never rotated");
+    let third = rotate(at(200), at(101)).await.unwrap();
+    assert_eq!(names(&third, KeyPurpose::Token)[1..], names(&second, KeyPurpose::Token)[..1]);
+    let last = rotate(at(300), at(301)).await.unwrap();
+    assert_eq!(names(&last, KeyPurpose::Token).len(), 1, "all others are gone at once");
+    let found = fixture.neighbour.keys(at(300)).await.unwrap();
+    assert_eq!(names(&found, KeyPurpose::Token), names(&last, KeyPurpose::Token));
+}
+
+pub(crate) async fn what_is_poured_into_another_store_is_the_same_there(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1), batch("b", 2), batch("c", 3)]).await;
+    fixture.import(&[batch("a", 9)]).await;
+    crate::fixture::new_tenant(&fixture.store, "Empty", "bs_empty").await;
+    let keys = fixture.store.keys(at(0)).await.unwrap();
+    let file = DatabaseUrl::Sqlite(fixture.folder.path().join("poured.db"));
+    let target = Store::open(&file, Opening::OR_MAKE).await.unwrap();
+    fixture.store.pour_into(&target, Which::All, &|_| {}).await.unwrap();
+    for org in fixture.store.orgs().await.unwrap() {
+        let mine = fixture.store.fingerprint(org.id).await.unwrap().unwrap();
+        assert_eq!(target.fingerprint(org.id).await.unwrap(), Some(mine), "{}", org.name);
+        assert_eq!(mine.batches, org.batches);
+    }
+    let kids = |keys: Vec<ServiceKey>| keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>();
+    assert_eq!(kids(target.keys(at(0)).await.unwrap()), kids(keys));
+    // And back, into what is there: an organisation is replaced, not doubled.
+    target.pour_into(&fixture.store, Which::All, &|_| {}).await.unwrap();
+    assert_eq!(fixture.ids(whole(), 10).await, ["b", "c", "a"]);
+    let before = fixture.store.fingerprint(fixture.tenant.org).await.unwrap();
+    assert_eq!(target.fingerprint(fixture.tenant.org).await.unwrap(), before);
+    fixture.import(&[batch("b", 7)]).await;
+    assert_ne!(fixture.store.fingerprint(fixture.tenant.org).await.unwrap(), before, "it tells a change");
 }
 
 pub(crate) async fn the_last_use_only_moves_forward(fixture: &Fixture) {

@@ -209,9 +209,9 @@ const CREDENTIAL: &str = "
 async fn read_credential(connection: &Client, client: &ClientId) -> Result<KnownClient, Failure> {
     let rows = connection.query_typed(CREDENTIAL, &[(&client.as_str(), Type::TEXT)]).await?;
     let first = rows.first().ok_or_else(|| Failure::Broken("no answer about a credential".into()))?;
-    let is_latest = !first.try_get::<_, bool>(0)?;
+    let is_standby: bool = first.try_get(0)?;
     let Some(org) = first.try_get::<_, Option<i64>>(1)? else {
-        return Ok(KnownClient { credential: None, is_latest });
+        return Ok(KnownClient { credential: None, is_latest: !is_standby });
     };
     let mut secrets = Vec::new();
     for row in &rows {
@@ -221,8 +221,10 @@ async fn read_credential(connection: &Client, client: &ClientId) -> Result<Known
         }
     }
     let expires_at = maybe_instant(first, 2)?;
-    let credential = Credential { org: OrgId(org), expires_at, revoked: first.try_get(3)?, secrets };
-    Ok(KnownClient { credential: Some(credential), is_latest })
+    let revoked = first.try_get(3)?;
+    let credential = Credential { org: OrgId(org), expires_at, revoked, secrets };
+    // What is revoked stays so: here a standby cannot be wrong.
+    Ok(KnownClient { credential: Some(credential), is_latest: !is_standby || revoked })
 }
 
 fn credential_info(row: &Row) -> Result<CredentialInfo, AdminError> {

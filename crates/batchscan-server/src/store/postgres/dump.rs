@@ -5,17 +5,18 @@ use std::pin::pin;
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
-use tokio_postgres::Row;
+use futures_util::stream::{Stream, TryChunksError};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row};
 
 use super::credentials::{add_keys, read_keys};
 use super::organisations::{instant, maybe_instant};
 use super::{PostgresStore, commit};
-use crate::store::dump::BATCHES_PER_STEP;
+use crate::store::dump::ROWS_PER_STEP;
 use crate::store::{
-    AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, OrgRecord,
-    SecretRecord, Shared, StoreError, Which,
+    AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, MovedRecord,
+    OrgRecord, SecretRecord, Shared, StoreError, Which,
 };
 
 /// The sequence that gives organisations their numbers.
@@ -34,6 +35,7 @@ impl PostgresStore {
             if which.includes(id) {
                 send(&steps, DumpStep::Org(Box::new(read_org(&snapshot, &row).await?))).await?;
                 dump_batches(&snapshot, id, &steps).await?;
+                dump_moved(&snapshot, id, &steps).await?;
                 send(&steps, DumpStep::OrgEnd).await?;
             }
         }
@@ -49,7 +51,9 @@ impl PostgresStore {
             match step {
                 DumpStep::Shared(shared) => load_shared(&load, &shared).await?,
                 DumpStep::Org(org) => load_org(&load, &org, &mut source).await?,
-                DumpStep::Batches(_) | DumpStep::OrgEnd => return Err(AdminError::Abandoned),
+                DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => {
+                    return Err(AdminError::Abandoned);
+                }
             }
             commit(load).await?;
         }
@@ -107,20 +111,33 @@ async fn read_credential(snapshot: &Transaction<'_>, row: &Row) -> Result<Creden
 }
 
 async fn dump_batches(snapshot: &Transaction<'_>, org: OrgId, steps: &DumpSteps) -> Result<(), AdminError> {
-    let all = "SELECT b.created_at, b.batch_id, b.json, b.version, m.version
-               FROM batch b LEFT JOIN moved_batch m ON m.org_id = b.org_id AND m.batch_id = b.batch_id
-               WHERE b.org_id = $1 ORDER BY b.created_at, b.batch_id";
-    let mut rows = pin!(snapshot.query_typed_raw(all, [(org.0, Type::INT8)]).await?);
-    let mut batches = Vec::with_capacity(BATCHES_PER_STEP);
-    while let Some(row) = rows.try_next().await? {
+    let all = "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = $1 ORDER BY created_at, batch_id";
+    let batch = |row: Row| {
         let (created_at, id, json) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        batches.push(BatchRecord { created_at, id, json, version: row.try_get(3)?, moved: row.try_get(4)? });
-        if batches.len() == BATCHES_PER_STEP {
-            let full = std::mem::replace(&mut batches, Vec::with_capacity(BATCHES_PER_STEP));
-            send(steps, DumpStep::Batches(full)).await?;
-        }
+        Ok(BatchRecord { created_at, id, json, version: row.try_get(3)? })
+    };
+    let rows = snapshot.query_typed_raw(all, [(org.0, Type::INT8)]).await?;
+    dump_rows(rows.and_then(async |row| batch(row)), steps, DumpStep::Batches).await
+}
+
+async fn dump_moved(snapshot: &Transaction<'_>, org: OrgId, steps: &DumpSteps) -> Result<(), AdminError> {
+    let all = "SELECT batch_id, version FROM moved_batch WHERE org_id = $1 ORDER BY batch_id";
+    let moved = |row: Row| Ok(MovedRecord { id: row.try_get(0)?, version: row.try_get(1)? });
+    let rows = snapshot.query_typed_raw(all, [(org.0, Type::INT8)]).await?;
+    dump_rows(rows.and_then(async |row| moved(row)), steps, DumpStep::Moved).await
+}
+
+/// Sends rows so many at once.
+async fn dump_rows<T>(
+    rows: impl Stream<Item = Result<T, Error>>,
+    steps: &DumpSteps,
+    step: fn(Vec<T>) -> DumpStep,
+) -> Result<(), AdminError> {
+    let mut rows = pin!(rows.try_chunks(ROWS_PER_STEP));
+    while let Some(some) = rows.try_next().await.map_err(|TryChunksError(_, error)| error)? {
+        send(steps, step(some)).await?;
     }
-    send(steps, DumpStep::Batches(batches)).await
+    Ok(())
 }
 
 async fn load_shared(load: &Transaction<'_>, shared: &Shared) -> Result<(), AdminError> {
@@ -148,29 +165,50 @@ async fn load_org(
         load.execute_typed(part, &[(&org.id.0, Type::INT8)]).await?;
     }
     add_org(load, org).await?;
+    let after = copy_batches(load, org.id, source).await?;
+    let mut next = Some(after);
+    while let Some(DumpStep::Moved(moved)) = next {
+        note_moved(load, org.id, moved).await?;
+        next = source.recv().await;
+    }
+    match next {
+        Some(DumpStep::OrgEnd) => Ok(()),
+        _ => Err(AdminError::Abandoned),
+    }
+}
+
+/// Copies the batches that come. Gives the step after them.
+async fn copy_batches(
+    load: &Transaction<'_>,
+    org: OrgId,
+    source: &mut DumpSource,
+) -> Result<DumpStep, AdminError> {
     let types = [Type::INT8, Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
     let sink =
         load.copy_in("COPY batch (org_id, created_at, batch_id, json, version) FROM STDIN (FORMAT binary)");
     let mut copy = pin!(BinaryCopyInWriter::new(sink.await?, &types));
-    let mut moved: (Vec<String>, Vec<i64>) = (Vec::new(), Vec::new());
-    loop {
+    let after = loop {
         match source.recv().await {
             Some(DumpStep::Batches(batches)) => {
-                for batch in batches {
-                    let BatchRecord { created_at, id, json, version, moved: at } = batch;
-                    copy.as_mut().write(&[&org.id.0, &created_at, &id, &json, &version]).await?;
-                    moved.extend(at.map(|at| (id, at)));
+                for BatchRecord { created_at, id, json, version } in &batches {
+                    copy.as_mut().write(&[&org.0, created_at, id, json, version]).await?;
                 }
             }
-            Some(DumpStep::OrgEnd) => break,
-            Some(DumpStep::Shared(_) | DumpStep::Org(_)) | None => return Err(AdminError::Abandoned),
+            Some(after) => break after,
+            None => return Err(AdminError::Abandoned),
         }
-    }
+    };
     copy.as_mut().finish().await?;
+    Ok(after)
+}
+
+async fn note_moved(load: &Transaction<'_>, org: OrgId, moved: Vec<MovedRecord>) -> Result<(), AdminError> {
+    let (ids, versions): (Vec<String>, Vec<i64>) =
+        moved.into_iter().map(|batch| (batch.id, batch.version)).unzip();
     let note = "INSERT INTO moved_batch (org_id, batch_id, version)
                 SELECT $1, moved.id, moved.version FROM unnest($2::text[], $3::bigint[]) AS moved (id, version)";
     let params: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&org.id.0, Type::INT8), (&moved.0, Type::TEXT_ARRAY), (&moved.1, Type::INT8_ARRAY)];
+        [(&org.0, Type::INT8), (&ids, Type::TEXT_ARRAY), (&versions, Type::INT8_ARRAY)];
     load.execute_typed(note, &params).await?;
     Ok(())
 }

@@ -4,8 +4,10 @@
 //! second, and whoever waits for it is told at once: a slow statement on a living host is waited for, a dead host
 //! is not. A host that is down is not asked again until the watch sees it answer.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::mem::discriminant;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -29,12 +31,16 @@ const CONNECT_WAIT: Duration = Duration::from_secs(1);
 /// A standby that is further behind is not read from while the primary is up: a revocation has to hold everywhere
 /// within five seconds (decision 010).
 const LAG_MAX: Duration = Duration::from_secs(2);
+/// Places of the primary that are remembered: more than it is asked for in the time that a standby may lag.
+const MARKS_MAX: usize = 16;
 
-/// Where a host is in PostgreSQL's log: the timeline that promotions raise, and the place on it.
+/// What a host is to the others. Promotions raise the timeline on which a primary writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Takes writes. Of two that claim it, the later timeline is right: the other one was left behind.
     Primary { timeline: i64 },
+    /// Takes writes and must not: another was promoted in its place, whether that one is up now or not.
+    LeftBehind,
     /// Follows; was up to date at that instant, as far as is known.
     Standby { current_at: Option<Instant> },
 }
@@ -89,7 +95,7 @@ impl Hosts {
         read_from: ReadFrom,
         connections: usize,
     ) -> Result<Self, String> {
-        let primary = Arc::new(watch::Sender::new(None));
+        let primary = Arc::new(Mutex::new(PrimaryLog::default()));
         let host = |(name, config): &(String, Config)| {
             let state = State::Down { since: Instant::now(), why: "not asked yet".into(), is_refusal: false };
             let (sender, state) = watch::channel(state);
@@ -114,21 +120,20 @@ impl Hosts {
         if freshness == Freshness::Latest {
             return primary.into_iter().collect();
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn = (0..states.len()).map(|place| (place + turn) % states.len());
-        let mut standbys: Vec<usize> =
-            in_turn.clone().filter(|place| is_readable(&states[*place], primary)).collect();
-        if primary.is_none() {
+        let mut readable: Vec<usize> =
+            (0..states.len()).filter(|place| is_readable(&states[*place], primary)).collect();
+        if self.read_from == ReadFrom::Any {
+            readable.extend(primary);
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % readable.len().max(1);
+        readable.rotate_left(turn);
+        match primary {
             // Nobody can tell how far they are behind: the one that has heard most comes first.
-            standbys.sort_by_key(|place| std::cmp::Reverse(log_place(&states[*place])));
+            None => readable.sort_by_key(|place| std::cmp::Reverse(log_place(&states[*place]))),
+            Some(primary) if self.read_from == ReadFrom::Standby => readable.push(primary),
+            Some(_) => {}
         }
-        match (self.read_from, primary) {
-            (ReadFrom::Any, Some(primary)) => {
-                let among = in_turn.filter(|place| *place == primary || standbys.contains(place));
-                among.collect()
-            }
-            _ => standbys.into_iter().chain(primary).collect(),
-        }
+        readable
     }
 
     /// Since when no host is up, and what the last one said. `None` if one is.
@@ -223,8 +228,39 @@ struct Watch {
     config: Config,
     tls: MakeRustlsConnect,
     state: watch::Sender<State>,
-    /// Where the primary was in its log, and when.
-    primary: Arc<watch::Sender<Option<(i64, Instant)>>>,
+    primary: Arc<Mutex<PrimaryLog>>,
+}
+
+/// Where the primary was in its log lately. One for all watches.
+#[derive(Debug, Default)]
+struct PrimaryLog {
+    /// The latest timeline on which any host has taken writes.
+    timeline: i64,
+    /// Places, each with the instant at which it was asked for; the oldest first.
+    marks: VecDeque<(i64, Instant)>,
+}
+
+impl PrimaryLog {
+    /// Takes down where a host is that takes writes. Gives what that makes it.
+    fn note(&mut self, timeline: i64, place: i64, at: Instant) -> Role {
+        if timeline < self.timeline {
+            return Role::LeftBehind;
+        }
+        if timeline > self.timeline {
+            *self = Self { timeline, marks: VecDeque::new() };
+        }
+        if self.marks.len() == MARKS_MAX {
+            self.marks.pop_front();
+        }
+        self.marks.push_back((place, at));
+        Role::Primary { timeline }
+    }
+
+    /// The latest instant of which a standby at that place has all. Not only the last mark counts: while the primary
+    /// is busy, who follows it closely is still a little behind that one.
+    fn current_at(&self, place: i64) -> Option<Instant> {
+        self.marks.iter().rev().find(|(mark, _)| *mark <= place).map(|(_, at)| *at)
+    }
 }
 
 /// Whether the host follows, on which timeline it writes, and where in the log it is.
@@ -258,7 +294,7 @@ impl Watch {
     async fn look_on(&self, client: &Client, serving: &mut JoinHandle<()>) -> String {
         loop {
             let asked_at = Instant::now();
-            // By the simple protocol, which every pooler passes on.
+            // Unprepared, so that every pooler passes it on.
             match timeout(LOOK_WAIT, client.query_typed(LOOK, &[])).await {
                 Ok(Ok(rows)) => match rows.first().and_then(|row| self.role(row, asked_at)) {
                     Some((role, log_place)) => self.set_up(role, log_place),
@@ -277,28 +313,29 @@ impl Watch {
     fn role(&self, row: &tokio_postgres::Row, asked_at: Instant) -> Option<(Role, i64)> {
         let (follows, timeline): (bool, i64) = (row.try_get(0).ok()?, row.try_get(1).ok()?);
         let log_place: i64 = row.try_get(2).ok()?;
+        let mut primary = self.primary.lock().unwrap_or_else(PoisonError::into_inner);
         if !follows {
-            self.primary.send_replace(Some((log_place, asked_at)));
-            return Some((Role::Primary { timeline }, log_place));
+            return Some((primary.note(timeline, log_place, asked_at), log_place));
         }
         let before = match &*self.state.borrow() {
             State::Up { role: Role::Standby { current_at }, .. } => *current_at,
             _ => None,
         };
-        let current_at = match *self.primary.borrow() {
-            Some((primary_place, at)) if log_place >= primary_place => Some(at),
-            _ => before,
-        };
-        Some((Role::Standby { current_at }, log_place))
+        Some((Role::Standby { current_at: primary.current_at(log_place).or(before) }, log_place))
     }
 
     fn set_up(&self, role: Role, log_place: i64) {
         let before = self.state.send_replace(State::Up { role, log_place });
+        if matches!(before, State::Up { role: was, .. } if discriminant(&was) == discriminant(&role)) {
+            return;
+        }
         let is_primary = matches!(role, Role::Primary { .. });
-        match before {
-            State::Up { role: Role::Primary { .. }, .. } if is_primary => {}
-            State::Up { role: Role::Standby { .. }, .. } if !is_primary => {}
-            _ => tracing::info!(host = self.name, primary = is_primary, "database host is up"),
+        tracing::info!(host = self.name, primary = is_primary, "database host is up");
+        if role == Role::LeftBehind {
+            tracing::warn!(
+                host = self.name,
+                "database host was replaced as the primary and does not know: not used"
+            );
         }
     }
 
@@ -311,5 +348,38 @@ impl Watch {
             }
         };
         self.state.send_replace(State::Down { since, why, is_refusal });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standby_close_behind_a_busy_primary_is_current_as_of_a_moment_ago() {
+        let (mut log, start) = (PrimaryLog::default(), Instant::now());
+        let at = |turn: u32| start + LOOK_EVERY * turn;
+        assert_eq!(log.current_at(100), None, "no primary was seen");
+        for turn in 0..40 {
+            log.note(1, i64::from(turn) * 10, at(turn));
+        }
+        assert_eq!(log.current_at(390), Some(at(39)));
+        assert_eq!(log.current_at(389), Some(at(38)));
+        assert_eq!(log.current_at(3), None, "too long ago to matter");
+        assert!(at(40) - at(40 - u32::try_from(MARKS_MAX).unwrap()) > LAG_MAX);
+    }
+
+    #[test]
+    fn who_writes_on_an_older_timeline_was_left_behind_and_measures_nobody() {
+        let (mut log, now) = (PrimaryLog::default(), Instant::now());
+        assert_eq!(log.note(1, 500, now), Role::Primary { timeline: 1 });
+        assert_eq!(log.note(2, 600, now), Role::Primary { timeline: 2 });
+        assert_eq!(log.note(1, 510, now), Role::LeftBehind);
+        assert_eq!(
+            log.current_at(550),
+            None,
+            "it has what the old primary had, and not what the new one has"
+        );
+        assert_eq!(log.current_at(600), Some(now));
     }
 }

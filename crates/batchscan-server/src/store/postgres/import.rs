@@ -11,6 +11,12 @@ use super::{PostgresStore, commit};
 use crate::store::keys::new_mark;
 use crate::store::{AdminError, ImportCounts, ImportRows, ImportStep};
 
+/// A merge may take a minute, and the server would finish it for a process that was killed, and keep the next import
+/// waiting. Servers before 14 and those on Windows cannot look whether somebody is still there.
+const NOTICE_OUR_DEATH: &str = "
+    DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '500ms', true);
+    EXCEPTION WHEN OTHERS THEN NULL; END $$";
+
 const STAGE: &str = "
     CREATE TEMPORARY TABLE stage
         (line BIGINT, created_at BIGINT, batch_id TEXT COLLATE \"C\", json TEXT COLLATE \"C\") ON COMMIT DROP";
@@ -46,6 +52,7 @@ impl PostgresStore {
     ) -> Result<ImportCounts, AdminError> {
         let mut lease = self.primary().await?;
         let import = lease.begin().await?;
+        import.batch_execute(NOTICE_OUR_DEATH).await?;
         // An unknown organisation is refused before a long file is read.
         org_id(&import, org).await?;
         import.batch_execute(STAGE).await?;

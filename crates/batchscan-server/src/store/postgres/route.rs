@@ -14,6 +14,8 @@ use crate::store::{AdminError, Freshness, StoreError};
 
 /// How long a request may look for an answer (decision 028: answered within 5 s).
 const READ_WAIT: Duration = Duration::from_secs(4);
+/// The same for what only the primary can answer. It is asked after a standby was, which may have taken a second.
+const LATEST_WAIT: Duration = Duration::from_secs(3);
 /// How long a request waits for the first host to come back, if all went down a moment ago. A longer outage is
 /// answered at once.
 const OUTAGE_WAIT: Duration = Duration::from_secs(2);
@@ -42,7 +44,8 @@ pub(super) struct Route<'a> {
 impl Hosts {
     /// The way of a request.
     pub(super) fn route(&self, freshness: Freshness) -> Route<'_> {
-        self.route_within(freshness, READ_WAIT, OUTAGE_WAIT)
+        let wait = if freshness == Freshness::Latest { LATEST_WAIT } else { READ_WAIT };
+        self.route_within(freshness, wait, OUTAGE_WAIT)
     }
 
     /// The way of a command, which has more time.
@@ -154,6 +157,11 @@ pub(super) struct Lease<'a> {
 }
 
 impl Lease<'_> {
+    /// The name of the host that the connection is to.
+    pub(super) fn host(&self) -> &str {
+        &self.host.name
+    }
+
     /// Waits for `work` as long as the host lives and time is left.
     pub(super) async fn during<T>(
         &self,

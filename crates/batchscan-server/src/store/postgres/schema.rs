@@ -30,6 +30,13 @@ struct Found {
     has_tables: bool,
 }
 
+impl Found {
+    /// Whether there is nothing at all, or tables with a number.
+    fn is_whole(&self) -> bool {
+        (self.version == 0) != self.has_tables
+    }
+}
+
 /// Makes or migrates the tables. A database whose schema is current needs no primary.
 pub(super) async fn bring_up_to_date(
     hosts: &Hosts,
@@ -40,9 +47,19 @@ pub(super) async fn bring_up_to_date(
     let mut route = hosts.route_at_leisure(Freshness::Any);
     let found = loop {
         let lease = route.next().await.map_err(|error| unreachable(&shown, error))?;
-        let outcome = lease.during(async { Ok(look(&lease).await?) }).await;
+        let looking = async {
+            match look(&lease).await {
+                Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    Ok(Err(told(&error)))
+                }
+                found => Ok(Ok(found?)),
+            }
+        };
+        let outcome = lease.during(looking).await;
         if let Some(found) = route.settle(lease, outcome).map_err(|error| unreachable(&shown, error))? {
-            break found;
+            let not_ours =
+                |told| format!("{told}: use the role that made batchscan's tables, or grant it this one");
+            break found.map_err(|told| OpenError::Refused { url: shown.clone(), cause: not_ours(told) })?;
         }
     };
     if is_current(&found, &shown)? {
@@ -53,7 +70,7 @@ pub(super) async fn bring_up_to_date(
     }
     let lease = hosts.route_at_leisure(Freshness::Latest).next().await;
     let lease = lease.map_err(|_| OpenError::NoPrimary(shown.clone()))?;
-    migrate(&lease, url).await?;
+    migrate(&lease, lease.host(), url).await?;
     lease.end();
     Ok(())
 }
@@ -63,7 +80,13 @@ pub(super) async fn version(client: &Client) -> Result<i32, tokio_postgres::Erro
     Ok(look(client).await?.version)
 }
 
+/// Looks twice where another process may have migrated during the first look: half of that is like nobody's tables.
 async fn look(client: &Client) -> Result<Found, tokio_postgres::Error> {
+    let found = look_once(client).await?;
+    if found.is_whole() { Ok(found) } else { look_once(client).await }
+}
+
+async fn look_once(client: &Client) -> Result<Found, tokio_postgres::Error> {
     let about =
         "SELECT current_setting('server_encoding'), to_regclass('refinery_schema_history') IS NOT NULL,
                         to_regclass('organisation') IS NOT NULL OR to_regclass('batch') IS NOT NULL";
@@ -81,7 +104,8 @@ fn is_current(found: &Found, url: &str) -> Result<bool, OpenError> {
     if found.encoding != "UTF8" {
         return Err(OpenError::Encoding { url: url.into(), encoding: found.encoding.clone() });
     }
-    if found.version == 0 && found.has_tables {
+    // Another program's migrations may have numbers like ours, and its tables names like ours: ours have both.
+    if !found.is_whole() {
         return Err(OpenError::Foreign(url.into()));
     }
     let runner = migrations::migrations::runner();
@@ -94,7 +118,7 @@ fn is_current(found: &Found, url: &str) -> Result<bool, OpenError> {
 
 /// Migrates on a connection of its own, while `keeper` holds the lock in an open transaction. So it works behind a
 /// pooler too, which would lose a lock that belongs to a session.
-async fn migrate(keeper: &Client, url: &PostgresUrl) -> Result<(), OpenError> {
+async fn migrate(keeper: &Client, host: &str, url: &PostgresUrl) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| open_error(url, &error);
     let lock = format!(
         "BEGIN; SET LOCAL statement_timeout = '{0}s'; SET LOCAL idle_in_transaction_session_timeout = 0;
@@ -102,33 +126,29 @@ async fn migrate(keeper: &Client, url: &PostgresUrl) -> Result<(), OpenError> {
         MIGRATION_WAIT.as_secs()
     );
     keeper.batch_execute(&lock).await.map_err(failed)?;
-    let migrated = migrate_alone(keeper, url).await;
+    let migrated = migrate_alone(keeper, host, url).await;
     keeper.batch_execute("COMMIT").await.map_err(failed)?;
     migrated
 }
 
-async fn migrate_alone(keeper: &Client, url: &PostgresUrl) -> Result<(), OpenError> {
+async fn migrate_alone(keeper: &Client, host: &str, url: &PostgresUrl) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| open_error(url, &error);
     // Another process may have done it while this one waited for the lock.
     if is_current(&look(keeper).await.map_err(failed)?, &url.to_string())? {
         return Ok(());
     }
     let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
-    for (_, config) in &url.hosts {
-        let Ok((mut client, connection)) = config.connect(tls.clone()).await else { continue };
-        tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        let writable = client.query_typed_one("SELECT NOT pg_is_in_recovery()", &[]).await;
-        if !writable.and_then(|row| row.try_get(0)).map_err(failed)? {
-            continue;
-        }
-        // A migration takes its time. Said as a statement: a pooler drops what is said at the start of a session.
-        client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
-        let run = migrations::migrations::runner().run_async(&mut client).await;
-        return run.map(|_| ()).map_err(|error| migration_error(url, &error));
-    }
-    Err(OpenError::NoPrimary(url.to_string()))
+    // The keeper's own host: another one that takes writes would be an old primary.
+    let config = url.hosts.iter().find_map(|(name, config)| (name == host).then_some(config));
+    let config = config.ok_or_else(|| OpenError::NoPrimary(url.to_string()))?;
+    let (mut client, connection) = config.connect(tls).await.map_err(failed)?;
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    // A migration takes its time. Said as a statement: a pooler drops what is said at the start of a session.
+    client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
+    let run = migrations::migrations::runner().run_async(&mut client).await;
+    run.map(|_| ()).map_err(|error| migration_error(url, &error))
 }
 
 fn migration_error(url: &PostgresUrl, error: &refinery::Error) -> OpenError {

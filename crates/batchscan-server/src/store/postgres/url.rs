@@ -44,6 +44,9 @@ pub enum BadPostgresUrl {
     /// The driver cannot read it.
     #[error("{0}; write postgres://USER@HOST:PORT/DATABASE")]
     Unreadable(String),
+    /// A password that reaches into what follows it, and would be shown as a host or a parameter.
+    #[error("an @, / or ? in a name or password is written %40, %2F or %3F")]
+    Unescaped,
     /// No host, or too many.
     #[error("name from 1 to {HOSTS_MAX} hosts")]
     Hosts,
@@ -65,6 +68,9 @@ impl FromStr for PostgresUrl {
 
     fn from_str(text: &str) -> Result<Self, BadPostgresUrl> {
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        if place.matches('@').count() > 1 {
+            return Err(BadPostgresUrl::Unescaped);
+        }
         let ours = Ours::parse(query)?;
         let rest = if ours.rest.is_empty() { String::new() } else { format!("?{}", ours.rest) };
         let config = Config::from_str(&format!("{place}{rest}")).map_err(|error| {
@@ -113,9 +119,10 @@ impl Ours {
                 "sslmode" => (tls.mode, tls.verify) = ssl_mode(&value)?,
                 "sslrootcert" => tls.roots = Some(PathBuf::from(&*value)),
                 "prepare" => prepare = on_or_off(&value)?,
-                _ => {
-                    rest.append_pair(&name, &value);
+                name if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') => {
+                    rest.append_pair(name, &value);
                 }
+                _ => return Err(BadPostgresUrl::Unescaped),
             }
         }
         // The driver reads %20 and not the plus sign that forms have for a blank.
@@ -217,6 +224,9 @@ mod tests {
             "name the database after the last host: postgres://USER@HOST:PORT/DATABASE"
         );
         assert_eq!(told("postgres:///db"), "name from 1 to 16 hosts");
+        for unescaped in ["postgres://a:p@w@h/db", "postgres://a:1?pw@h/db"] {
+            assert_eq!(told(unescaped), "an @, / or ? in a name or password is written %40, %2F or %3F");
+        }
         for bad in [
             "postgres://a:pw@h:port/db",
             "postgres://a:pw@h/db?colour=red",

@@ -6,10 +6,10 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use super::SqliteStore;
 use super::credentials::{add_keys, read_keys};
 use super::organisations::{instant, maybe_instant};
-use crate::store::dump::BATCHES_PER_STEP;
+use crate::store::dump::ROWS_PER_STEP;
 use crate::store::{
-    AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, OrgRecord,
-    SecretRecord, Shared, Which,
+    AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, MovedRecord,
+    OrgRecord, SecretRecord, Shared, Which,
 };
 
 impl SqliteStore {
@@ -25,6 +25,7 @@ impl SqliteStore {
                 let id = org.id;
                 send(&steps, DumpStep::Org(Box::new(org)))?;
                 dump_batches(&snapshot, id, &steps)?;
+                dump_moved(&snapshot, id, &steps)?;
                 send(&steps, DumpStep::OrgEnd)?;
             }
             Ok(())
@@ -38,7 +39,9 @@ impl SqliteStore {
                 match step {
                     DumpStep::Shared(shared) => load_shared(connection, &shared)?,
                     DumpStep::Org(org) => load_org(connection, &org, &mut source)?,
-                    DumpStep::Batches(_) | DumpStep::OrgEnd => return Err(AdminError::Abandoned),
+                    DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => {
+                        return Err(AdminError::Abandoned);
+                    }
                 }
             }
             Ok(())
@@ -98,21 +101,35 @@ fn read_credential(snapshot: &Connection, row: &Row<'_>) -> rusqlite::Result<Cre
 
 fn dump_batches(snapshot: &Connection, org: OrgId, steps: &DumpSteps) -> Result<(), AdminError> {
     let mut all = snapshot.prepare_cached(
-        "SELECT b.created_at, b.batch_id, b.json, b.version, m.version
-         FROM batch b LEFT JOIN moved_batch m ON m.org_id = b.org_id AND m.batch_id = b.batch_id
-         WHERE b.org_id = ?1 ORDER BY b.created_at, b.batch_id",
+        "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = ?1 ORDER BY created_at, batch_id",
     )?;
-    let mut rows = all.query([org.0])?;
-    let mut batches = Vec::with_capacity(BATCHES_PER_STEP);
-    while let Some(row) = rows.next()? {
+    let batch = |row: &Row<'_>| {
         let (created_at, id, json) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        batches.push(BatchRecord { created_at, id, json, version: row.get(3)?, moved: row.get(4)? });
-        if batches.len() == BATCHES_PER_STEP {
-            let full = std::mem::replace(&mut batches, Vec::with_capacity(BATCHES_PER_STEP));
-            send(steps, DumpStep::Batches(full))?;
+        Ok(BatchRecord { created_at, id, json, version: row.get(3)? })
+    };
+    dump_rows(all.query_map([org.0], batch)?, steps, DumpStep::Batches)
+}
+
+fn dump_moved(snapshot: &Connection, org: OrgId, steps: &DumpSteps) -> Result<(), AdminError> {
+    let mut all = snapshot
+        .prepare_cached("SELECT batch_id, version FROM moved_batch WHERE org_id = ?1 ORDER BY batch_id")?;
+    let moved = |row: &Row<'_>| Ok(MovedRecord { id: row.get(0)?, version: row.get(1)? });
+    dump_rows(all.query_map([org.0], moved)?, steps, DumpStep::Moved)
+}
+
+/// Sends rows so many at once.
+fn dump_rows<T>(
+    mut rows: impl Iterator<Item = rusqlite::Result<T>>,
+    steps: &DumpSteps,
+    step: fn(Vec<T>) -> DumpStep,
+) -> Result<(), AdminError> {
+    loop {
+        let some = rows.by_ref().take(ROWS_PER_STEP).collect::<rusqlite::Result<Vec<T>>>()?;
+        if some.is_empty() {
+            return Ok(());
         }
+        send(steps, step(some))?;
     }
-    send(steps, DumpStep::Batches(batches))
 }
 
 fn load_shared(connection: &mut Connection, shared: &Shared) -> Result<(), AdminError> {
@@ -143,6 +160,7 @@ fn load_org(connection: &mut Connection, org: &OrgRecord, source: &mut DumpSourc
     loop {
         match source.blocking_recv() {
             Some(DumpStep::Batches(batches)) => add_batches(&load, org.id, &batches)?,
+            Some(DumpStep::Moved(moved)) => note_moved(&load, org.id, &moved)?,
             Some(DumpStep::OrgEnd) => return Ok(load.commit()?),
             Some(DumpStep::Shared(_) | DumpStep::Org(_)) | None => return Err(AdminError::Abandoned),
         }
@@ -193,13 +211,17 @@ fn add_batches(load: &Transaction<'_>, org: OrgId, batches: &[BatchRecord]) -> R
     let mut add = load.prepare_cached(
         "INSERT INTO batch (org_id, created_at, batch_id, json, version) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    let mut note =
-        load.prepare_cached("INSERT INTO moved_batch (org_id, batch_id, version) VALUES (?1, ?2, ?3)")?;
     for batch in batches {
         add.execute(params![org.0, batch.created_at, batch.id, batch.json, batch.version])?;
-        if let Some(moved) = batch.moved {
-            note.execute(params![org.0, batch.id, moved])?;
-        }
+    }
+    Ok(())
+}
+
+fn note_moved(load: &Transaction<'_>, org: OrgId, moved: &[MovedRecord]) -> Result<(), AdminError> {
+    let mut note =
+        load.prepare_cached("INSERT INTO moved_batch (org_id, batch_id, version) VALUES (?1, ?2, ?3)")?;
+    for batch in moved {
+        note.execute(params![org.0, batch.id, batch.version])?;
     }
     Ok(())
 }
