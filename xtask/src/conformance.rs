@@ -1,231 +1,62 @@
-//! Holds the built executable against the interface: `batchscan check` runs on a `batchscan demo`.
+//! Holds the built executable against the interface: `batchscan check` runs on a `batchscan demo`, which is on SQLite,
+//! and on a `batchscan serve` over a real PostgreSQL.
 //!
-//! Whatever happens, the demo is ended; a regular end is part of what is checked.
+//! Both are asked to end; a regular end is part of what is checked.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
+use batchscan_testbed::{Postgres, Settings};
 
+use crate::cluster::http::Credential;
+use crate::cluster::nodes::Node;
+use crate::cluster::operator::Operator;
+use crate::cluster::{ORGANISATION, demo_batches, furnish};
+use crate::demo::Demo;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// The demo makes a year of batches before it listens; on a slow, busy machine that is a matter of seconds.
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// A few pages of 1000, as a nursery has them after a year.
+const BATCHES: u32 = 3_000;
+/// What `serve` has unless told otherwise.
+const PAGE_SIZE: u16 = 1_000;
 
-/// Above the service's own limit for draining connections (30 s), so that its limit is the one that acts.
-const END_LIMIT: Duration = Duration::from_secs(40);
-
-const END_POLL: Duration = Duration::from_millis(20);
-
-/// How much of the demo's log a failure shows.
-const LOG_TAIL_LINES: usize = 20;
-
-/// Starts a demo, checks it strictly, and requires it to end with 0 when asked to.
+/// Checks both stores strictly.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let executable = workspace.release_executable("batchscan")?;
-    let mut command = Command::new(&executable);
-    process::without_settings(&mut command).args(["demo", "--listen", "127.0.0.1:0"]);
-    let mut demo = Demo::start(command, workspace.scratch_file("demo.log")?)?;
+    check_on_sqlite(workspace, &executable)?;
+    check_on_postgres(workspace, &executable).context("on PostgreSQL")
+}
+
+fn check_on_sqlite(workspace: &Workspace, executable: &Path) -> Result<()> {
+    let mut demo = Demo::of(executable, BATCHES, workspace.scratch_file("demo.log")?)?;
     let outcome = demo.greeting().and_then(|greeting| {
         println!("demo on {}", greeting.url);
-        check(&executable, &greeting)?;
+        let credential = Credential { client_id: greeting.client_id, client_secret: greeting.client_secret };
+        check(executable, &greeting.url, &credential)?;
         demo.end()
     });
     outcome.map_err(|error| anyhow!("{error:#}\n{}", demo.log_tail()))
 }
 
-/// What a demo prints for its user.
-#[derive(Debug, PartialEq)]
-struct Greeting {
-    url: String,
-    client_id: String,
-    client_secret: String,
-}
-
-impl Greeting {
-    /// Reads lines up to the one that says where the service listens.
-    fn read(mut next_line: impl FnMut() -> Result<String>) -> Result<Self> {
-        let (mut client_id, mut client_secret) = (None, None);
-        loop {
-            let line = next_line()?;
-            client_id = client_id.or_else(|| labelled(&line, "client id"));
-            client_secret = client_secret.or_else(|| labelled(&line, "client secret"));
-            if let Some(url) = line.trim().strip_prefix("listening on ") {
-                return Ok(Self {
-                    url: url.to_owned(),
-                    client_id: client_id.context("the demo printed no client id before it listened")?,
-                    client_secret: client_secret
-                        .context("the demo printed no client secret before it listened")?,
-                });
-            }
-        }
-    }
-}
-
-/// The value of a line `  label  value`; two spaces or more part them.
-fn labelled(line: &str, label: &str) -> Option<String> {
-    let value = line.trim().strip_prefix(label)?.strip_prefix("  ")?.trim_start();
-    (!value.is_empty()).then(|| value.to_owned())
+fn check_on_postgres(workspace: &Workspace, executable: &Path) -> Result<()> {
+    let postgres = Postgres::start(&Settings::default())?;
+    let operator = Operator::new(executable, postgres.url(&postgres.fresh_database()?));
+    operator.add_organisation(ORGANISATION)?;
+    let credential = furnish(&operator, &demo_batches(workspace, executable, BATCHES)?)?;
+    let mut node = Node::start(&operator, PAGE_SIZE, workspace.scratch_file("node.log")?)?;
+    println!("serve on {}, over PostgreSQL on port {}", node.url(), postgres.port());
+    check(executable, &node.url(), &credential).map_err(|error| anyhow!("{error:#}\n{}", node.log_tail()))?;
+    node.stop()?;
+    println!("serve ended with 0");
+    Ok(())
 }
 
 /// The secret goes by the environment, as it should in practice: arguments are visible to every user.
-fn check(executable: &Path, greeting: &Greeting) -> Result<()> {
+fn check(executable: &Path, url: &str, credential: &Credential) -> Result<()> {
     let mut command = Command::new(executable);
     process::without_settings(&mut command);
-    command.args(["check", &greeting.url, "--client-id", &greeting.client_id, "--strict"]);
-    process::run(command.env("BATCHSCAN_CLIENT_SECRET", &greeting.client_secret))
-}
-
-/// A running demo. Dropping it ends it.
-struct Demo {
-    child: Child,
-    lines: Receiver<String>,
-    log: PathBuf,
-}
-
-impl Demo {
-    fn start(mut command: Command, log: PathBuf) -> Result<Self> {
-        let log_file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);
-        let line = process::command_line(&command);
-        println!("$ {line}");
-        let mut child = command.spawn().with_context(|| format!("cannot start `{line}`"))?;
-        let lines = child.stdout.take().map(lines_of);
-        let mut demo = Self { child, lines: mpsc::channel().1, log };
-        demo.lines = lines.context("the demo has no stdout")?;
-        Ok(demo)
-    }
-
-    fn greeting(&self) -> Result<Greeting> {
-        let deadline = Instant::now() + START_LIMIT;
-        Greeting::read(|| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            self.lines.recv_timeout(left).map_err(|error| match error {
-                mpsc::RecvTimeoutError::Timeout => anyhow!("the demo did not listen within {START_LIMIT:?}"),
-                mpsc::RecvTimeoutError::Disconnected => anyhow!("the demo ended before it listened"),
-            })
-        })
-    }
-
-    /// Asks the demo to end and requires that it ends well.
-    fn end(&mut self) -> Result<()> {
-        process::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
-        let status = self.wait()?;
-        if status.code() != Some(0) {
-            bail!("the demo did not exit with 0 after SIGTERM: {status}");
-        }
-        println!("demo ended with 0");
-        Ok(())
-    }
-
-    fn wait(&mut self) -> Result<ExitStatus> {
-        let deadline = Instant::now() + END_LIMIT;
-        loop {
-            if let Some(status) = self.child.try_wait().context("cannot wait for the demo")? {
-                return Ok(status);
-            }
-            if Instant::now() >= deadline {
-                bail!("the demo did not end within {END_LIMIT:?} after SIGTERM");
-            }
-            std::thread::sleep(END_POLL);
-        }
-    }
-
-    fn log_tail(&self) -> String {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = &lines[lines.len().saturating_sub(LOG_TAIL_LINES)..];
-        format!("the demo's log, {}, ends in:\n{}", self.log.display(), tail.join("\n"))
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // Both do nothing to a child that was waited for; there is nobody left to tell of a failure.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Reads on after the greeting has been taken, so that the demo never blocks on a full pipe.
-fn lines_of(stdout: ChildStdout) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
-    receiver
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(lines: &[&str]) -> Result<Greeting> {
-        let mut lines = lines.iter();
-        Greeting::read(|| lines.next().map(ToString::to_string).context("ended"))
-    }
-
-    /// A stand-in for the executable: a shell that prints a first line once its traps are set.
-    fn start(name: &str, body: &str) -> Demo {
-        let log = std::env::temp_dir().join(format!("xtask-{name}-{}.log", std::process::id()));
-        let mut command = Command::new("sh");
-        command.args(["-c", body]);
-        let demo = Demo::start(command, log).unwrap();
-        demo.lines.recv_timeout(START_LIMIT).unwrap();
-        std::fs::remove_file(&demo.log).unwrap();
-        demo
-    }
-
-    #[test]
-    fn a_greeting_is_read_from_what_a_demo_prints() {
-        let lines = [
-            "A demo nursery.",
-            "",
-            "  client id      abc",
-            "  client secret  s3 cret",
-            "listening on http://x:1",
-        ];
-        let expected =
-            Greeting { url: "http://x:1".into(), client_id: "abc".into(), client_secret: "s3 cret".into() };
-        assert_eq!(read(&lines).unwrap(), expected);
-    }
-
-    #[test]
-    fn a_greeting_without_credentials_is_refused() {
-        let error = read(&["  client id      abc", "listening on http://x:1"]).unwrap_err().to_string();
-        assert_eq!(error, "the demo printed no client secret before it listened");
-        assert_eq!(labelled("client identity  abc", "client id"), None);
-    }
-
-    #[test]
-    fn a_demo_that_ends_early_is_a_failure() {
-        let demo = start("early", "echo hello");
-        assert_eq!(demo.greeting().unwrap_err().to_string(), "the demo ended before it listened");
-    }
-
-    #[test]
-    fn a_demo_must_exit_with_0_on_sigterm() {
-        let wait = "echo ready; while :; do sleep 0.05; done";
-        start("well", &format!("trap 'exit 0' TERM; {wait}")).end().unwrap();
-        let error = start("badly", &format!("trap 'exit 7' TERM; {wait}")).end().unwrap_err().to_string();
-        assert_eq!(error, "the demo did not exit with 0 after SIGTERM: exit status: 7");
-        let error = start("rudely", wait).end().unwrap_err().to_string();
-        assert!(error.contains("signal: 15"), "{error}");
-    }
-
-    #[test]
-    fn a_dropped_demo_is_gone() {
-        let demo = start("dropped", "trap '' TERM; echo ready; while :; do sleep 0.05; done");
-        let folder = PathBuf::from(format!("/proc/{}", demo.child.id()));
-        assert!(folder.exists());
-        drop(demo);
-        assert!(!folder.exists());
-    }
+    command.args(["check", url, "--client-id", &credential.client_id, "--strict"]);
+    process::run(command.env("BATCHSCAN_CLIENT_SECRET", &credential.client_secret))
 }

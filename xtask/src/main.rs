@@ -1,17 +1,23 @@
-//! What developers run: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask gate`.
+//! What developers run: `cargo xtask test`, `tidy`, `gate`, `cluster`, `failover`.
 //!
 //! - [`mod@test`] does everything a change must pass, in order, and stops at the first failure;
 //! - [`tidy`] holds the tree against the rules that no compiler checks;
-//! - [`gate`] holds the hot path against its budget of instructions.
+//! - [`gate`] holds the hot path against its budget of instructions;
+//! - [`cluster`] runs a whole site on loopback: databases, nodes, a balancer;
+//! - [`failover`] breaks such a site under load, counts every request and holds the counts against rules;
+//! - [`conformance`] checks the executable against the interface, on both stores.
 //!
-//! Knows the other crates by their names, commands and files alone and links none of them, so that it builds
-//! in seconds and can judge a tree that does not compile.
+//! Knows the other crates by their names, commands and files alone and links none of them but the testbed, which
+//! knows nothing of batchscan: so it builds in seconds and can judge a tree that does not compile.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod cluster;
 mod conformance;
+mod demo;
+mod failover;
 mod gate;
 mod install;
 mod process;
@@ -27,14 +33,18 @@ struct Arguments {
     task: Task,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Task {
-    /// Do everything a change must pass: install tools, lint, build, test, check conformance, gate
+    /// Do everything a change must pass: install tools, lint, build, test, check conformance, break a cluster, gate
     Test,
     /// Hold the tree against its rules: walls between modules, docs, migrations, decisions, links
     Tidy,
     /// Hold the hot path against its budget of instructions, counted by callgrind
     Gate,
+    /// Run a whole site on loopback: three PostgreSQL servers, three nodes, HAProxy, demo data
+    Cluster(cluster::Wish),
+    /// Kill parts of such a site under load, count every request, and fail if a rule is broken
+    Failover(failover::Plan),
 }
 
 #[expect(clippy::print_stderr, reason = "the one line that says what failed belongs on stderr")]
@@ -54,5 +64,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Test => test::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Gate => gate::run(&workspace),
+        Task::Cluster(wish) => cluster::run(&workspace, &wish),
+        Task::Failover(plan) => failover::run(&workspace, &plan),
     }
 }

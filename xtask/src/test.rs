@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{conformance, gate, install, process, tidy};
+use crate::{conformance, failover, gate, install, process, tidy};
 
 /// The steps, what is quick to fail first.
 const STEPS: &[Step] = &[
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: tests },
     Step { name: "doctests", run: doctests },
     Step { name: "conformance", run: conformance::run },
+    Step { name: "cluster", run: failover::run_short },
     Step { name: "gate", run: gate::run },
 ];
 

@@ -6,7 +6,7 @@
 
 use batchscan_model::OrgId;
 
-use crate::store::{AdminError, DataVersion, Fingerprint, Organisation, ServiceKey, Store, Which};
+use crate::store::{AdminError, DataVersion, Fingerprint, KeyPurpose, Organisation, Store, Which};
 
 /// How far a copy is: batches gone over, and in all.
 pub type OnProgress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
@@ -86,15 +86,17 @@ async fn refuse_target_in_use(
         let what = format!("batches were imported into its \"{}\" that the source does not have", ahead.name);
         return Err(CopyError::TargetInUse(what));
     }
-    let keys = async |store: &Store| -> Result<Vec<(String, [u8; 32])>, AdminError> {
-        let shared = store.shared().await?;
-        let name = |key: ServiceKey| (key.kid, key.bytes);
-        Ok(shared.map(|shared| shared.keys.into_iter().map(name).collect()).unwrap_or_default())
-    };
-    if keys(from).await? != keys(to).await? {
+    if secret_key(from).await? != secret_key(to).await? {
         return Err(CopyError::TargetInUse("it has organisations, and keys of its own".into()));
     }
     Ok(())
+}
+
+/// The key that hashes secrets. It is never rotated, so it tells whose copy a database is.
+async fn secret_key(store: &Store) -> Result<Option<(String, [u8; 32])>, AdminError> {
+    let keys = store.shared().await?.map(|shared| shared.keys).unwrap_or_default();
+    let secret = keys.into_iter().find(|key| key.purpose == KeyPurpose::Secret);
+    Ok(secret.map(|key| (key.kid, key.bytes)))
 }
 
 /// Whether a copy has a version that its source never had. A copy that was overtaken by its source has an older one.

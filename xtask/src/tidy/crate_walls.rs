@@ -59,8 +59,8 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         name: "xtask",
-        ours: &[],
-        never: &[],
+        ours: &["batchscan-testbed"],
+        never: &["axum", "rusqlite", "tokio", "tokio-postgres"],
         why: "it must build in seconds and judge a tree that does not compile",
     },
 ];

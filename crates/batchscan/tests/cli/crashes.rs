@@ -15,6 +15,21 @@ use crate::service::Service;
 use crate::site::{ORG, Site};
 use crate::wire::{get, token};
 
+/// How many batches a generation has.
+#[derive(Clone, Copy)]
+pub(crate) struct Growth {
+    /// Batches of generation 0.
+    pub(crate) first: u64,
+    /// What each generation adds.
+    pub(crate) added: u64,
+}
+
+impl Growth {
+    fn count(self, generation: u64) -> u64 {
+        self.first + generation * self.added
+    }
+}
+
 const KILLS: u64 = 50;
 /// Kills with nobody else at the file, so that the next to open it has to recover it.
 const LONELY_KILLS: u64 = 6;
@@ -22,27 +37,16 @@ const LONELY_KILLS: u64 = 6;
 const WATCHED: u64 = 300;
 const WATCHED_OLD: u64 = 200;
 
-/// Batches of generation 0, and how many each generation adds.
-fn sizes() -> (u64, u64) {
-    if is_optimised() { (60_000, 500) } else { (6_000, 200) }
-}
-
-fn count(generation: u64) -> u64 {
-    let (first, added) = sizes();
-    first + generation * added
+fn growth() -> Growth {
+    if is_optimised() { Growth { first: 60_000, added: 500 } } else { Growth { first: 6_000, added: 200 } }
 }
 
 fn comment(generation: u64) -> String {
     format!("generation {generation}")
 }
 
-/// What v1 answers in a generation.
-fn state(generation: u64) -> Vec<u8> {
-    scans::array(0..count(generation), &comment(generation)).into_bytes()
-}
-
 /// A repeatable sequence (SplitMix64).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
     fn next(&mut self) -> u64 {
@@ -52,7 +56,7 @@ impl Chance {
     }
 
     /// Moments spread over a time, one in each part of it, in a random order.
-    fn moments(&mut self, parts: u64, time: Duration) -> Vec<Duration> {
+    pub(crate) fn moments(&mut self, parts: u64, time: Duration) -> Vec<Duration> {
         let mut order: Vec<u64> = (0..parts).collect();
         for place in (1..order.len()).rev() {
             order.swap(place, usize::try_from(self.next() % (place as u64 + 1)).unwrap());
@@ -65,22 +69,22 @@ impl Chance {
 }
 
 /// The database under fire.
-struct Range {
-    site: Site,
-    token: String,
+pub(crate) struct Range {
+    pub(crate) site: Site,
+    pub(crate) token: String,
+    pub(crate) growth: Growth,
     generation: u64,
     /// What v1 answers in this generation and in the next.
     states: [Vec<u8>; 2],
-    import_time: Duration,
+    pub(crate) import_time: Duration,
 }
 
 impl Range {
-    fn new() -> Self {
-        let site = Site::new();
+    pub(crate) fn on(site: Site, growth: Growth) -> Self {
         let token = token(&site.serve(&[]), &site.credential());
         let (states, import_time) = (Default::default(), Duration::MAX);
-        let mut range = Self { site, token, generation: 0, states, import_time };
-        range.site.import(&range.site.write("first.ndjson", scans::ndjson(0..count(0), &comment(0))));
+        let mut range = Self { site, token, growth, generation: 0, states, import_time };
+        range.site.import(&range.site.write("first.ndjson", scans::ndjson(0..growth.count(0), &comment(0))));
         // The quicker of two: another test may be busy beside one of them.
         for generation in [0, 1] {
             range.begin(generation);
@@ -95,12 +99,14 @@ impl Range {
     /// Makes the next generation's file.
     fn begin(&mut self, generation: u64) {
         self.generation = generation;
+        let numbers = |generation| 0..self.growth.count(generation);
+        let state = |generation| scans::array(numbers(generation), &comment(generation)).into_bytes();
         self.states = [state(generation), state(generation + 1)];
-        self.site.write("next.ndjson", scans::ndjson(0..count(generation + 1), &comment(generation + 1)));
+        self.site.write("next.ndjson", scans::ndjson(numbers(generation + 1), &comment(generation + 1)));
     }
 
     /// Imports the next generation, and kills that after a while.
-    fn import_and_kill(&self, after: Duration) {
+    pub(crate) fn import_and_kill(&self, after: Duration) {
         let mut command = self.site.command(&["import", "--org", ORG, "next.ndjson"]);
         let doomed = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         std::thread::sleep(after);
@@ -110,7 +116,7 @@ impl Range {
 
     /// Finds the state that a service gives out to be one of two.
     #[track_caller]
-    fn settle(&mut self, service: &Service) -> bool {
+    pub(crate) fn settle(&mut self, service: &Service) -> bool {
         let found = get(service, "/v1/batches", &self.token).ok();
         let committed = found == self.states[1];
         assert!(committed || found == self.states[0], "a mixture, after generation {}", self.generation);
@@ -124,17 +130,17 @@ impl Range {
 }
 
 /// Reads a window through both versions until told to stop. Every answer is of one generation.
-fn watch(service: &Service, token: &str, stop: &AtomicBool, answers: &AtomicU64) {
-    let old = count(0) - WATCHED_OLD;
+pub(crate) fn watch(reader: (&Service, &str), growth: Growth, stop: &AtomicBool, answers: &AtomicU64) {
+    let old = growth.count(0) - WATCHED_OLD;
     let dates = format!("start_date={}&end_date={}", scans::created(old), scans::created(old + WATCHED - 1));
     while !stop.load(Ordering::Relaxed) {
         for version in ["v1", "v2"] {
-            let body = get(service, &format!("/{version}/batches?{dates}"), token).ok();
+            let body = get(reader.0, &format!("/{version}/batches?{dates}"), reader.1).ok();
             let body: Value = serde_json::from_slice(&body).unwrap();
             let batches = body.as_array().or_else(|| body["data"].as_array()).unwrap();
             let comment = batches[0]["comment"].as_str().unwrap();
             let generation: u64 = comment.strip_prefix("generation ").unwrap().parse().unwrap();
-            let expected = WATCHED.min(count(generation) - old);
+            let expected = WATCHED.min(growth.count(generation) - old);
             assert_eq!(batches.len() as u64, expected, "{comment}");
             assert!(batches.iter().all(|batch| batch["comment"] == comment), "a mixture");
             answers.fetch_add(1, Ordering::Relaxed);
@@ -145,14 +151,14 @@ fn watch(service: &Service, token: &str, stop: &AtomicBool, answers: &AtomicU64)
 
 #[test]
 fn an_import_that_is_killed_leaves_the_old_state_or_the_new_one() {
-    let mut range = Range::new();
+    let mut range = Range::on(Site::new(), growth());
     let service = range.site.serve(&[]);
     // Past its usual end, too: the moments around the commit and after it are of interest as well.
     let moments = Chance(20_260_131).moments(KILLS, range.import_time.mul_f64(1.3));
     let (stop, answers, token) = (AtomicBool::new(false), AtomicU64::new(0), range.token.clone());
     let mut committed = 0;
     std::thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(&service, &token, &stop, &answers));
+        let watching = scope.spawn(|| watch((&service, &token), growth(), &stop, &answers));
         let _stops = StopWhenDropped(&stop);
         for moment in moments {
             range.import_and_kill(moment);
@@ -171,7 +177,7 @@ fn an_import_that_is_killed_leaves_the_old_state_or_the_new_one() {
 
 #[test]
 fn a_file_that_a_killed_import_left_behind_is_recovered_by_whoever_opens_it_next() {
-    let mut range = Range::new();
+    let mut range = Range::on(Site::new(), growth());
     for moment in Chance(7).moments(LONELY_KILLS, range.import_time) {
         range.import_and_kill(moment);
         let service = range.site.serve(&[]);
@@ -180,7 +186,7 @@ fn a_file_that_a_killed_import_left_behind_is_recovered_by_whoever_opens_it_next
 }
 
 /// Lets the reader go, also when the test fails.
-struct StopWhenDropped<'a>(&'a AtomicBool);
+pub(crate) struct StopWhenDropped<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopWhenDropped<'_> {
     fn drop(&mut self) {

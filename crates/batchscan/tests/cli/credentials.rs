@@ -9,7 +9,7 @@ use crate::site::{Credential, ORG, Site};
 use crate::wire::{auth, get, token};
 
 /// How soon tokens that are out die (decision 010).
-const DEATH_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const DEATH_LIMIT: Duration = Duration::from_secs(5);
 /// "Last used" is written every 5 s; a busy machine may need a little more.
 const LAST_USED_LIMIT: Duration = Duration::from_secs(8);
 
@@ -25,7 +25,7 @@ fn listed(site: &Site) -> Vec<Value> {
 
 /// Waits for a condition, and fails if it does not come true in time.
 #[track_caller]
-fn within(limit: Duration, what: &str, is_true: impl Fn() -> bool) {
+pub(crate) fn within(limit: Duration, what: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_true() {
         assert!(start.elapsed() < limit, "{what}: not within {limit:?}");

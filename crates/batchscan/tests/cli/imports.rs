@@ -10,7 +10,7 @@ use crate::wire::{self, get};
 
 /// The summary without its last words, which tell how long it took.
 #[track_caller]
-fn untimed(summary: &str) -> &str {
+pub(crate) fn untimed(summary: &str) -> &str {
     let (said, time) = summary.rsplit_once(" in ").unwrap();
     let secs = time.strip_suffix(" s\n").unwrap();
     assert!(secs.parse::<f64>().is_ok() && secs.contains('.'), "{summary}");

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `program` | running the executable to its end, and what it said |
 //! | `service` | a `serve` or `demo` that runs beside the test, and its end |
-//! | `site` | a folder with a database in it, and the commands on it |
+//! | `site` | a folder, its database in it or on a PostgreSQL server, and the commands on it |
 //! | `wire` | HTTP/1.1 over a socket, with bodies read as slowly as a test likes |
 //! | `scans` | batches to import, in every format |
 //!
@@ -27,15 +27,19 @@ mod backups;
 mod bad_databases;
 mod bad_files;
 mod bad_usage;
+mod copies;
 mod crashes;
 mod credentials;
 mod crowd;
 mod demo;
 mod help;
 mod imports;
+mod keys;
 mod memory;
 mod neighbours;
 mod organisations;
+mod postgres;
+mod postgres_crashes;
 mod secrets;
 mod shutdown;
 mod tls;

@@ -11,7 +11,7 @@ use crate::site::{ORG, Site};
 use crate::wire::{get_head, send, token};
 
 /// What an import or a pull may take above an idle process.
-const EXTRA_MIB_MAX: u64 = 64;
+pub(crate) const EXTRA_MIB_MAX: u64 = 64;
 /// What four readers may take who each stop now and then.
 const EXTRA_MIB_MAX_FOR_FOUR: u64 = 96;
 /// Far below what any machine does, so that noise cannot break it.
@@ -74,7 +74,7 @@ fn read_in_fits(body: &mut impl Read) {
 }
 
 /// The most memory an import held.
-fn import_peak_kib(site: &Site, file: &str) -> u64 {
+pub(crate) fn import_peak_kib(site: &Site, file: &str) -> u64 {
     let mut command = site.command(&["import", "--org", ORG, file]);
     let mut import = Running(command.stdout(Stdio::null()).spawn().unwrap());
     let mut peak = 0;
@@ -89,7 +89,7 @@ fn import_peak_kib(site: &Site, file: &str) -> u64 {
 }
 
 #[track_caller]
-fn within(what: &str, peak_kib: u64, idle_kib: u64, extra_mib_max: u64) {
+pub(crate) fn within(what: &str, peak_kib: u64, idle_kib: u64, extra_mib_max: u64) {
     let extra = peak_kib.saturating_sub(idle_kib) / 1_024;
     println!("{what}: {} MiB, {extra} MiB above idle ({} MiB)", peak_kib / 1_024, idle_kib / 1_024);
     assert!(extra < extra_mib_max, "{what} took {extra} MiB more than an idle process");

@@ -7,7 +7,7 @@ use crate::site::{ORG, Site};
 use crate::{scans, wire};
 
 /// The JSON list, without the instants, which are today's.
-fn listed(site: &Site) -> Vec<(String, u64, u64)> {
+pub(crate) fn listed(site: &Site) -> Vec<(String, u64, u64)> {
     let all: Value = serde_json::from_str(&site.run(&["org", "list", "--json"]).done()).unwrap();
     let row = |org: &Value| {
         assert_eq!(org.as_object().unwrap().len(), 4);

@@ -1,22 +1,28 @@
-//! Secrets and tokens go in by every path there is, right and wrong, and come out nowhere: not in a log, an error, a
-//! metric, the database or a backup.
+//! Secrets, tokens and the database's password go in by every path there is, right and wrong, and come out nowhere: not
+//! in a log, an error, a metric, the database or a backup.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::program::{Outcome, clean};
+use crate::credentials::within;
+use crate::program::{Outcome, batchscan, clean};
 use crate::scans;
 use crate::service::Service;
-use crate::site::{Credential, ORG, Site};
+use crate::site::{Credential, ORG, Site, postgres};
 use crate::wire::{Answer, ask, auth, get, token};
 
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 /// As long as a real one, and nobody's.
 const WRONG: &str = "canaryWrongSecret-0123456789_abcdefghijklmn";
+/// The password of a database.
+const PASSWORD: &str = "canaryDatabasePassword";
+/// A host that went away is noticed within a second; a busy machine may need more.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What must not be found again.
 #[derive(Clone, Default)]
@@ -277,4 +283,147 @@ fn a_log_of_json_is_one_object_a_line_and_each_request_is_one_of_them() {
     let [line] = of_request[..] else { panic!("{} lines for one request", of_request.len()) };
     assert_eq!((&line["route"], &line["status"]), (&"/v1/batches".into(), &200.into()));
     assert_eq!((&line["method"], &line["client"]), (&"GET".into(), &credential.id.into()));
+}
+
+/// A database that wants a password, and its URL with that.
+fn guarded_site() -> Site {
+    let (server, mut site) = (postgres(), Site::empty_on_postgres());
+    let (_, name) = site.database.rsplit_once('/').unwrap();
+    let role = format!("role_of_{name}");
+    let make = format!(
+        "create role {role} login password '{PASSWORD}' in role guarded; alter database {name} owner to {role}"
+    );
+    server.sql("postgres", &make).unwrap();
+    site.database = format!("postgres://{role}:{PASSWORD}@127.0.0.1:{}/{name}", server.port());
+    site
+}
+
+/// Runs a command with the URL in the environment and, where it takes it, on the line. Gives how it ended.
+#[track_caller]
+fn shows_no_password(site: &Site, words: &[&str]) -> Option<i32> {
+    let canaries = Canaries(vec![PASSWORD.to_owned()]);
+    let mut command = site.command(words);
+    command
+        .env("BATCHSCAN_LOG", "trace")
+        .env("BATCHSCAN_FROM", &site.database)
+        .env("BATCHSCAN_TO", &site.database);
+    let outcome = Outcome::of(&mut command);
+    canaries.are_absent_from(words[0], outcome.out.as_bytes());
+    canaries.are_absent_from(words[0], outcome.err.as_bytes());
+    outcome.code
+}
+
+#[test]
+fn no_command_shows_the_password_of_its_database() {
+    let site = guarded_site();
+    let (file, copy, again) = (
+        site.write("a.ndjson", scans::ndjson(0..20, "x")),
+        format!("sqlite:{}", site.name("copy.db")),
+        site.name("backup.db"),
+    );
+    let url = site.database.clone();
+    for words in [
+        &["org", "add", ORG][..],
+        &["org", "list"],
+        &["import", "--org", ORG, &file],
+        &["credential", "issue", "--org", ORG],
+        &["key", "rotate"],
+        &["key", "list", "--json"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["backup", &again],
+        &["copy", "--from", &url, "--to", &copy],
+        &["copy", "--from", &url, "--to", &copy, "--json"],
+        &["copy", "--to", &url, "--from", &copy],
+        &["org", "list", "--database", &url],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["--help"],
+        &["serve", "--help"],
+        &["copy", "--help"],
+        &["copy", "-h"],
+        &["--version"],
+    ] {
+        assert_eq!(shows_no_password(&site, words), Some(0), "{words:?}");
+    }
+    for words in [
+        &["org", "list", "--database", &format!("{url}_missing")][..],
+        &["org", "list", "--database", &url.replace(PASSWORD, &format!("{PASSWORD}x"))],
+        &["copy", "--from", &url, "--to", &url],
+        &["copy", "--from", "sqlite:missing.db", "--to", &url],
+        &["copy", "--from", &format!("{url}_missing"), "--to", &url],
+        &["import", "--org", "Nobody", &file],
+        &["backup", &again],
+    ] {
+        assert_eq!(shows_no_password(&site, words), Some(1), "{words:?}");
+    }
+    for name in ["copy.db", "backup.db"] {
+        Canaries(vec![PASSWORD.to_owned()]).are_absent_from(name, &read(&site.path(name)));
+    }
+}
+
+/// Wherever a URL goes wrong, what is told of it is not the part where the password is, however that is written.
+#[test]
+fn no_url_that_is_refused_shows_its_password() {
+    let _site = Site::empty();
+    for url in [
+        format!("postgress://ann:{PASSWORD}@h/db"),
+        format!("host=h user=ann password={PASSWORD} dbname=db"),
+        format!("postgres://ann:{PASSWORD}@h"),
+        format!("postgres://ann:{PASSWORD}@/db"),
+        format!("postgres://ann:{PASSWORD}@h:{PASSWORD}/db"),
+        format!("postgres://ann:{PASSWORD}"),
+        format!("postgres://ann:{PASSWORD}/db"),
+        format!("postgres://ann:{PASSWORD}@h/db?colour={PASSWORD}"),
+        format!("postgres://h/db?password={PASSWORD}&sslmode={PASSWORD}"),
+        format!("postgres://h/db?password={PASSWORD}&port={PASSWORD}"),
+        // Passwords that should have been escaped.
+        format!("postgres://ann:x@{PASSWORD}@h/db"),
+        format!("postgres://ann:12?{PASSWORD}@h/db"),
+        format!("postgres://ann:x?{PASSWORD}@h/db"),
+        format!("postgres://ann:12/x?{PASSWORD}=@h/db"),
+        format!("postgres://ann:x#{PASSWORD}@h:x/db"),
+    ] {
+        let with_flag = |flag: &str, rest: &[&str]| Outcome::of(batchscan(rest).args([flag, &url]));
+        for outcome in [
+            with_flag("--database", &["serve", "--listen", "127.0.0.1:0"]),
+            with_flag("--from", &["copy", "--to", "sqlite:a.db"]),
+            with_flag("--to", &["copy", "--from", "sqlite:a.db"]),
+            Outcome::of(batchscan(&["doctor"]).env("BATCHSCAN_DATABASE", &url)),
+        ] {
+            assert_eq!((outcome.code, outcome.out.as_str()), (Some(2), ""), "{outcome:?}");
+            Canaries(vec![PASSWORD.to_owned()]).are_absent_from("a refusal", outcome.err.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn no_log_line_shows_the_password_of_the_database_also_when_it_goes_away() {
+    let site = guarded_site();
+    let canaries = Canaries(vec![PASSWORD.to_owned()]);
+    site.run(&["org", "add", ORG]).done();
+    let credential = site.credential();
+    let (_, name) = site.database.rsplit_once('/').unwrap();
+    for form in ["text", "json"] {
+        let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", form]);
+        let mut service = Service::start(command.env("BATCHSCAN_LOG", "trace"));
+        let token = token(&service, &credential);
+        // A role that may not come in any more is what a changed password looks like, too.
+        let (shut, open) = (
+            format!("alter database {name} allow_connections false"),
+            format!("alter database {name} allow_connections true"),
+        );
+        postgres().sql("postgres", &shut).unwrap();
+        let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
+        postgres().sql("postgres", &end).unwrap();
+        within(NOTICED_WITHIN, "the loss is logged", || service.log().contains("database host is down"));
+        canaries.are_absent_from_answer(&get(&service, "/v1/batches", &token));
+        canaries.are_absent_from_answer(&ask(&service, "GET /readyz HTTP/1.1", ""));
+        postgres().sql("postgres", &open).unwrap();
+        within(NOTICED_WITHIN, "it is back", || get(&service, "/v1/batches", &token).status == 200);
+        canaries.are_absent_from("the metrics", &get(&service, "/metrics", &token).ok());
+        service.stop();
+        assert!(service.log().contains("postgres://role_of_"), "the URL is logged: {}", service.log());
+        canaries.are_absent_from("the log", service.log().as_bytes());
+    }
 }

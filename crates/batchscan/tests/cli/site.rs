@@ -1,9 +1,11 @@
-//! A folder with a database in it, and the operator's commands on it. Removed when dropped.
+//! A folder, a database in it or on the PostgreSQL server of this run, and the operator's commands on it. The folder
+//! is removed when dropped; the server ends with the run.
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use batchscan_testbed::{Postgres, Settings};
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,9 +36,31 @@ impl Credential {
     }
 }
 
+/// The PostgreSQL server of this run. The superuser needs no password, and whoever is a member of `guarded` does.
+pub(crate) fn postgres() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = Postgres::start(&Settings::default()).unwrap();
+        server.sql("postgres", "create role guarded nologin").unwrap();
+        let rules = server.folder().join("data/pg_hba.conf");
+        let trusting = std::fs::read_to_string(&rules).unwrap();
+        std::fs::write(&rules, format!("host all +guarded all scram-sha-256\n{trusting}")).unwrap();
+        server.stop().unwrap();
+        server.start_again().unwrap();
+        server
+    })
+}
+
+/// The URL of a new and empty database on that server.
+pub(crate) fn fresh_database() -> String {
+    postgres().url(&postgres().fresh_database().unwrap())
+}
+
 /// A folder with a database. A test has one: a second would wait for a test that wants the machine alone.
 pub(crate) struct Site {
     folder: TempDir,
+    /// The URL of the database that commands are on.
+    pub(crate) database: String,
     _turn: Turn,
 }
 
@@ -46,28 +70,56 @@ enum Turn {
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
+impl Turn {
+    fn shared() -> Self {
+        Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn alone() -> Self {
+        Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Site {
     /// A folder without a database.
     pub(crate) fn empty() -> Self {
-        Self::of(Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
+        Self::of(Turn::shared())
     }
 
     /// A database with one organisation.
     pub(crate) fn new() -> Self {
-        let site = Self::empty();
-        site.run(&["org", "add", ORG]).done();
-        site
+        Self::empty().with_org()
     }
 
     /// The same, while no other test runs.
     pub(crate) fn alone() -> Self {
-        let site = Self::of(Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)));
-        site.run(&["org", "add", ORG]).done();
-        site
+        Self::of(Turn::alone()).with_org()
+    }
+
+    /// An empty database on PostgreSQL.
+    pub(crate) fn empty_on_postgres() -> Self {
+        Self { database: fresh_database(), ..Self::empty() }
+    }
+
+    /// A database on PostgreSQL with one organisation.
+    pub(crate) fn on_postgres() -> Self {
+        Self::empty_on_postgres().with_org()
+    }
+
+    /// The same, while no other test runs.
+    pub(crate) fn alone_on_postgres() -> Self {
+        Self { database: fresh_database(), ..Self::of(Turn::alone()) }.with_org()
     }
 
     fn of(turn: Turn) -> Self {
-        Self { folder: tempfile::Builder::new().prefix("batchscan-cli-").tempdir().unwrap(), _turn: turn }
+        let folder = tempfile::Builder::new().prefix("batchscan-cli-").tempdir().unwrap();
+        let database = format!("sqlite:{}", folder.path().join("scans.db").display());
+        Self { folder, database, _turn: turn }
+    }
+
+    fn with_org(self) -> Self {
+        self.run(&["org", "add", ORG]).done();
+        self
     }
 
     /// A path in the folder.
@@ -94,7 +146,7 @@ impl Site {
     /// A command on the database, in the folder.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = batchscan(words);
-        command.env("BATCHSCAN_DATABASE", self.url("scans.db")).current_dir(self.folder.path());
+        command.env("BATCHSCAN_DATABASE", &self.database).current_dir(self.folder.path());
         command
     }
 
@@ -117,16 +169,21 @@ impl Site {
 
     /// Starts a service on the database, on a port that the system picks.
     pub(crate) fn serve(&self, flags: &[&str]) -> Service {
-        self.serve_database("scans.db", flags)
+        self.serve_url(&self.database, flags)
     }
 
     /// The same on another database of the folder.
     pub(crate) fn serve_database(&self, name: &str, flags: &[&str]) -> Service {
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
-        Service::start(command.args(flags).env("BATCHSCAN_DATABASE", self.url(name)))
+        self.serve_url(&self.url(name), flags)
     }
 
-    /// The database, for what no command does.
+    /// The same on any database.
+    pub(crate) fn serve_url(&self, url: &str, flags: &[&str]) -> Service {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Service::start(command.args(flags).env("BATCHSCAN_DATABASE", url))
+    }
+
+    /// The database in the folder, for what no command does.
     pub(crate) fn sql(&self) -> Connection {
         Connection::open(self.path("scans.db")).unwrap()
     }

@@ -13,15 +13,14 @@ use crate::store::{AdminError, Examination, Progress};
 
 impl PostgresStore {
     pub(in crate::store) async fn examine(&self, progress: Progress) -> Result<Examination, AdminError> {
-        let mut lease = self.primary().await?;
-        let mut report = Examination { schema: schema::version(&lease).await?, ..Examination::default() };
-        let snapshot = lease.begin().await?;
         // One snapshot for all that follows, so that a writer beside us makes no false alarm.
-        snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-        examine_all(&snapshot, &mut report, &progress).await?;
-        snapshot.rollback().await?;
-        lease.end();
-        Ok(report)
+        self.look(async |snapshot| {
+            let schema = schema::version(snapshot.client()).await?;
+            let mut report = Examination { schema, ..Examination::default() };
+            examine_all(snapshot, &mut report, &progress).await?;
+            Ok(report)
+        })
+        .await
     }
 }
 

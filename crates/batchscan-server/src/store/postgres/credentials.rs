@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
-use deadpool_postgres::Transaction;
+use deadpool_postgres::{ClientWrapper, Transaction};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
+use super::PostgresStore;
 use super::failure::Failure;
 use super::organisations::{instant, lock_org, maybe_instant, org_id};
-use super::{PostgresStore, commit};
 use crate::store::{
     AdminError, Credential, CredentialInfo, Freshness, KeyPurpose, KeyRotation, KnownClient, NewCredential,
     Rotation, ServiceKey, StoreError, StoredSecret, keys,
@@ -60,15 +60,10 @@ impl PostgresStore {
     }
 
     pub(in crate::store) async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
-        let mut route = self.hosts.route(Freshness::Any);
-        loop {
-            let lease = route.next().await?;
-            let outcome = lease.during(read_keys(&lease)).await;
-            match route.settle(lease, outcome)? {
-                Some(known) if known.is_empty() => return self.make_keys(now).await,
-                Some(known) => return Ok(known),
-                None => {}
-            }
+        let known = self.read(Freshness::Any, async |connection: &ClientWrapper| read_keys(connection).await);
+        match known.await? {
+            none if none.is_empty() => self.make_keys(now).await,
+            known => Ok(known),
         }
     }
 
@@ -107,14 +102,12 @@ impl PostgresStore {
         &self,
         change: impl AsyncFnOnce(&Transaction<'_>) -> Result<(), AdminError>,
     ) -> Result<Vec<ServiceKey>, AdminError> {
-        let mut lease = self.primary().await?;
-        let transaction = lease.begin().await?;
-        transaction.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE").await?;
-        change(&transaction).await?;
-        let keys = read_keys(transaction.client()).await?;
-        commit(transaction).await?;
-        lease.end();
-        Ok(keys)
+        self.change(async |transaction| {
+            transaction.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE").await?;
+            change(transaction).await?;
+            Ok(read_keys(transaction.client()).await?)
+        })
+        .await
     }
 
     pub(in crate::store) async fn add_credential(
@@ -122,38 +115,34 @@ impl PostgresStore {
         org: &str,
         new: NewCredential,
     ) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
-        let add = lease.begin().await?;
-        let org = lock_org(&add, org).await?;
-        let insert = "INSERT INTO credential (client_id, org_id, label, created_at, expires_at)
-                      VALUES ($1, $2, $3, $4, $5)";
-        let expiry = new.expires_at.map(UtcInstant::micros);
-        let params: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&new.client.as_str(), Type::TEXT),
-            (&org.0, Type::INT8),
-            (&new.label, Type::TEXT),
-            (&new.now.micros(), Type::INT8),
-            (&expiry, Type::INT8),
-        ];
-        add.execute_typed(insert, &params).await?;
-        add_secret(&add, &new.client, &new.secret_hash, new.now).await?;
-        commit(add).await?;
-        lease.end();
-        Ok(())
+        self.change(async |add| {
+            let org = lock_org(add, org).await?;
+            let insert = "INSERT INTO credential (client_id, org_id, label, created_at, expires_at)
+                          VALUES ($1, $2, $3, $4, $5)";
+            let expiry = new.expires_at.map(UtcInstant::micros);
+            let params: [(&(dyn ToSql + Sync), Type); 5] = [
+                (&new.client.as_str(), Type::TEXT),
+                (&org.0, Type::INT8),
+                (&new.label, Type::TEXT),
+                (&new.now.micros(), Type::INT8),
+                (&expiry, Type::INT8),
+            ];
+            add.execute_typed(insert, &params).await?;
+            add_secret(add, &new.client, &new.secret_hash, new.now).await
+        })
+        .await
     }
 
     pub(in crate::store) async fn credentials(&self, org: &str) -> Result<Vec<CredentialInfo>, AdminError> {
-        let mut lease = self.primary().await?;
-        let read = lease.begin().await?;
-        let org = org_id(&read, org).await?;
-        let all = "SELECT client_id, label, created_at, expires_at, revoked_at, last_used_at,
-                          ARRAY(SELECT retires_at FROM secret s WHERE s.client_id = c.client_id ORDER BY id)
-                   FROM credential c WHERE org_id = $1 ORDER BY created_at, client_id";
-        let rows = read.query_typed(all, &[(&org.0, Type::INT8)]).await?;
-        let infos = rows.iter().map(credential_info).collect::<Result<_, _>>()?;
-        read.rollback().await?;
-        lease.end();
-        Ok(infos)
+        self.look(async |read| {
+            let org = org_id(read, org).await?;
+            let all = "SELECT client_id, label, created_at, expires_at, revoked_at, last_used_at,
+                              ARRAY(SELECT retires_at FROM secret s WHERE s.client_id = c.client_id ORDER BY id)
+                       FROM credential c WHERE org_id = $1 ORDER BY created_at, client_id";
+            let rows = read.query_typed(all, &[(&org.0, Type::INT8)]).await?;
+            rows.iter().map(credential_info).collect()
+        })
+        .await
     }
 
     pub(in crate::store) async fn rotate_credential(
@@ -161,23 +150,22 @@ impl PostgresStore {
         client: &ClientId,
         rotation: Rotation,
     ) -> Result<Option<UtcInstant>, AdminError> {
-        let mut lease = self.primary().await?;
-        let rotate = lease.begin().await?;
-        lock_alive(&rotate, client).await?;
-        let id = client.as_str();
-        let (now, retire) = (rotation.now.micros(), rotation.retire_at.max(rotation.now).micros());
-        let retiring = "SELECT max(retires_at) FROM secret WHERE client_id = $1 AND retires_at > $2";
-        let row = rotate.query_typed_one(retiring, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
-        let ended = maybe_instant(&row, 0)?;
-        // Two at once and no more: what was retiring already retires now.
-        let end = "DELETE FROM secret WHERE client_id = $1 AND retires_at IS NOT NULL";
-        rotate.execute_typed(end, &[(&id, Type::TEXT)]).await?;
-        let retire_last = "UPDATE secret SET retires_at = $2 WHERE client_id = $1";
-        rotate.execute_typed(retire_last, &[(&id, Type::TEXT), (&retire, Type::INT8)]).await?;
-        add_secret(&rotate, client, &rotation.secret_hash, rotation.now).await?;
-        commit(rotate).await?;
-        lease.end();
-        Ok(ended)
+        self.change(async |rotate| {
+            lock_alive(rotate, client).await?;
+            let id = client.as_str();
+            let (now, retire) = (rotation.now.micros(), rotation.retire_at.max(rotation.now).micros());
+            let retiring = "SELECT max(retires_at) FROM secret WHERE client_id = $1 AND retires_at > $2";
+            let row = rotate.query_typed_one(retiring, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
+            let ended = maybe_instant(&row, 0)?;
+            // Two at once and no more: what was retiring already retires now.
+            let end = "DELETE FROM secret WHERE client_id = $1 AND retires_at IS NOT NULL";
+            rotate.execute_typed(end, &[(&id, Type::TEXT)]).await?;
+            let retire_last = "UPDATE secret SET retires_at = $2 WHERE client_id = $1";
+            rotate.execute_typed(retire_last, &[(&id, Type::TEXT), (&retire, Type::INT8)]).await?;
+            add_secret(rotate, client, &rotation.secret_hash, rotation.now).await?;
+            Ok(ended)
+        })
+        .await
     }
 
     pub(in crate::store) async fn revoke_credential(
@@ -185,16 +173,15 @@ impl PostgresStore {
         client: &ClientId,
         now: UtcInstant,
     ) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
-        let revoke = lease.begin().await?;
-        lock_alive(&revoke, client).await?;
-        let (id, now) = (client.as_str(), now.micros());
-        let end = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
-        revoke.execute_typed(end, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
-        revoke.execute_typed("DELETE FROM secret WHERE client_id = $1", &[(&id, Type::TEXT)]).await?;
-        commit(revoke).await?;
-        lease.end();
-        Ok(())
+        self.change(async |revoke| {
+            lock_alive(revoke, client).await?;
+            let (id, now) = (client.as_str(), now.micros());
+            let end = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
+            revoke.execute_typed(end, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
+            revoke.execute_typed("DELETE FROM secret WHERE client_id = $1", &[(&id, Type::TEXT)]).await?;
+            Ok(())
+        })
+        .await
     }
 }
 

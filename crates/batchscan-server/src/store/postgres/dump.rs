@@ -10,9 +10,9 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
+use super::PostgresStore;
 use super::credentials::{add_keys, read_keys};
-use super::organisations::{instant, maybe_instant};
-use super::{PostgresStore, commit};
+use super::organisations::{instant, maybe_instant, remove};
 use crate::store::dump::ROWS_PER_STEP;
 use crate::store::{
     AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, MovedRecord,
@@ -24,40 +24,33 @@ const NUMBERS: &str = "pg_get_serial_sequence('organisation', 'id')";
 
 impl PostgresStore {
     pub(in crate::store) async fn dump(&self, which: Which, steps: DumpSteps) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
-        let snapshot = lease.begin().await?;
-        snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-        send(&steps, DumpStep::Shared(read_shared(&snapshot).await?)).await?;
-        let orgs =
-            "SELECT id, name, created_at, version, version_mark, moved_version FROM organisation ORDER BY id";
-        for row in snapshot.query_typed(orgs, &[]).await? {
-            let id = OrgId(row.try_get(0)?);
-            if which.includes(id) {
-                send(&steps, DumpStep::Org(Box::new(read_org(&snapshot, &row).await?))).await?;
-                dump_batches(&snapshot, id, &steps).await?;
-                dump_moved(&snapshot, id, &steps).await?;
-                send(&steps, DumpStep::OrgEnd).await?;
+        self.look(async |snapshot| {
+            send(&steps, DumpStep::Shared(read_shared(snapshot).await?)).await?;
+            let orgs = "SELECT id, name, created_at, version, version_mark, moved_version
+                        FROM organisation ORDER BY id";
+            for row in snapshot.query_typed(orgs, &[]).await? {
+                let id = OrgId(row.try_get(0)?);
+                if which.includes(id) {
+                    send(&steps, DumpStep::Org(Box::new(read_org(snapshot, &row).await?))).await?;
+                    dump_batches(snapshot, id, &steps).await?;
+                    dump_moved(snapshot, id, &steps).await?;
+                    send(&steps, DumpStep::OrgEnd).await?;
+                }
             }
-        }
-        snapshot.rollback().await?;
-        lease.end();
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     pub(in crate::store) async fn load(&self, mut source: DumpSource) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
         while let Some(step) = source.recv().await {
-            let load = lease.begin().await?;
-            match step {
-                DumpStep::Shared(shared) => load_shared(&load, &shared).await?,
-                DumpStep::Org(org) => load_org(&load, &org, &mut source).await?,
-                DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => {
-                    return Err(AdminError::Abandoned);
-                }
-            }
-            commit(load).await?;
+            self.change(async |load| match step {
+                DumpStep::Shared(shared) => load_shared(load, &shared).await,
+                DumpStep::Org(org) => load_org(load, &org, &mut source).await,
+                DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => Err(AdminError::Abandoned),
+            })
+            .await?;
         }
-        lease.end();
         Ok(())
     }
 }
@@ -157,13 +150,7 @@ async fn load_org(
     org: &OrgRecord,
     source: &mut DumpSource,
 ) -> Result<(), AdminError> {
-    for part in [
-        "DELETE FROM batch WHERE org_id = $1",
-        "DELETE FROM moved_batch WHERE org_id = $1",
-        "DELETE FROM organisation WHERE id = $1",
-    ] {
-        load.execute_typed(part, &[(&org.id.0, Type::INT8)]).await?;
-    }
+    remove(load, org.id).await?;
     add_org(load, org).await?;
     let after = copy_batches(load, org.id, source).await?;
     let mut next = Some(after);

@@ -28,9 +28,17 @@ pub(super) fn told(error: &Error) -> String {
     }
 }
 
-/// Whether the server answered and it is no use to ask again: a wrong password, a database that is not there.
+/// Whether the server answered and it is no use to ask again: a wrong or missing password, a database that is not
+/// there, TLS that it does not have or a certificate that does not fit.
 pub(super) fn is_refusal(error: &Error) -> bool {
-    error.code().is_some_and(|code| code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME)
+    if let Some(code) = error.code() {
+        return code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME;
+    }
+    match error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
+        Some(io) => io.kind() == std::io::ErrorKind::InvalidData,
+        // Neither a broken connection nor an answer: the driver itself will not go on.
+        None => !error.is_closed(),
+    }
 }
 
 impl From<Error> for Failure {

@@ -68,6 +68,10 @@ impl Drop for Host {
 }
 
 impl Host {
+    pub(super) fn is_standby(&self) -> bool {
+        matches!(*self.state.borrow(), State::Up { role: Role::Standby { .. }, .. })
+    }
+
     /// Done once the watch finds the host down.
     pub(super) async fn went_down(&self) {
         let mut state = self.state.clone();

@@ -31,9 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deadpool_postgres::Transaction;
+use deadpool_postgres::{ClientWrapper, Transaction};
 
 use super::{AdminError, Freshness, HostHealth, OpenError, Opening, StoreError};
+use failure::Failure;
 use hosts::Hosts;
 use route::Lease;
 
@@ -76,15 +77,11 @@ impl PostgresStore {
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        let mut route = self.hosts.route(Freshness::Any);
-        loop {
-            let lease = route.next().await?;
-            let asked = async { Ok(lease.query_typed("SELECT 1 FROM organisation LIMIT 1", &[]).await?) };
-            let outcome = lease.during(asked).await;
-            if route.settle(lease, outcome)?.is_some() {
-                return Ok(());
-            }
-        }
+        self.read(Freshness::Any, async |client: &ClientWrapper| {
+            client.query_typed("SELECT 1 FROM organisation LIMIT 1", &[]).await?;
+            Ok(())
+        })
+        .await
     }
 
     pub(super) fn health(&self) -> Vec<HostHealth> {
@@ -93,6 +90,49 @@ impl PostgresStore {
 
     pub(super) fn retries(&self) -> u64 {
         self.hosts.retries.load(Ordering::Relaxed)
+    }
+
+    /// The answer of the first host that has one. `work` may run several times, on one host after another.
+    async fn read<T>(
+        &self,
+        freshness: Freshness,
+        work: impl AsyncFn(&ClientWrapper) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let mut route = self.hosts.route(freshness);
+        loop {
+            let lease = route.next().await?;
+            let outcome = lease.during(work(&lease)).await;
+            if let Some(answer) = route.settle(lease, outcome)? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// A command's change: one transaction on the primary, kept if `work` succeeds.
+    async fn change<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let mut lease = self.primary().await?;
+        let change = lease.begin().await?;
+        let done = work(&change).await?;
+        commit(change).await?;
+        lease.end();
+        Ok(done)
+    }
+
+    /// What a command wants to know, from the primary: one snapshot, however long it takes.
+    async fn look<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let mut lease = self.primary().await?;
+        let snapshot = lease.begin().await?;
+        snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        let found = work(&snapshot).await?;
+        snapshot.rollback().await?;
+        lease.end();
+        Ok(found)
     }
 
     /// A connection to the primary, for a command.

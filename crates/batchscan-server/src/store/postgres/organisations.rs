@@ -1,12 +1,12 @@
 //! Organisations, for the operator.
 
 use batchscan_model::{OrgId, UtcInstant};
-use deadpool_postgres::Transaction;
+use deadpool_postgres::{ClientWrapper, Transaction};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
-use super::{PostgresStore, commit};
+use super::PostgresStore;
 use crate::store::{AdminError, DataVersion, Freshness, OrgName, Organisation, StoreError};
 
 const ORGANISATION: &str = "
@@ -21,82 +21,74 @@ impl PostgresStore {
         name: &OrgName,
         now: UtcInstant,
     ) -> Result<Organisation, AdminError> {
-        let mut lease = self.primary().await?;
-        let add = lease.begin().await?;
-        let insert = "INSERT INTO organisation (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        let params: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&name.as_str(), Type::TEXT), (&now.micros(), Type::INT8)];
-        if add.execute_typed(insert, &params).await? == 0 {
-            return Err(AdminError::OrgExists(name.as_str().into()));
-        }
-        let added = find(&add, name.as_str()).await?;
-        commit(add).await?;
-        lease.end();
-        Ok(added)
+        self.change(async |add| {
+            let insert = "INSERT INTO organisation (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+            let params: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&name.as_str(), Type::TEXT), (&now.micros(), Type::INT8)];
+            if add.execute_typed(insert, &params).await? == 0 {
+                return Err(AdminError::OrgExists(name.as_str().into()));
+            }
+            find(add, name.as_str()).await
+        })
+        .await
     }
 
     pub(in crate::store) async fn has_orgs(&self) -> Result<bool, StoreError> {
-        let mut route = self.hosts.route(Freshness::Any);
-        loop {
-            let lease = route.next().await?;
-            let any = "SELECT EXISTS (SELECT 1 FROM organisation)";
-            let asked = async { Ok(lease.query_typed_one(any, &[]).await?.try_get(0)?) };
-            let outcome = lease.during(asked).await;
-            if let Some(any) = route.settle(lease, outcome)? {
-                return Ok(any);
-            }
-        }
+        self.read(Freshness::Any, async |client: &ClientWrapper| {
+            let any = client.query_typed_one("SELECT EXISTS (SELECT 1 FROM organisation)", &[]).await?;
+            Ok(any.try_get(0)?)
+        })
+        .await
     }
 
     pub(in crate::store) async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
-        let mut lease = self.primary().await?;
-        let read = lease.begin().await?;
-        let rows = read.query_typed(&format!("{ORGANISATION} ORDER BY name"), &[]).await?;
-        let orgs = rows.iter().map(organisation).collect::<Result<_, _>>()?;
-        read.rollback().await?;
-        lease.end();
-        Ok(orgs)
+        self.look(async |read| {
+            let rows = read.query_typed(&format!("{ORGANISATION} ORDER BY name"), &[]).await?;
+            rows.iter().map(organisation).collect()
+        })
+        .await
     }
 
     pub(in crate::store) async fn org(&self, name: &str) -> Result<Organisation, AdminError> {
-        let mut lease = self.primary().await?;
-        let read = lease.begin().await?;
-        let org = find(&read, name).await?;
-        read.rollback().await?;
-        lease.end();
-        Ok(org)
+        self.look(async |read| find(read, name).await).await
     }
 
     pub(in crate::store) async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
-        let rename = lease.begin().await?;
-        let org = lock_org(&rename, name).await?;
-        let change = "UPDATE organisation SET name = $2 WHERE id = $1";
-        let renamed = rename.execute_typed(change, &[(&org.0, Type::INT8), (&to.as_str(), Type::TEXT)]).await;
-        renamed.map_err(|error| match error.code() {
-            Some(code) if *code == SqlState::UNIQUE_VIOLATION => AdminError::OrgExists(to.as_str().into()),
-            _ => error.into(),
-        })?;
-        commit(rename).await?;
-        lease.end();
-        Ok(())
+        self.change(async |rename| {
+            let org = lock_org(rename, name).await?;
+            let change = "UPDATE organisation SET name = $2 WHERE id = $1";
+            let renamed =
+                rename.execute_typed(change, &[(&org.0, Type::INT8), (&to.as_str(), Type::TEXT)]).await;
+            renamed.map_err(|error| match error.code() {
+                Some(code) if *code == SqlState::UNIQUE_VIOLATION => {
+                    AdminError::OrgExists(to.as_str().into())
+                }
+                _ => error.into(),
+            })?;
+            Ok(())
+        })
+        .await
     }
 
     pub(in crate::store) async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
-        let mut lease = self.primary().await?;
-        let removal = lease.begin().await?;
-        let org = lock_org(&removal, name).await?;
-        for part in [
-            "DELETE FROM batch WHERE org_id = $1",
-            "DELETE FROM moved_batch WHERE org_id = $1",
-            "DELETE FROM organisation WHERE id = $1",
-        ] {
-            removal.execute_typed(part, &[(&org.0, Type::INT8)]).await?;
-        }
-        commit(removal).await?;
-        lease.end();
-        Ok(())
+        self.change(async |removal| {
+            let org = lock_org(removal, name).await?;
+            remove(removal, org).await
+        })
+        .await
     }
+}
+
+/// Removes an organisation with all that is its own.
+pub(super) async fn remove(removal: &Transaction<'_>, org: OrgId) -> Result<(), AdminError> {
+    for part in [
+        "DELETE FROM batch WHERE org_id = $1",
+        "DELETE FROM moved_batch WHERE org_id = $1",
+        "DELETE FROM organisation WHERE id = $1",
+    ] {
+        removal.execute_typed(part, &[(&org.0, Type::INT8)]).await?;
+    }
+    Ok(())
 }
 
 /// The number of the organisation of that name. Whoever else wants to change it waits until this transaction ends.

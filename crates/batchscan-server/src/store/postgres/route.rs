@@ -94,20 +94,30 @@ impl<'a> Route<'a> {
                 lease.is_clean = true;
                 Ok(Some(answer))
             }
+            // A standby may be the only one that is damaged, or not have heard of a migration yet.
+            Err(Failure::Broken(why)) if lease.host.is_standby() => {
+                self.ask_the_primary(Failure::Broken(why));
+                Ok(None)
+            }
             Err(Failure::Broken(why)) => Err(StoreError::Broken(why)),
             Err(Failure::Behind) => {
-                // The connection is sound, and only the primary can know better.
+                // The connection is sound.
                 lease.is_clean = true;
-                self.last = Some(Failure::Behind);
-                if !self.hosts.candidates(Freshness::Latest).is_empty() {
-                    self.freshness = Freshness::Latest;
-                }
+                self.ask_the_primary(Failure::Behind);
                 Ok(None)
             }
             Err(away) => {
                 self.last = Some(away);
                 Ok(None)
             }
+        }
+    }
+
+    /// After what a standby said: the primary knows better, if there is one.
+    fn ask_the_primary(&mut self, said: Failure) {
+        self.last = Some(said);
+        if !self.hosts.candidates(Freshness::Latest).is_empty() {
+            self.freshness = Freshness::Latest;
         }
     }
 

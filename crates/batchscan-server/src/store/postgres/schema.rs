@@ -8,6 +8,7 @@ use tokio_postgres::error::SqlState;
 use super::PostgresUrl;
 use super::failure::told;
 use super::hosts::Hosts;
+use super::route::Route;
 use super::tls;
 use crate::store::{Freshness, OpenError, StoreError};
 
@@ -44,9 +45,30 @@ pub(super) async fn bring_up_to_date(
     make_if_missing: bool,
 ) -> Result<(), OpenError> {
     let shown = url.to_string();
-    let mut route = hosts.route_at_leisure(Freshness::Any);
-    let found = loop {
-        let lease = route.next().await.map_err(|error| unreachable(&shown, error))?;
+    let first_word = is_current(&look_at(hosts.route_at_leisure(Freshness::Any), &shown).await?, &shown);
+    if matches!(first_word, Ok(true)) {
+        return Ok(());
+    }
+    // A standby may not have heard of the tables yet (decision 041): the primary has the last word.
+    let Ok(lease) = hosts.route_at_leisure(Freshness::Latest).next().await else {
+        first_word?;
+        return Err(OpenError::NoPrimary(shown));
+    };
+    let found = look(&lease).await.map_err(|error| open_error(url, &error))?;
+    if !is_current(&found, &shown)? {
+        if found.version == 0 && !make_if_missing {
+            return Err(OpenError::Empty(shown));
+        }
+        migrate(&lease, lease.host(), url).await?;
+    }
+    lease.end();
+    Ok(())
+}
+
+/// What the first host says that answers.
+async fn look_at(mut route: Route<'_>, url: &str) -> Result<Found, OpenError> {
+    loop {
+        let lease = route.next().await.map_err(|error| unreachable(url, error))?;
         let looking = async {
             match look(&lease).await {
                 Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
@@ -56,23 +78,12 @@ pub(super) async fn bring_up_to_date(
             }
         };
         let outcome = lease.during(looking).await;
-        if let Some(found) = route.settle(lease, outcome).map_err(|error| unreachable(&shown, error))? {
+        if let Some(found) = route.settle(lease, outcome).map_err(|error| unreachable(url, error))? {
             let not_ours =
                 |told| format!("{told}: use the role that made batchscan's tables, or grant it this one");
-            break found.map_err(|told| OpenError::Refused { url: shown.clone(), cause: not_ours(told) })?;
+            return found.map_err(|told| OpenError::Refused { url: url.into(), cause: not_ours(told) });
         }
-    };
-    if is_current(&found, &shown)? {
-        return Ok(());
     }
-    if found.version == 0 && !make_if_missing {
-        return Err(OpenError::Empty(shown));
-    }
-    let lease = hosts.route_at_leisure(Freshness::Latest).next().await;
-    let lease = lease.map_err(|_| OpenError::NoPrimary(shown.clone()))?;
-    migrate(&lease, lease.host(), url).await?;
-    lease.end();
-    Ok(())
 }
 
 /// The schema's number.
