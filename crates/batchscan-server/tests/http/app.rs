@@ -26,6 +26,9 @@ use crate::http::sample::many;
 /// When every test begins.
 pub(crate) const BEGINNING: &str = "2026-02-01T00:00:00Z";
 
+/// The password to PostgreSQL, which asks for none. It must not be seen anywhere.
+pub(crate) const PASSWORD: &str = "hush-6bd1";
+
 /// A service that runs.
 pub(crate) struct TestApp {
     pub(crate) url: String,
@@ -70,7 +73,9 @@ impl Database {
     fn url(&self) -> DatabaseUrl {
         match self {
             Self::Sqlite(folder) => DatabaseUrl::Sqlite(folder.path().join("batches.db")),
-            Self::Postgres { server, name } => server.url(name).parse().unwrap(),
+            Self::Postgres { server, name } => {
+                server.url(name).replace("postgres@", &format!("postgres:{PASSWORD}@")).parse().unwrap()
+            }
         }
     }
 
@@ -90,7 +95,7 @@ impl Database {
 }
 
 /// The server of this test run. Tests that break a server have one of their own.
-fn shared_server() -> Arc<Postgres> {
+pub(crate) fn shared_server() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     let settings = || Settings::default().with("max_connections", "1000");
     SERVER.get_or_init(|| Arc::new(Postgres::start(&settings()).unwrap())).clone()
@@ -142,12 +147,18 @@ impl TestApp {
     }
 
     pub(crate) async fn over_database(database: Database, options: ServeOptions) -> Self {
-        Self::over(Arc::new(database), Arc::new(AtomicI64::new(instant(BEGINNING).micros())), options).await
+        Self::opened(database, options, Opening::OR_MAKE).await
+    }
+
+    pub(crate) async fn opened(database: Database, options: ServeOptions, opening: Opening) -> Self {
+        let now = Arc::new(AtomicI64::new(instant(BEGINNING).micros()));
+        Self::over(Arc::new(database), now, options, opening).await
     }
 
     /// Another process on the same database, in effect: a store and a cache of its own.
     pub(crate) async fn node(&self, config: Config) -> Self {
-        Self::over(self.database.clone(), self.now.clone(), ServeOptions { config, ..Self::options() }).await
+        let options = ServeOptions { config, ..Self::options() };
+        Self::over(self.database.clone(), self.now.clone(), options, Opening::OR_MAKE).await
     }
 
     pub(crate) fn options() -> ServeOptions {
@@ -160,9 +171,14 @@ impl TestApp {
         }
     }
 
-    async fn over(database: Arc<Database>, now: Arc<AtomicI64>, options: ServeOptions) -> Self {
+    async fn over(
+        database: Arc<Database>,
+        now: Arc<AtomicI64>,
+        options: ServeOptions,
+        opening: Opening,
+    ) -> Self {
         journal::begin();
-        let store = Store::open(&database.url(), Opening::OR_MAKE).await.unwrap();
+        let store = Store::open(&database.url(), opening).await.unwrap();
         let told = now.clone();
         let clock = Clock::from_fn(move || UtcInstant::from_micros(told.load(Ordering::SeqCst)).unwrap());
         let server = Server::bind(store.clone(), options, clock.clone()).await.unwrap();
