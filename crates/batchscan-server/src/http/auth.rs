@@ -13,11 +13,14 @@ use super::App;
 use super::error::ApiError;
 use super::request::{TokenRequest, is_form};
 use crate::auth::authenticate;
+use crate::store::StoreError;
 
 /// A form of three fields is some 200 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
 /// How long a form may take to arrive.
 const FORM_WAIT: Duration = Duration::from_secs(10);
+/// How long the store may take in all (decision 028: answered within 5 s). A standby and the primary may both be asked.
+const STORE_WAIT: Duration = Duration::from_millis(4_500);
 
 pub(super) async fn token(State(app): State<Arc<App>>, request: Request) -> Result<Response<Body>, ApiError> {
     let (parts, body) = request.into_parts();
@@ -25,8 +28,10 @@ pub(super) async fn token(State(app): State<Arc<App>>, request: Request) -> Resu
     let asked = TokenRequest::parse(&parts.headers, &String::from_utf8_lossy(&form))
         .map_err(ApiError::InvalidForm)?;
     let (now, ttl) = (app.clock.now(), app.config.token_ttl_secs);
-    let granted =
-        authenticate(&app.store, &app.keys().ring, asked.client.as_ref(), &asked.secret, ttl, now).await?;
+    let keys = app.keys();
+    let granted = authenticate(&app.store, &keys.ring, asked.client.as_ref(), &asked.secret, ttl, now);
+    let late = |_| StoreError::Unreachable("no answer in time".into());
+    let granted = tokio::time::timeout(STORE_WAIT, granted).await.map_err(late)??;
     let granted = granted.ok_or(ApiError::WrongCredentials { by_basic: asked.by_basic })?;
     if let Some(limit) = &app.rate_limit {
         limit.admit(&granted.tenant.client, now).map_err(ApiError::TooManyRequests)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use batchscan_server::store::{Freshness, ReadFrom};
 use tokio::task::JoinHandle;
 
-use crate::site::{Nursery, Site, first_five_and, harm, until};
+use crate::site::{Nursery, ORG, Site, first_five_and, harm, until};
 
 /// A host is known to be down within a second; the rest is for a busy machine.
 const READ_LIMIT: Duration = Duration::from_secs(2);
@@ -139,4 +139,25 @@ async fn no_read_fails_when_the_primary_freezes_or_dies_and_writes_find_the_next
     println!(
         "primary lost: {reads} reads, none failed, the slowest took {slowest:?}; a write after {found:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_on_a_primary_that_freezes_and_stays_so_gives_up_and_says_so() {
+    let site = Site::start(ReadFrom::Any).await;
+    let (steps, rows) = tokio::sync::mpsc::channel(2);
+    let store = site.nursery.store.clone();
+    let import = tokio::spawn(async move { store.import(ORG, rows).await });
+    // It waits for more of its file, on a connection to the primary.
+    until(Duration::from_secs(10), async || {
+        site.nursery.store.hosts().iter().any(|host| host.connections > 0)
+    })
+    .await;
+    let primary = site.cluster.primary();
+    harm(|| primary.freeze());
+    let outcome = tokio::time::timeout(Duration::from_secs(25), import).await.unwrap().unwrap();
+    primary.thaw();
+    drop(steps);
+    let told = outcome.unwrap_err().to_string();
+    let wanted = format!("127.0.0.1:{} went away in the middle of the command", primary.port());
+    assert!(told.ends_with(&wanted), "{told}");
 }

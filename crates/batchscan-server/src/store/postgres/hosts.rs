@@ -28,6 +28,8 @@ const LOOK_WAIT: Duration = Duration::from_millis(750);
 const POOL_WAIT: Duration = Duration::from_secs(2);
 /// How long a connection may take to be made.
 const CONNECT_WAIT: Duration = Duration::from_secs(1);
+/// How long a host may be down before a command that is under way on it gives up.
+const LOST_AFTER: Duration = Duration::from_secs(15);
 /// A standby that is further behind is not read from while the primary is up: a revocation has to hold everywhere
 /// within five seconds (decision 010).
 const LAG_MAX: Duration = Duration::from_secs(2);
@@ -78,6 +80,18 @@ impl Host {
         // A watch that ended says nothing any more; then the deadline decides.
         if state.wait_for(|state| matches!(state, State::Down { .. })).await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Done once the host was down for longer than a command is ready to wait. One missed look does not end an import.
+    pub(super) async fn is_lost(&self) {
+        loop {
+            self.went_down().await;
+            let mut state = self.state.clone();
+            let back = state.wait_for(|state| matches!(state, State::Up { .. }));
+            if timeout(LOST_AFTER, back).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -50,22 +50,23 @@ impl PostgresStore {
         org: &str,
         mut rows: ImportRows,
     ) -> Result<ImportCounts, AdminError> {
-        let mut lease = self.primary().await?;
-        let import = lease.begin().await?;
-        import.batch_execute(NOTICE_OUR_DEATH).await?;
-        // An unknown organisation is refused before a long file is read.
-        org_id(&import, org).await?;
-        import.batch_execute(STAGE).await?;
-        let keep = stage(&import, &mut rows).await?;
-        let counts = merge(&import, org).await?;
-        // An import that changed nothing leaves no trace: pollers go on getting 304.
-        if keep && counts.new + counts.corrected > 0 {
-            commit(import).await?;
-        } else {
-            import.rollback().await?;
-        }
-        lease.end();
-        Ok(counts)
+        self.on_primary(async |lease| {
+            let import = lease.begin().await?;
+            import.batch_execute(NOTICE_OUR_DEATH).await?;
+            // An unknown organisation is refused before a long file is read.
+            org_id(&import, org).await?;
+            import.batch_execute(STAGE).await?;
+            let keep = stage(&import, &mut rows).await?;
+            let counts = merge(&import, org).await?;
+            // An import that changed nothing leaves no trace: pollers go on getting 304.
+            if keep && counts.new + counts.corrected > 0 {
+                commit(import).await?;
+            } else {
+                import.rollback().await?;
+            }
+            Ok(counts)
+        })
+        .await
     }
 }
 

@@ -113,12 +113,13 @@ impl PostgresStore {
         &self,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
-        let mut lease = self.primary().await?;
-        let change = lease.begin().await?;
-        let done = work(&change).await?;
-        commit(change).await?;
-        lease.end();
-        Ok(done)
+        self.on_primary(async |lease| {
+            let change = lease.begin().await?;
+            let done = work(&change).await?;
+            commit(change).await?;
+            Ok(done)
+        })
+        .await
     }
 
     /// What a command wants to know, from the primary: one snapshot, however long it takes.
@@ -126,18 +127,33 @@ impl PostgresStore {
         &self,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
-        let mut lease = self.primary().await?;
-        let snapshot = lease.begin().await?;
-        snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-        let found = work(&snapshot).await?;
-        snapshot.rollback().await?;
-        lease.end();
-        Ok(found)
+        self.on_primary(async |lease| {
+            let snapshot = lease.begin().await?;
+            snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+            let found = work(&snapshot).await?;
+            snapshot.rollback().await?;
+            Ok(found)
+        })
+        .await
     }
 
-    /// A connection to the primary, for a command.
-    async fn primary(&self) -> Result<Lease<'_>, AdminError> {
-        Ok(self.hosts.route_at_leisure(Freshness::Latest).next().await?)
+    /// A command's work on the primary, however long it takes, as long as that lives.
+    async fn on_primary<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Lease<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let mut lease = self.hosts.route_at_leisure(Freshness::Latest).next().await?;
+        let host = lease.host();
+        let done = tokio::select! {
+            biased;
+            done = work(&mut lease) => done?,
+            () = host.is_lost() => {
+                let why = format!("{} went away in the middle of the command", host.name);
+                return Err(StoreError::Unreachable(why).into());
+            }
+        };
+        lease.end();
+        Ok(done)
     }
 }
 

@@ -166,10 +166,10 @@ pub(super) struct Lease<'a> {
     is_clean: bool,
 }
 
-impl Lease<'_> {
-    /// The name of the host that the connection is to.
-    pub(super) fn host(&self) -> &str {
-        &self.host.name
+impl<'a> Lease<'a> {
+    /// The host that the connection is to.
+    pub(super) fn host(&self) -> &'a Host {
+        self.host
     }
 
     /// Waits for `work` as long as the host lives and time is left.

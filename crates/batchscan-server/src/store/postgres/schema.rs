@@ -59,7 +59,7 @@ pub(super) async fn bring_up_to_date(
         if found.version == 0 && !make_if_missing {
             return Err(OpenError::Empty(shown));
         }
-        migrate(&lease, lease.host(), url).await?;
+        migrate(&lease, &lease.host().name, url).await?;
     }
     lease.end();
     Ok(())
