@@ -71,9 +71,7 @@ pub(crate) async fn a_credential_dies_in_the_moment_of_its_expiry(fixture: &Fixt
 
 pub(crate) async fn keys_are_made_once_and_shared(fixture: &Fixture) {
     let (mine, theirs) = tokio::join!(fixture.store.keys(at(0)), fixture.neighbour.keys(at(0)));
-    let names = |keys: Vec<ServiceKey>| {
-        keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>()
-    };
+    let names = |keys: Vec<ServiceKey>| keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>();
     let (mine, theirs) = (names(mine.unwrap()), names(theirs.unwrap()));
     assert_eq!(mine, theirs);
     assert_eq!(mine.len(), 3, "one for tokens, one for cursors, one for secrets");
