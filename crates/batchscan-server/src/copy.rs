@@ -6,7 +6,7 @@
 
 use batchscan_model::OrgId;
 
-use crate::store::{AdminError, DataVersion, Fingerprint, KeyPurpose, Organisation, Store, Which};
+use crate::store::{AdminError, Fingerprint, Organisation, Store, Which};
 
 /// How far a copy is: batches gone over, and in all.
 pub type OnProgress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
@@ -40,9 +40,13 @@ pub enum CopyError {
 }
 
 /// Copies all of `from` into `to`. The report comes in the order of the organisations' names.
+///
+/// The target has to be empty, or to hold what an earlier attempt at the same copy left there. One that was copied to
+/// the end may only be found equal: it could have been in use since.
 pub async fn copy(from: &Store, to: &Store, on_progress: OnProgress<'_>) -> Result<Vec<Copied>, CopyError> {
     let (source, target) = (from.orgs().await?, to.orgs().await?);
-    refuse_target_in_use(from, to, &source, &target).await?;
+    let unfinished = to.unfinished_copy().await?;
+    refuse_strangers(from, unfinished.as_deref(), &source, &target).await?;
     let mut there = Vec::new();
     for org in &source {
         if is_copied(from, to, org, &target).await? {
@@ -50,27 +54,32 @@ pub async fn copy(from: &Store, to: &Store, on_progress: OnProgress<'_>) -> Resu
         }
     }
     let missing: Vec<&Organisation> = source.iter().filter(|org| !there.contains(&org.id)).collect();
-    let total = missing.iter().map(|org| org.batches).sum();
-    let which = Which::These(missing.iter().map(|org| org.id).collect());
-    from.pour_into(to, which, &|done| on_progress(done, total)).await?;
+    if !target.is_empty() && unfinished.is_none() {
+        if let Some(org) = missing.first() {
+            let what = format!("its \"{}\" is not what it is in the source", org.name);
+            return Err(CopyError::TargetInUse(what));
+        }
+    } else {
+        let total = missing.iter().map(|org| org.batches).sum();
+        let which = Which::These(missing.iter().map(|org| org.id).collect());
+        from.pour_into(to, which, &|done| on_progress(done, total)).await?;
+    }
     let mut copied = Vec::new();
     for org in source {
         let fingerprint = verified(from, to, &org).await?;
         copied.push(Copied { was_there: there.contains(&org.id), name: org.name, fingerprint });
     }
+    to.finish_copy().await?;
     Ok(copied)
 }
 
-/// A target may hold what an earlier attempt at the same copy left there, and nothing else.
-async fn refuse_target_in_use(
+/// Refuses a target that holds anything but a copy of this source.
+async fn refuse_strangers(
     from: &Store,
-    to: &Store,
+    unfinished: Option<&str>,
     source: &[Organisation],
     target: &[Organisation],
 ) -> Result<(), CopyError> {
-    if target.is_empty() {
-        return Ok(());
-    }
     // Two databases may both have a first organisation; it was added at another moment.
     let is_same =
         |org: &Organisation, known: &Organisation| (org.id, org.created_at) == (known.id, known.created_at);
@@ -79,29 +88,12 @@ async fn refuse_target_in_use(
         let what = format!("it holds an organisation \"{}\" that the source does not have", stranger.name);
         return Err(CopyError::TargetInUse(what));
     }
-    let is_ahead = |org: &&Organisation| {
-        source.iter().any(|known| known.id == org.id && is_later(org.version, known.version))
-    };
-    if let Some(ahead) = target.iter().find(is_ahead) {
-        let what = format!("batches were imported into its \"{}\" that the source does not have", ahead.name);
-        return Err(CopyError::TargetInUse(what));
-    }
-    if secret_key(from).await? != secret_key(to).await? {
-        return Err(CopyError::TargetInUse("it has organisations, and keys of its own".into()));
+    let shared = from.shared().await?;
+    let source_key = shared.as_ref().map_or("", |shared| shared.source_key());
+    if unfinished.is_some_and(|key| key != source_key) {
+        return Err(CopyError::TargetInUse("it is an unfinished copy of another database".into()));
     }
     Ok(())
-}
-
-/// The key that hashes secrets. It is never rotated, so it tells whose copy a database is.
-async fn secret_key(store: &Store) -> Result<Option<(String, [u8; 32])>, AdminError> {
-    let keys = store.shared().await?.map(|shared| shared.keys).unwrap_or_default();
-    let secret = keys.into_iter().find(|key| key.purpose == KeyPurpose::Secret);
-    Ok(secret.map(|key| (key.kid, key.bytes)))
-}
-
-/// Whether a copy has a version that its source never had. A copy that was overtaken by its source has an older one.
-fn is_later(copy: DataVersion, source: DataVersion) -> bool {
-    copy.number > source.number || (copy.number == source.number && copy.mark != source.mark)
 }
 
 /// Whether an earlier attempt has copied the organisation as it is now.

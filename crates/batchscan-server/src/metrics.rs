@@ -146,7 +146,7 @@ struct DatabaseMetrics {
 impl DatabaseMetrics {
     fn register(&self, registry: &mut Registry) {
         registry.register("database_up", "Whether the host answers", self.up.clone());
-        registry.register("database_is_primary", "Whether the host can be written", self.is_primary.clone());
+        registry.register("database_is_primary", "Whether the host takes writes", self.is_primary.clone());
         registry.register("database_lag_seconds", "How far a standby is behind", self.lag_secs.clone());
         registry.register(
             "database_connections",
@@ -164,8 +164,11 @@ impl DatabaseMetrics {
         for health in hosts {
             let label = HostLabel { host: health.host.clone() };
             self.up.get_or_create(&label).set(i64::from(health.is_up));
-            self.is_primary.get_or_create(&label).set(i64::from(health.is_primary));
-            self.lag_secs.get_or_create(&label).set(health.lag_secs);
+            self.is_primary.get_or_create(&label).set(i64::from(health.takes_writes));
+            match health.lag_secs {
+                Some(lag_secs) => drop(self.lag_secs.get_or_create(&label).set(lag_secs)),
+                None => drop(self.lag_secs.remove(&label)),
+            }
             let connections = i64::try_from(health.connections).unwrap_or(i64::MAX);
             self.connections.get_or_create(&label).set(connections);
         }

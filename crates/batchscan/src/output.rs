@@ -60,6 +60,8 @@ pub(crate) fn start_log(format: LogFormat) {
     let level =
         std::env::var("BATCHSCAN_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
     let ours = Targets::new().with_default(LevelFilter::WARN).with_target("batchscan", level);
+    // The pool's remarks on broken connections name no host; the store says it better.
+    let ours = ours.with_target("deadpool", LevelFilter::OFF);
     let ours = ours.with_target("batchscan_server", level).with_target("request", level);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colour);

@@ -85,5 +85,5 @@ SELECT
 FROM batch
 JOIN organisation ON organisation.id = batch.org_id
 CROSS JOIN LATERAL (
-    SELECT regexp_replace(json, '(^|[^\\])((\\\\)*)\\u0000', '\1\2', 'g')::jsonb AS fields
+    SELECT regexp_replace(json, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g')::jsonb AS fields
 ) AS parsed;

@@ -88,8 +88,8 @@ impl KeyRing {
     }
 }
 
-/// The keys of a purpose: first the newest that has settled, or the oldest if none has.
-fn in_use_first(keys: &[ServiceKey], purpose: KeyPurpose, now: UtcInstant) -> Vec<ServiceKey> {
+/// The keys of a purpose: first the one in use, which is the newest that has settled, or the oldest if none has.
+pub fn in_use_first(keys: &[ServiceKey], purpose: KeyPurpose, now: UtcInstant) -> Vec<ServiceKey> {
     let mut keys: Vec<ServiceKey> = keys.iter().filter(|key| key.purpose == purpose).cloned().collect();
     let has_settled = |key: &ServiceKey| key.created_at.plus_secs(KEY_SETTLES_SECS) <= now;
     let in_use = keys.iter().position(has_settled).unwrap_or(keys.len().saturating_sub(1));

@@ -4,7 +4,7 @@ mod keys;
 mod secret;
 mod token;
 
-pub use keys::{KEY_SETTLES_SECS, KeyRing, NoKeys, Signer};
+pub use keys::{KEY_SETTLES_SECS, KeyRing, NoKeys, Signer, in_use_first};
 pub use secret::{Issued, issue, new_secret};
 pub use token::{Token, TokenRefused};
 

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cursor::Sealer;
 use crate::metrics::Metrics;
-use crate::store::{Store, StoreError};
+use crate::store::{ServiceKey, Store, StoreError};
 
 /// The service's parts, shared by all requests.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub enum StartError {
 impl App {
     /// Puts the parts together; makes the service's keys at the first start.
     pub async fn new(store: Store, config: Config, clock: Clock) -> Result<Arc<Self>, StartError> {
-        let keys = read_keys(&store, clock.now()).await?;
+        let keys = ready(&store.keys(clock.now()).await?, clock.now())?;
         Ok(Arc::new(Self {
             keys: RwLock::new(Arc::new(keys)),
             cache: Arc::new(PageCache::new(config.cache_bytes)),
@@ -86,9 +86,12 @@ impl App {
 
     /// Reads the keys again: an operator may have rotated them. What cannot be read leaves the old ones in use.
     pub async fn refresh_keys(&self) {
-        match read_keys(&self.store, self.clock.now()).await {
+        let now = self.clock.now();
+        let read = self.store.latest_keys(now).await.map_err(StartError::from);
+        match read.and_then(|keys| Ok(ready(&keys, now)?)) {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys),
-            Err(error) => tracing::warn!(%error, "could not read the service's keys again"),
+            // Without a primary nobody can rotate them either.
+            Err(error) => tracing::debug!(%error, "could not read the service's keys again"),
         }
     }
 
@@ -137,7 +140,7 @@ impl App {
     }
 }
 
-async fn read_keys(store: &Store, now: UtcInstant) -> Result<Keys, StartError> {
-    let ring = KeyRing::new(&store.keys(now).await?, now)?;
+fn ready(keys: &[ServiceKey], now: UtcInstant) -> Result<Keys, NoKeys> {
+    let ring = KeyRing::new(keys, now)?;
     Ok(Keys { sealer: Sealer::new(&ring.cursor), ring })
 }

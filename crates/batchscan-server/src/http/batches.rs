@@ -55,7 +55,7 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
         let etag = mark.etag(version);
         held.matches(&etag).then_some(etag)
     };
-    let first = PageAsk { seen, ..stream::chunk_ask(app, query.range, None) };
+    let first = PageAsk { seen, ..stream::first_ask(app, query.range) };
     let page = match app.store.page(tenant, first, known).await? {
         Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(etag) => return Ok(response::not_modified(&etag)),

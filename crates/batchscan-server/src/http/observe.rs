@@ -189,7 +189,12 @@ impl Record {
                 )
             };
         }
-        if self.cause.is_some() { line!(error) } else { line!(info) }
+        match self.seen.route {
+            _ if self.cause.is_some() => line!(error),
+            // A balancer asks twice a second.
+            "/healthz" | "/readyz" | "/metrics" => line!(debug),
+            _ => line!(info),
+        }
     }
 }
 

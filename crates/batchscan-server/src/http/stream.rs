@@ -15,10 +15,14 @@ use crate::store::{Answer, Page, PageAsk, PageLimit, StoreError, Tenant, Walk};
 /// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// What to ask the store for: the first chunk, or the one after.
-pub(super) fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>) -> PageAsk {
+/// What to ask the store for first.
+pub(super) fn first_ask(app: &App, range: DateRange) -> PageAsk {
+    chunk_ask(app, range, None, usize::MAX)
+}
+
+fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize) -> PageAsk {
     let opening = if walk.is_none() { "[" } else { "," };
-    let limit = PageLimit { rows: usize::MAX, bytes: CHUNK_BYTES };
+    let limit = PageLimit { rows, bytes: CHUNK_BYTES };
     let seen = walk.as_ref().map_or(0, |walk| walk.seen);
     PageAsk { range, walk, limit, opening, seen, now: app.clock.now() }
 }
@@ -41,7 +45,7 @@ pub(super) fn body(
     }
     let encoder = Encoder::new(encoding).map_err(|error| ApiError::Broken(Cause::ours(&error)))?;
     let since = first.version.number;
-    let walking = Walking { app, tenant, range, since, encoder };
+    let walking = Walking { app, tenant, range, since, rows: usize::MAX, encoder };
     let chunks = stream::try_unfold(Some((walking, Step::Have(first))), |state| async {
         let Some((mut walking, step)) = state else { return Ok(None) };
         let page = match step {
@@ -59,6 +63,8 @@ struct Walking {
     tenant: Tenant,
     range: DateRange,
     since: i64,
+    /// How many batches fill a chunk, by the last one: what a store reads past that is thrown away.
+    rows: usize,
     encoder: Encoder,
 }
 
@@ -71,7 +77,7 @@ type Next = Option<(Bytes, Option<(Walking, Step)>)>;
 
 impl Walking {
     async fn read(&mut self, walk: Walk) -> Result<Page, StoreError> {
-        let ask = chunk_ask(&self.app, self.range, Some(walk));
+        let ask = chunk_ask(&self.app, self.range, Some(walk), self.rows);
         match self.app.store.page(&self.tenant, ask, |_| None::<()>).await? {
             Answer::Page(mut page) => {
                 // What followed a moment ago may be gone; then there is nothing to separate.
@@ -89,7 +95,9 @@ impl Walking {
     /// The page as bytes to send, and what comes after it.
     fn chunk(mut self, page: Page) -> Result<Next, StoreError> {
         let broken = |error: std::io::Error| StoreError::Broken(error.to_string());
-        let Page { mut text, next, version, .. } = page;
+        let Page { mut text, next, version, rows } = page;
+        // A quarter more than expected: batches differ.
+        self.rows = CHUNK_BYTES / (text.len() / rows.max(1)).max(1) * 5 / 4 + 1;
         match next {
             Some(after) => {
                 let walk = Walk { after, since: self.since, seen: version.number };

@@ -4,7 +4,7 @@ use batchscan_model::{ClientId, OrgId, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
 
-use super::{DataVersion, ServiceKey};
+use super::{DataVersion, KeyPurpose, ServiceKey};
 
 /// Batches, or notes of moved ones, sent at once.
 pub(super) const ROWS_PER_STEP: usize = 512;
@@ -55,6 +55,13 @@ pub struct Shared {
     pub keys: Vec<ServiceKey>,
     /// The last number that an organisation was given: none is given twice.
     pub last_org: i64,
+}
+
+impl Shared {
+    /// The name of the key that hashes secrets. It is never rotated, so it tells whose copy a database is.
+    pub fn source_key(&self) -> &str {
+        self.keys.iter().find(|key| key.purpose == KeyPurpose::Secret).map_or("", |key| &key.kid)
+    }
 }
 
 /// An organisation with all that belongs to it, but for its batches.

@@ -81,6 +81,9 @@ pub enum OpenError {
         /// What SQLite said.
         cause: String,
     },
+    /// Half a database.
+    #[error("a copy into {0} was not finished: run the same `batchscan copy` again")]
+    UnfinishedCopy(String),
     /// The schema is of a later program.
     #[error("the database has schema {found}, and this program knows up to {known}: update batchscan")]
     NewerSchema {

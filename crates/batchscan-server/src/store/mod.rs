@@ -61,9 +61,7 @@ impl Store {
     /// Opens the database and brings its schema up to date.
     pub async fn open(url: &DatabaseUrl, opening: Opening) -> Result<Self, OpenError> {
         match url {
-            DatabaseUrl::Sqlite(path) => {
-                SqliteStore::open(path, opening.make_if_missing).await.map(Store::Sqlite)
-            }
+            DatabaseUrl::Sqlite(path) => SqliteStore::open(path, opening).await.map(Store::Sqlite),
             DatabaseUrl::Postgres(url) => PostgresStore::open(url, opening).await.map(Store::Postgres),
         }
     }
@@ -120,7 +118,15 @@ impl Store {
     pub async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
         match self {
             Store::Sqlite(store) => store.keys(now).await,
-            Store::Postgres(store) => store.keys(now).await,
+            Store::Postgres(store) => store.keys(now, Freshness::Any).await,
+        }
+    }
+
+    /// The same by the last word alone: a standby could take a key away that is in use.
+    pub async fn latest_keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.keys(now).await,
+            Store::Postgres(store) => store.keys(now, Freshness::Latest).await,
         }
     }
 
@@ -265,7 +271,8 @@ impl Store {
         }
     }
 
-    /// Dumps into another store. `on_batches` is told how many have gone over.
+    /// Dumps into another store, which counts as an unfinished copy until [`Store::finish_copy`]. `on_batches` is told
+    /// how many have gone over.
     pub async fn pour_into(
         &self,
         target: &Store,
@@ -291,6 +298,22 @@ impl Store {
             // The target failed first, and it says why.
             (Err(AdminError::Abandoned), loaded) => loaded,
             (dumped, loaded) => dumped.and(loaded),
+        }
+    }
+
+    /// Whose copy the database is, if that was not finished: the [`Shared::source_key`] of its source.
+    pub async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
+        match self {
+            Store::Sqlite(store) => store.unfinished_copy().await,
+            Store::Postgres(store) => store.unfinished_copy().await,
+        }
+    }
+
+    /// Says that what was poured into the database is whole.
+    pub async fn finish_copy(&self) -> Result<(), AdminError> {
+        match self {
+            Store::Sqlite(store) => store.finish_copy().await,
+            Store::Postgres(store) => store.finish_copy().await,
         }
     }
 

@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 pub struct Opening {
     /// Whether a new one is made where there is none.
     pub make_if_missing: bool,
+    /// Whether a copy that was not finished may be opened, to go on with it.
+    pub unfinished_copy: bool,
     /// Which hosts are read from, where there are several.
     pub read_from: ReadFrom,
     /// Connections to each host at most.
@@ -19,10 +21,16 @@ pub struct Opening {
 
 impl Opening {
     /// A database that must be there.
-    pub const EXISTING: Self =
-        Self { make_if_missing: false, read_from: ReadFrom::Any, connections: CONNECTIONS_USUAL };
+    pub const EXISTING: Self = Self {
+        make_if_missing: false,
+        unfinished_copy: false,
+        read_from: ReadFrom::Any,
+        connections: CONNECTIONS_USUAL,
+    };
     /// A database that is made if it is not there.
     pub const OR_MAKE: Self = Self { make_if_missing: true, ..Self::EXISTING };
+    /// A database that is to be filled from another.
+    pub const FOR_COPY: Self = Self { unfinished_copy: true, ..Self::OR_MAKE };
 }
 
 /// Connections to each host: enough to keep a host with eight cores busy, few enough for ten nodes on one database.
@@ -303,10 +311,14 @@ pub struct HostHealth {
     pub host: String,
     /// Whether it answers.
     pub is_up: bool,
-    /// Whether it can be written.
+    /// Whether it is the one that is written to.
     pub is_primary: bool,
-    /// How far it is behind, for a standby.
-    pub lag_secs: f64,
+    /// Whether it says of itself that it can. Two that do are one too many.
+    pub takes_writes: bool,
+    /// Whether it is read from: the primary, or a standby that is not behind.
+    pub is_current: bool,
+    /// How far it is behind, for a standby that follows a primary.
+    pub lag_secs: Option<f64>,
     /// Connections in use.
     pub connections: usize,
 }

@@ -39,7 +39,7 @@ impl FromStr for DatabaseUrl {
         // sqlite:///abs/path and sqlite://path are what other tools write for the same thing.
         let path = path.strip_prefix("//").unwrap_or(path);
         // SQLite has a URL form of its own, with parameters that would undo what is set here.
-        if path.is_empty() || path.contains('\0') || path.starts_with("file:") {
+        if path.is_empty() || path.contains('\0') || path.starts_with("file:") || path.contains("://") {
             return Err(BadDatabaseUrl::Form);
         }
         Ok(Self::Sqlite(PathBuf::from(path)))
@@ -63,7 +63,15 @@ mod tests {
     fn a_path_follows_the_scheme() {
         assert_eq!("sqlite:a.db".parse(), Ok(DatabaseUrl::Sqlite("a.db".into())));
         assert_eq!("sqlite:///var/a.db".parse(), Ok(DatabaseUrl::Sqlite("/var/a.db".into())));
-        for bad in ["", "a.db", "sqlite:", "mysql://x/y", "sqlite:a\0b", "sqlite:file:a.db"] {
+        for bad in [
+            "",
+            "a.db",
+            "sqlite:",
+            "mysql://x/y",
+            "sqlite:a\0b",
+            "sqlite:file:a.db",
+            "sqlite:postgres://a:pw@h/db",
+        ] {
             assert_eq!(bad.parse::<DatabaseUrl>(), Err(BadDatabaseUrl::Form), "{bad}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
-use batchscan_server::store::{DatabaseUrl, Opening, ReadFrom, Store};
+use batchscan_server::store::{DatabaseUrl, Opening, Store};
 use batchscan_testbed::{Postgres, Settings};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Between two looks at what is waited for.
 const PAUSE: Duration = Duration::from_millis(10);
 /// All requests share one connection.
-const ONE_CONNECTION: Opening = Opening { make_if_missing: true, read_from: ReadFrom::Any, connections: 1 };
+const ONE_CONNECTION: Opening = Opening { connections: 1, ..Opening::OR_MAKE };
 
 /// A service on a database of its own.
 struct Site {

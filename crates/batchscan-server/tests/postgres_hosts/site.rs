@@ -70,8 +70,8 @@ impl Site {
         let nursery = Nursery::open(&url, Opening { read_from, ..Opening::OR_MAKE }).await;
         let site = Self { cluster, database, nursery };
         site.catch_up();
-        let all_up = |hosts: &[HostHealth]| hosts.iter().all(|host| host.is_up);
-        site.nursery.sees(Duration::from_secs(5), all_up).await;
+        let all_current = |hosts: &[HostHealth]| hosts.iter().all(|host| host.is_current);
+        site.nursery.sees(Duration::from_secs(5), all_current).await;
         site
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use batchscan_model::ClientId;
 use batchscan_server::store::{
-    AdminError, Credential, DatabaseUrl, Freshness, KeyPurpose, KeyRotation, NewCredential, Opening, OrgName,
-    Progress, Rotation, ServiceKey, Store, Tenant, Which,
+    AdminError, Credential, DatabaseUrl, Freshness, KeyPurpose, KeyRotation, NewCredential, OpenError,
+    Opening, OrgName, Progress, Rotation, ServiceKey, Store, Tenant, Which,
 };
 
 use crate::fixture::{Fixture, ORG, at, batch, new_credential, whole};
@@ -104,8 +104,11 @@ pub(crate) async fn what_is_poured_into_another_store_is_the_same_there(fixture:
     crate::fixture::new_tenant(&fixture.store, "Empty", "bs_empty").await;
     let keys = fixture.store.keys(at(0)).await.unwrap();
     let file = DatabaseUrl::Sqlite(fixture.folder.path().join("poured.db"));
-    let target = Store::open(&file, Opening::OR_MAKE).await.unwrap();
+    let target = Store::open(&file, Opening::FOR_COPY).await.unwrap();
     fixture.store.pour_into(&target, Which::All, &|_| {}).await.unwrap();
+    assert!(matches!(Store::open(&file, Opening::OR_MAKE).await, Err(OpenError::UnfinishedCopy(_))));
+    target.finish_copy().await.unwrap();
+    Store::open(&file, Opening::EXISTING).await.unwrap();
     for org in fixture.store.orgs().await.unwrap() {
         let mine = fixture.store.fingerprint(org.id).await.unwrap().unwrap();
         assert_eq!(target.fingerprint(org.id).await.unwrap(), Some(mine), "{}", org.name);

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use batchscan_server::copy::{Copied, copy};
-use batchscan_server::store::DatabaseUrl;
+use batchscan_server::store::{DatabaseUrl, Opening, Store};
 use serde_json::json;
 
-use super::{open, open_or_make};
+use super::open;
 use crate::args::CopyDatabase;
 use crate::figures::{count, grouped, table};
 use crate::output::{bar, print, progress_of};
@@ -22,7 +22,7 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--from and --to name the same database: nothing was copied");
     }
     let (start, source) = (Instant::now(), open(&from).await?);
-    let target = open_or_make(&to).await?;
+    let target = Store::open(&to, Opening::FOR_COPY).await?;
     let bar = bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
     let progress = progress_of(&bar);
     let copied = copy(&source, &target, &|done, total| {

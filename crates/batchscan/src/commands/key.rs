@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use batchscan_model::UtcInstant;
-use batchscan_server::auth::KEY_SETTLES_SECS;
+use batchscan_server::auth::{KEY_SETTLES_SECS, in_use_first};
 use batchscan_server::clock::Clock;
 use batchscan_server::store::{DatabaseUrl, KeyRotation, ServiceKey};
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Key) -> anyhow::Result<
     match command {
         Key::List { json } => {
             let keys = store.keys(now).await?;
-            print(&if json { list_json(&keys) } else { list(&keys) })?;
+            print(&if json { list_json(&keys, now) } else { list(&keys, now) })?;
         }
         Key::Rotate { now: at_once } => {
             let before = store.keys(now).await?.len();
@@ -49,15 +49,35 @@ fn rotated(at_once: bool, removed: usize) -> String {
     )
 }
 
-fn list(keys: &[ServiceKey]) -> String {
-    let row = |key: &ServiceKey| [key.kid.clone(), key.purpose.name().to_owned(), made(key.created_at)];
-    table(["KEY", "FOR", "MADE"], &keys.iter().map(row).collect::<Vec<_>>())
+fn list(keys: &[ServiceKey], now: UtcInstant) -> String {
+    let row = |key: &ServiceKey| {
+        [key.kid.clone(), key.purpose.name().to_owned(), made(key.created_at), state(key, keys, now)]
+    };
+    table(["KEY", "FOR", "MADE", "STATE"], &keys.iter().map(row).collect::<Vec<_>>())
 }
 
-fn list_json(keys: &[ServiceKey]) -> String {
-    let key =
-        |key: &ServiceKey| json!({ "key": key.kid, "for": key.purpose.name(), "made": made(key.created_at) });
+fn list_json(keys: &[ServiceKey], now: UtcInstant) -> String {
+    let key = |key: &ServiceKey| {
+        json!({
+            "key": key.kid,
+            "for": key.purpose.name(),
+            "made": made(key.created_at),
+            "state": state(key, keys, now),
+        })
+    };
     format!("{}\n", keys.iter().map(key).collect::<serde_json::Value>())
+}
+
+/// What a key does now.
+fn state(key: &ServiceKey, keys: &[ServiceKey], now: UtcInstant) -> String {
+    let in_use = in_use_first(keys, key.purpose, now).into_iter().next();
+    match in_use {
+        Some(in_use) if in_use.kid == key.kid => "in use".into(),
+        Some(in_use) if in_use.created_at < key.created_at => {
+            format!("in use from {}", made(key.created_at.plus_secs(KEY_SETTLES_SECS)))
+        }
+        _ => "verifies".into(),
+    }
 }
 
 fn made(at: UtcInstant) -> String {

@@ -260,10 +260,10 @@ fn a_copy_tells_what_it_copied_and_what_was_there() {
         );
         assert!(lines[2].starts_with(&said) && lines[2].ends_with(" s") && lines.len() == 3, "{text}");
     }
-    // What came to the source since then goes over as well.
+    // A copy that was finished may be in use: what came to the source since then does not go over it.
     site.import(&site.write("b.ndjson", scans::ndjson(1_000..1_300, "later")));
-    let report = copy(&site.database, &target);
-    assert_eq!((report[ORG].0, report[ORG].2), (1_300, false));
+    let message = "the target is in use: its \"Green Valley\" is not what it is in the source; copy into an empty database";
+    refused(&site.database, &target, message);
 }
 
 #[test]
@@ -299,8 +299,7 @@ fn a_target_that_went_on_after_it_was_copied_is_not_overwritten() {
         site.run(&["import", "--org", ORG, &file, "--database", url]).done();
     };
     import(&target, scans::ndjson(10..20, "on the target"));
-    let message = "the target is in use: batches were imported into its \"Green Valley\" that the source does not have; \
-        copy into an empty database";
+    let message = "the target is in use: its \"Green Valley\" is not what it is in the source; copy into an empty database";
     refused(&site.database, &target, message);
     // As many imports on both sides, and other ones.
     import(&site.database, scans::ndjson(20..50, "on the source"));
@@ -347,5 +346,41 @@ fn an_empty_source_is_copied_with_the_numbers_it_gave_out() {
     for url in [&cluster, &back] {
         site.run(&["org", "add", "Neu", "--database", url]).done();
         assert_eq!(number(url, "Neu"), 2);
+    }
+}
+
+/// After the move, what was ended on the new database stays ended.
+#[test]
+fn a_credential_that_was_revoked_on_the_target_does_not_come_back() {
+    let site = Site::new();
+    let credential = site.credential();
+    let target = fresh_database();
+    copy(&site.database, &target);
+    site.run(&["credential", "revoke", &credential.id, "--database", &target]).done();
+    let message = "the target is in use: its \"Green Valley\" is not what it is in the source; copy into an empty database";
+    refused(&site.database, &target, message);
+    let list = site.run(&["credential", "list", "--org", ORG, "--database", &target]).done();
+    assert!(list.contains("revoked"), "{list}");
+}
+
+#[test]
+fn half_a_copy_is_not_served_and_is_nobody_elses_to_finish() {
+    let site = Site::new();
+    site.credential();
+    for target in [fresh_database(), site.url("half.db")] {
+        site.run(&["org", "add", "X", "--database", &target]).done();
+        site.run(&["org", "remove", "X", "--yes", "--database", &target]).done();
+        let mark = "INSERT INTO unfinished_copy VALUES ('another')";
+        match target.strip_prefix("sqlite:") {
+            Some(path) => rusqlite::Connection::open(path).unwrap().execute_batch(mark).unwrap(),
+            None => drop(postgres().sql(target.rsplit_once('/').unwrap().1, mark).unwrap()),
+        }
+        let message = format!("a copy into {target} was not finished: run the same `batchscan copy` again");
+        for words in [&["org", "list"][..], &["org", "add", "Y"], &["doctor"]] {
+            site.run(&[words, &["--database", &target]].concat()).fails(&message);
+        }
+        let message =
+            "the target is in use: it is an unfinished copy of another database; copy into an empty database";
+        refused(&site.database, &target, message);
     }
 }

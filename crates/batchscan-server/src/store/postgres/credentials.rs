@@ -59,8 +59,12 @@ impl PostgresStore {
         tokio::time::timeout(USES_WAIT, recorded).await.map_err(|_| late())?
     }
 
-    pub(in crate::store) async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
-        let known = self.read(Freshness::Any, async |connection: &ClientWrapper| read_keys(connection).await);
+    pub(in crate::store) async fn keys(
+        &self,
+        now: UtcInstant,
+        freshness: Freshness,
+    ) -> Result<Vec<ServiceKey>, StoreError> {
+        let known = self.read(freshness, async |connection: &ClientWrapper| read_keys(connection).await);
         match known.await? {
             none if none.is_empty() => self.make_keys(now).await,
             known => Ok(known),

@@ -53,6 +53,19 @@ impl PostgresStore {
         }
         Ok(())
     }
+
+    /// Whose copy the database is, if that was not finished.
+    pub(in crate::store) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
+        self.look(async |read| {
+            let row = read.query_typed_opt("SELECT source_key FROM unfinished_copy", &[]).await?;
+            Ok(row.map(|row| row.try_get(0)).transpose()?)
+        })
+        .await
+    }
+
+    pub(in crate::store) async fn finish_copy(&self) -> Result<(), AdminError> {
+        self.change(async |finish| Ok(finish.batch_execute("DELETE FROM unfinished_copy").await?)).await
+    }
 }
 
 async fn send(steps: &DumpSteps, step: DumpStep) -> Result<(), AdminError> {
@@ -134,7 +147,12 @@ async fn dump_rows<T>(
 }
 
 async fn load_shared(load: &Transaction<'_>, shared: &Shared) -> Result<(), AdminError> {
-    load.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE; DELETE FROM service_key").await?;
+    load.batch_execute(
+        "LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE; DELETE FROM service_key; DELETE FROM unfinished_copy",
+    )
+    .await?;
+    let mark = "INSERT INTO unfinished_copy (source_key) VALUES ($1)";
+    load.execute_typed(mark, &[(&shared.source_key(), Type::TEXT)]).await?;
     add_keys(load, &shared.keys).await?;
     if shared.last_org > 0 {
         let go_on =

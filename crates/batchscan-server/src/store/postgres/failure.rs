@@ -22,17 +22,29 @@ pub(super) enum Failure {
 /// What the server said, with its code: the driver's own text is only "db error".
 pub(super) fn told(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
+        (Some(said), _) if is_of_a_pooler(error) => {
+            format!("{}: behind pgbouncer set ignore_startup_parameters = options", said.message())
+        }
+        (Some(said), _) if *said.code() == SqlState::INVALID_SQL_STATEMENT_NAME => {
+            format!("{}: behind a pooler in transaction mode add prepare=off to the URL", said.message())
+        }
         (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
     }
 }
 
+/// Whether a pooler does not pass on what a session begins with.
+fn is_of_a_pooler(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|said| said.message().starts_with("unsupported startup parameter"))
+}
+
 /// Whether the server answered and it is no use to ask again: a wrong or missing password, a database that is not
 /// there, TLS that it does not have or a certificate that does not fit.
 pub(super) fn is_refusal(error: &Error) -> bool {
     if let Some(code) = error.code() {
-        return code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME;
+        let is_barred = code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME;
+        return is_barred || is_of_a_pooler(error);
     }
     match error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
         Some(io) => io.kind() == std::io::ErrorKind::InvalidData,

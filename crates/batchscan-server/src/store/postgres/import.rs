@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::organisations::{lock_org, org_id};
 use super::{PostgresStore, commit};
 use crate::store::keys::new_mark;
-use crate::store::{AdminError, ImportCounts, ImportRows, ImportStep};
+use crate::store::{AdminError, ImportCounts, ImportRows, ImportStep, StoreError};
 
 /// A merge may take a minute, and the server would finish it for a process that was killed, and keep the next import
 /// waiting. Servers before 14 and those on Windows cannot look whether somebody is still there.
@@ -54,10 +54,14 @@ impl PostgresStore {
             let import = lease.begin().await?;
             import.batch_execute(NOTICE_OUR_DEATH).await?;
             // An unknown organisation is refused before a long file is read.
-            org_id(&import, org).await?;
+            let id = org_id(&import, org).await?;
             import.batch_execute(STAGE).await?;
             let keep = stage(&import, &mut rows).await?;
-            let counts = merge(&import, org).await?;
+            // The name may have gone to another organisation meanwhile.
+            if lock_org(&import, org).await? != id {
+                return Err(AdminError::NoSuchOrg(org.to_owned()));
+            }
+            let counts = merge(&import, id.0).await?;
             // An import that changed nothing leaves no trace: pollers go on getting 304.
             if keep && counts.new + counts.corrected > 0 {
                 commit(import).await?;
@@ -67,6 +71,12 @@ impl PostgresStore {
             Ok(counts)
         })
         .await
+        .map_err(|error| match error {
+            AdminError::Store(StoreError::Unreachable(why)) => {
+                StoreError::Unreachable(format!("{why}; nothing was imported: run it again")).into()
+            }
+            other => other,
+        })
     }
 }
 
@@ -94,10 +104,9 @@ async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<bool, 
 }
 
 /// Merges the stage into the batches of one organisation, and raises its version.
-async fn merge(import: &Transaction<'_>, org: &str) -> Result<ImportCounts, AdminError> {
+async fn merge(import: &Transaction<'_>, org: i64) -> Result<ImportCounts, AdminError> {
     import.batch_execute("ANALYZE stage").await?;
     let repeated = import.execute_typed(DROP_REPEATED, &[]).await?;
-    let org = lock_org(import, org).await?.0;
     let next = "SELECT version + 1 FROM organisation WHERE id = $1";
     let version: i64 = import.query_typed_one(next, &[(&org, Type::INT8)]).await?.try_get(0)?;
     let of_org: [(&(dyn ToSql + Sync), Type); 2] = [(&org, Type::INT8), (&version, Type::INT8)];

@@ -3,7 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `url`, `tls` | what an operator says about the database |
-//! | `hosts` | which hosts live, which one is primary, which are behind |
+//! | `hosts`, `watch` | which hosts live, which one is primary, which are behind |
 //! | `route` | the way of one request over the hosts |
 //! | `failure` | what another host may do better, and what will not pass |
 //! | `schema` | migrations, under a lock |
@@ -24,6 +24,7 @@ mod route;
 mod schema;
 mod tls;
 mod url;
+mod watch;
 
 pub use url::{BadPostgresUrl, PostgresUrl};
 
@@ -32,6 +33,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Transaction};
+use tokio::sync::Semaphore;
 
 use super::{AdminError, Freshness, HostHealth, OpenError, Opening, StoreError};
 use failure::Failure;
@@ -49,17 +51,39 @@ pub struct PostgresStore {
     hosts: Arc<Hosts>,
     /// Whether the statements of requests stay prepared on their connections.
     prepare: bool,
+    /// Pages that may be read at once. Each is held in memory whole before anybody counts it.
+    pages: Arc<Semaphore>,
 }
+
+/// Pages read at once: more would not come sooner, and they may be large.
+const PAGES_AT_ONCE: usize = 8;
 
 impl PostgresStore {
     pub(super) async fn open(url: &PostgresUrl, opening: Opening) -> Result<Self, OpenError> {
         let shown = url.to_string();
         let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
         let hosts = Hosts::watch(&url.hosts, &tls, opening.read_from, opening.connections);
-        let store = Self { hosts: Arc::new(hosts.map_err(OpenError::Other)?), prepare: url.prepare };
+        let store = Self {
+            hosts: Arc::new(hosts.map_err(OpenError::Other)?),
+            prepare: url.prepare,
+            pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+        };
         store.wait_for_a_host(&shown).await?;
         schema::bring_up_to_date(&store.hosts, url, opening.make_if_missing).await?;
+        if !opening.unfinished_copy
+            && store.is_unfinished_copy().await.map_err(|error| schema::unreachable(&shown, error))?
+        {
+            return Err(OpenError::UnfinishedCopy(shown));
+        }
         Ok(store)
+    }
+
+    async fn is_unfinished_copy(&self) -> Result<bool, StoreError> {
+        self.read(Freshness::Any, async |client: &ClientWrapper| {
+            let any = client.query_typed_one("SELECT EXISTS (SELECT 1 FROM unfinished_copy)", &[]).await?;
+            Ok(any.try_get(0)?)
+        })
+        .await
     }
 
     async fn wait_for_a_host(&self, url: &str) -> Result<(), OpenError> {

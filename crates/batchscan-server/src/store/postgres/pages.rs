@@ -7,6 +7,7 @@ use batchscan_model::UtcInstant;
 use deadpool_postgres::ClientWrapper;
 use futures_util::TryStreamExt;
 use futures_util::future::try_join4;
+use tokio::sync::Semaphore;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Error, RowStream, Statement};
 
@@ -68,7 +69,8 @@ impl PostgresStore {
         let mut route = self.hosts.route(Freshness::Any);
         loop {
             let lease = route.next().await?;
-            let reading = Reading { client: &lease, prepare: self.prepare, tenant, ask: &ask };
+            let (prepare, pages) = (self.prepare, &self.pages);
+            let reading = Reading { client: &lease, prepare, pages, tenant, ask: &ask };
             let outcome = lease.during(reading.answer(&known)).await;
             if let Some(answer) = route.settle(lease, outcome)? {
                 return Ok(answer);
@@ -81,6 +83,7 @@ impl PostgresStore {
 struct Reading<'a> {
     client: &'a ClientWrapper,
     prepare: bool,
+    pages: &'a Semaphore,
     tenant: &'a Tenant,
     ask: &'a PageAsk,
 }
@@ -104,6 +107,7 @@ impl Reading<'_> {
         if self.ask.limit.rows == 0 {
             return Ok(Answer::Page(Filling::new(self.ask.opening, self.ask.limit).finish(version)));
         }
+        let _turn = self.pages.acquire().await.map_err(|closed| Failure::Broken(closed.to_string()))?;
         loop {
             let without_moved = self.ask.walk.as_ref().map(|walk| walk.since).filter(|since| moved > *since);
             let (standing, filling) = self.snapshot(without_moved).await?;

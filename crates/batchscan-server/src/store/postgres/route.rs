@@ -138,7 +138,7 @@ impl<'a> Route<'a> {
         match self.last.take() {
             Some(failure) => failure.into(),
             None if self.freshness == Freshness::Latest => {
-                StoreError::Unreachable("no host is a primary".into())
+                StoreError::Unreachable(format!("no host is a primary: {}", self.hosts.roll_call()))
             }
             None => StoreError::Unreachable("no host is up".into()),
         }

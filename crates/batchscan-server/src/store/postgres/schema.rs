@@ -100,7 +100,9 @@ async fn look(client: &Client) -> Result<Found, tokio_postgres::Error> {
 async fn look_once(client: &Client) -> Result<Found, tokio_postgres::Error> {
     let about =
         "SELECT current_setting('server_encoding'), to_regclass('refinery_schema_history') IS NOT NULL,
-                        to_regclass('organisation') IS NOT NULL OR to_regclass('batch') IS NOT NULL";
+                        EXISTS (SELECT 1 FROM unnest(ARRAY['organisation', 'credential', 'secret', 'service_key', 'batch',
+                                                           'moved_batch', 'batches']) AS ours (name)
+                                WHERE to_regclass(ours.name) IS NOT NULL)";
     let about = client.query_typed_one(about, &[]).await?;
     let mut found = Found { encoding: about.try_get(0)?, version: 0, has_tables: about.try_get(2)? };
     if about.try_get(1)? {
@@ -157,7 +159,10 @@ async fn migrate_alone(keeper: &Client, host: &str, url: &PostgresUrl) -> Result
         let _ = connection.await;
     });
     // A migration takes its time. Said as a statement: a pooler drops what is said at the start of a session.
-    client.batch_execute("SET statement_timeout = 0").await.map_err(failed)?;
+    client
+        .batch_execute("SET statement_timeout = 0; SET standard_conforming_strings = on")
+        .await
+        .map_err(failed)?;
     let run = migrations::migrations::runner().run_async(&mut client).await;
     run.map(|_| ()).map_err(|error| migration_error(url, &error))
 }
@@ -191,7 +196,7 @@ fn open_error(url: &PostgresUrl, error: &tokio_postgres::Error) -> OpenError {
     }
 }
 
-fn unreachable(url: &str, error: StoreError) -> OpenError {
+pub(super) fn unreachable(url: &str, error: StoreError) -> OpenError {
     match error {
         StoreError::Unreachable(cause) => OpenError::Unreachable { url: url.into(), cause },
         StoreError::Broken(cause) => OpenError::Other(cause),

@@ -68,7 +68,7 @@ impl FromStr for PostgresUrl {
 
     fn from_str(text: &str) -> Result<Self, BadPostgresUrl> {
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
-        if place.matches('@').count() > 1 {
+        if place.matches('@').count() > 1 || query.contains('@') {
             return Err(BadPostgresUrl::Unescaped);
         }
         let ours = Ours::parse(query)?;
@@ -224,7 +224,8 @@ mod tests {
             "name the database after the last host: postgres://USER@HOST:PORT/DATABASE"
         );
         assert_eq!(told("postgres:///db"), "name from 1 to 16 hosts");
-        for unescaped in ["postgres://a:p@w@h/db", "postgres://a:1?pw@h/db"] {
+        for unescaped in ["postgres://a:p@w@h/db", "postgres://a:1?pw@h/db", "postgres://a:1?dbname=pw@h/db"]
+        {
             assert_eq!(told(unescaped), "an @, / or ? in a name or password is written %40, %2F or %3F");
         }
         for bad in [

@@ -1,14 +1,13 @@
 //! Backup and examination.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::{SqliteStore, open};
+use crate::store::backup::NewFile;
 use crate::store::examine::{BATCHES_PER_STEP, StoredBatch};
 use crate::store::{AdminError, Examination, Progress, StoreError};
 
@@ -20,18 +19,9 @@ impl SqliteStore {
     pub(in crate::store) async fn backup(&self, to: &Path, progress: Progress) -> Result<u64, AdminError> {
         let to = to.to_owned();
         self.read_at_leisure(move |connection| {
-            if to.exists() {
-                return Err(AdminError::TargetExists(to));
-            }
-            let partial = PathBuf::from(format!("{}.partial", to.display()));
-            let copied = make_private(&partial).and_then(|()| copy(connection, &partial, &progress));
-            let copied =
-                copied.and_then(|()| std::fs::rename(&partial, &to).map_err(|error| unwritable(&to, &error)));
-            if let Err(error) = copied {
-                let _ = std::fs::remove_file(&partial);
-                return Err(error);
-            }
-            std::fs::metadata(&to).map(|file| file.len()).map_err(|error| unwritable(&to, &error))
+            let file = NewFile::begin(&to)?;
+            copy(connection, file.path(), &progress)?;
+            file.finish()
         })
         .await
     }
@@ -53,15 +43,6 @@ impl SqliteStore {
         })
         .await
     }
-}
-
-fn make_private(path: &Path) -> Result<(), AdminError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(path, &error)),
-        _ => {}
-    }
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    made.map(|_| ()).map_err(|error| unwritable(path, &error))
 }
 
 fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(), AdminError> {
@@ -88,12 +69,7 @@ fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(
         return Err(StoreError::Broken(format!("{sound}; no backup was made: run `batchscan doctor`")).into());
     }
     target.close().map_err(|(_, error)| error)?;
-    let synced = OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
-    synced.map_err(|error| unwritable(to, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> AdminError {
-    AdminError::TargetUnwritable { path: path.to_owned(), cause: error.to_string() }
+    Ok(())
 }
 
 fn examine_all(

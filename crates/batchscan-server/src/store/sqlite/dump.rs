@@ -48,6 +48,23 @@ impl SqliteStore {
         })
         .await
     }
+
+    pub(in crate::store) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
+        self.read_at_leisure(|connection| Ok(unfinished_copy(connection)?)).await
+    }
+
+    pub(in crate::store) async fn finish_copy(&self) -> Result<(), AdminError> {
+        self.write(|connection| {
+            connection.execute("DELETE FROM unfinished_copy", [])?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Whose copy the database is, if that was not finished.
+pub(super) fn unfinished_copy(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT source_key FROM unfinished_copy", [], |row| row.get(0)).optional()
 }
 
 fn send(steps: &DumpSteps, step: DumpStep) -> Result<(), AdminError> {
@@ -134,6 +151,8 @@ fn dump_rows<T>(
 
 fn load_shared(connection: &mut Connection, shared: &Shared) -> Result<(), AdminError> {
     let load = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    load.execute("DELETE FROM unfinished_copy", [])?;
+    load.execute("INSERT INTO unfinished_copy (source_key) VALUES (?1)", [shared.source_key()])?;
     load.execute("DELETE FROM service_key", [])?;
     add_keys(&load, &shared.keys)?;
     // The table has no key to conflict on; an organisation that was added and removed makes its row.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::{AdminError, OpenError, StoreError};
+use super::{AdminError, OpenError, Opening, StoreError};
 use same_file::SameFile;
 use threads::Threads;
 
@@ -44,15 +44,15 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    pub(super) async fn open(path: &Path, make_if_missing: bool) -> Result<Self, OpenError> {
+    pub(super) async fn open(path: &Path, opening: Opening) -> Result<Self, OpenError> {
         let path = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Self::open_now(path, make_if_missing)).await;
+        let opened = tokio::task::spawn_blocking(move || Self::open_now(path, opening)).await;
         opened.unwrap_or_else(|stopped| Err(OpenError::Other(stopped.to_string())))
     }
 
-    fn open_now(path: PathBuf, make_if_missing: bool) -> Result<Self, OpenError> {
+    fn open_now(path: PathBuf, opening: Opening) -> Result<Self, OpenError> {
         // The writer comes first: it makes the file, and keeps the shared memory that read-only connections need.
-        let writer = open::writer(&path, make_if_missing)?;
+        let writer = open::writer(&path, opening)?;
         let readers = (0..READERS).map(|_| open::reader(&path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             file: Arc::new(SameFile::new(&path)),

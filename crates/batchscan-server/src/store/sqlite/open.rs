@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::WRITE_LOCK_WAIT;
-use crate::store::OpenError;
+use super::dump::unfinished_copy;
+use crate::store::{OpenError, Opening};
 
 mod migrations {
     //! The numbered migrations, compiled in.
@@ -30,9 +31,9 @@ const WAL_BYTES_KEPT: i32 = 64 * 1024 * 1024;
 const STATEMENTS_KEPT: usize = 32;
 
 /// Opens the connection that writes; makes the file and brings its schema up to date.
-pub(super) fn writer(path: &Path, make_if_missing: bool) -> Result<Connection, OpenError> {
+pub(super) fn writer(path: &Path, opening: Opening) -> Result<Connection, OpenError> {
     let folder = folder_of(path)?;
-    make_file(path, make_if_missing)?;
+    make_file(path, opening.make_if_missing)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -43,6 +44,10 @@ pub(super) fn writer(path: &Path, make_if_missing: bool) -> Result<Connection, O
     let mut connection = open().map_err(|error| open_error(path, &error))?;
     bring_up_to_date(&mut connection, path, &folder)?;
     set_up_writer(&connection).map_err(|error| open_error(path, &error))?;
+    let unfinished = unfinished_copy(&connection).map_err(|error| open_error(path, &error))?;
+    if unfinished.is_some() && !opening.unfinished_copy {
+        return Err(OpenError::UnfinishedCopy(format!("sqlite:{}", path.display())));
+    }
     Ok(connection)
 }
 
