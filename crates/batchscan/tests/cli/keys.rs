@@ -82,14 +82,16 @@ fn the_list_names_every_key_and_shows_none() {
     site.credential();
     let (table, json) = (site.run(&["key", "list"]).done(), site.run(&["key", "list", "--json"]).done());
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["KEY", "FOR", "MADE"]);
+    assert_eq!(rows[0], ["KEY", "FOR", "MADE", "STATE"]);
     let mut purposes: Vec<&str> = rows[1..].iter().map(|row| row[1]).collect();
     purposes.sort_unstable();
     assert_eq!(purposes, ["cursor", "secret", "token"]);
     let listed: Vec<Value> = serde_json::from_str(&json).unwrap();
     for (row, key) in rows[1..].iter().zip(&listed) {
-        assert_eq!(key.as_object().unwrap().len(), 3, "{key}");
-        assert_eq!([&key["key"], &key["for"], &key["made"]].map(|value| value.as_str().unwrap()), row[..]);
+        assert_eq!((key.as_object().unwrap().len(), &key["state"]), (4, &Value::from("in use")), "{key}");
+        let [name, purpose, made] =
+            [&key["key"], &key["for"], &key["made"]].map(|value| value.as_str().unwrap());
+        assert_eq!([name, purpose, made, "in", "use"], row[..]);
         assert!(row[2].starts_with("20") && row[2].ends_with('Z'), "{table}");
     }
     let sql = site.sql();

@@ -236,7 +236,11 @@ fn a_database_that_is_away_is_waited_for_and_then_named() {
             let (url, message) = (&url, &message);
             scope.spawn(move || {
                 let started = Instant::now();
-                on(url, words).fails(message);
+                let outcome = on(url, words);
+                assert_eq!((outcome.code, outcome.out.as_str()), (Some(1), ""), "{outcome:?}");
+                // A service has logged before that the host is down.
+                assert_eq!(last_line(&outcome.err), format!("error: {message}"));
+                assert!(!outcome.err.contains(PASSWORD), "{}", outcome.err);
                 assert!(GIVES_UP_AFTER.contains(&started.elapsed()), "{:?}", started.elapsed());
             });
         }
