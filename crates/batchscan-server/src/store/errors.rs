@@ -148,3 +148,13 @@ pub enum AdminError {
         cause: String,
     },
 }
+
+impl AdminError {
+    /// What a request is told that needed the same: all but damage may pass.
+    pub(super) fn for_a_request(self) -> StoreError {
+        match self {
+            AdminError::Store(error) => error,
+            other => StoreError::Unreachable(other.to_string()),
+        }
+    }
+}

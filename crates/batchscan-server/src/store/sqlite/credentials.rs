@@ -49,10 +49,7 @@ impl SqliteStore {
             make.commit()?;
             Ok(keys)
         });
-        made.await.map_err(|error| match error {
-            AdminError::Store(error) => error,
-            other => StoreError::Unreachable(other.to_string()),
-        })
+        made.await.map_err(AdminError::for_a_request)
     }
 
     pub(in crate::store) async fn rotate_keys(
