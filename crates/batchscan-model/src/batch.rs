@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::digits::push_digits;
-use crate::judge::Judge;
+use crate::judge::{Judge, Source};
 use crate::record::clip;
 use crate::{BatchId, Field, FieldFault, Hundredths, Position, Record, UtcInstant};
 
@@ -44,7 +44,17 @@ pub struct BatchFaults(pub Vec<FieldFault>);
 impl Batch {
     /// Judges a record (decision 039): the one door from a file's values to a batch.
     pub fn from_record(record: &Record<'_>) -> Result<Self, BatchFaults> {
-        let mut judge = Judge::new(record);
+        Self::judged(record, Source::File)
+    }
+
+    /// Judges a record of another deployment of the interface, by what the interface itself demands of a batch: an
+    /// empty name or a link of another scheme is its own affair.
+    pub fn from_wire(record: &Record<'_>) -> Result<Self, BatchFaults> {
+        Self::judged(record, Source::Wire)
+    }
+
+    fn judged(record: &Record<'_>, source: Source) -> Result<Self, BatchFaults> {
+        let mut judge = Judge::new(record, source);
         match judge.batch() {
             Some(batch) if judge.faults.is_empty() => Ok(batch),
             _ => Err(BatchFaults(judge.faults)),
@@ -265,6 +275,21 @@ mod tests {
         record.set(Field::Warnings, cell("TRUE"));
         let batch = Batch::from_record(&record).unwrap();
         assert_eq!((batch.number_of_images, batch.warnings), (12, true));
+    }
+
+    #[test]
+    fn a_batch_of_another_deployment_may_have_an_empty_name_any_link_and_fields_of_its_own() {
+        let text = FULL
+            .replace(r#""Tray 7 \"early\"""#, r#""""#)
+            .replace("https://example.org", "ftp://example.org");
+        let text = text.replace("{\"batch_id\"", "{\"tray_colour\":{\"rgb\": [1, 2]},\"batch_id\"");
+        assert!(faults(&text).contains("tray_colour"));
+        let (record, strangers) = Record::from_wire(&text).unwrap();
+        assert_eq!(strangers, [("tray_colour".to_owned(), r#"{"rgb": [1, 2]}"#)]);
+        let batch = Batch::from_wire(&record).unwrap();
+        assert_eq!((batch.batch_name.as_str(), batch.batch_id.as_str()), ("", "b-1"));
+        let (record, _) = Record::from_wire(r#"{"batch_id":"b"}"#).unwrap();
+        assert!(Batch::from_wire(&record).unwrap_err().to_string().contains("warnings: found nothing"));
     }
 
     prop_compose! {

@@ -6,21 +6,37 @@ use crate::batch::COUNT_MAX;
 use crate::ids::BATCH_ID_BYTES_MAX;
 use crate::{Batch, BatchId, Field, FieldFault, Hundredths, Record, UtcInstant, Value};
 
+/// Whose record it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A file that is to be imported: decision 039 in full.
+    File,
+    /// Another deployment's answer: what it serves is its own to decide, as far as the interface leaves it open.
+    Wire,
+}
+
 /// Judges the values of one record, and goes on after a fault so that all are told at once.
 pub(crate) struct Judge<'r, 'a> {
     record: &'r Record<'a>,
+    source: Source,
     pub(crate) faults: Vec<FieldFault>,
 }
 
+type TextRule = fn(&Value<'_>) -> Result<String, String>;
+
 impl<'r, 'a> Judge<'r, 'a> {
-    pub(crate) fn new(record: &'r Record<'a>) -> Self {
-        Self { record, faults: record.faults().to_vec() }
+    pub(crate) fn new(record: &'r Record<'a>, source: Source) -> Self {
+        Self { record, source, faults: record.faults().to_vec() }
     }
 
     /// The batch, if every required value is there and sound. `faults` tells what was not.
     pub(crate) fn batch(&mut self) -> Option<Batch> {
         let batch_id = self.required(Field::BatchId, Judge::batch_id);
-        let batch_name = self.required(Field::BatchName, Judge::name);
+        let (name, link): (TextRule, TextRule) = match self.source {
+            Source::File => (Judge::name, Judge::link),
+            Source::Wire => (Judge::text, Judge::text),
+        };
+        let batch_name = self.required(Field::BatchName, name);
         let batch_creation_date = self.required(Field::BatchCreationDate, Judge::instant);
         let number_of_images = self.required(Field::NumberOfImages, Judge::count);
         let warnings = self.required(Field::Warnings, Judge::flag);
@@ -36,7 +52,7 @@ impl<'r, 'a> Judge<'r, 'a> {
             avg_coefficient_of_variation: self.optional(Field::AvgCoefficientOfVariation, Judge::decimal),
             avg_median_seedling_size_mm2: self.optional(Field::AvgMedianSeedlingSizeMm2, Judge::decimal),
             scanned_by_email: self.optional(Field::ScannedByEmail, Judge::text),
-            analysis_link: self.optional(Field::AnalysisLink, Judge::link),
+            analysis_link: self.optional(Field::AnalysisLink, link),
             comment: self.optional(Field::Comment, Judge::text),
             batch_id: batch_id?,
             batch_name: batch_name?,

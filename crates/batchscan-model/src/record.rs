@@ -66,6 +66,9 @@ impl fmt::Display for FieldFault {
     }
 }
 
+/// Members of a JSON object that are no field of a batch, each with its value's JSON text.
+pub type Strangers<'a> = Vec<(String, &'a str)>;
+
 /// Up to eighteen values, by field. A field that the record does not mention has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record<'a> {
@@ -103,10 +106,15 @@ impl<'a> Record<'a> {
     /// Reads one JSON object. An error is what is wrong with the text as JSON.
     pub fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut record = Record::default();
-        let mut json = serde_json::Deserializer::from_str(text);
-        json.deserialize_map(Fields(&mut record))?;
-        json.end()?;
+        read_members(text, Fields { record: &mut record, strangers: None })?;
         Ok(record)
+    }
+
+    /// Reads one JSON object of a service that may know more fields than we do: those are given apart, as JSON text.
+    pub fn from_wire(text: &'a str) -> Result<(Self, Strangers<'a>), serde_json::Error> {
+        let (mut record, mut strangers) = (Record::default(), Vec::new());
+        read_members(text, Fields { record: &mut record, strangers: Some(&mut strangers) })?;
+        Ok((record, strangers))
     }
 
     fn fault(&mut self, field: &str, found: &str, expected: &str) {
@@ -126,8 +134,18 @@ pub fn clip(text: &str) -> String {
     clipped
 }
 
+fn read_members<'a>(text: &'a str, fields: Fields<'_, 'a>) -> Result<(), serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_map(fields)?;
+    json.end()
+}
+
 /// Fills a record from the members of a JSON object.
-struct Fields<'r, 'a>(&'r mut Record<'a>);
+struct Fields<'r, 'a> {
+    record: &'r mut Record<'a>,
+    /// Where members go that are no field of a batch; without it they are faults.
+    strangers: Option<&'r mut Strangers<'a>>,
+}
 
 impl<'a> Visitor<'a> for Fields<'_, 'a> {
     type Value = ();
@@ -136,14 +154,17 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
         f.write_str("a batch as a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'a>>(mut self, mut members: A) -> Result<(), A::Error> {
         let mut next = 0;
         while let Some(name) = members.next_key_seed(FieldName { likely: Field::ALL.get(next).copied() })? {
             next += 1;
             let raw: &'a RawValue = members.next_value()?;
             match name {
-                Ok(field) => self.0.set(field, judge_json(raw.get())),
-                Err(name) => self.0.unknown(&name),
+                Ok(field) => self.record.set(field, judge_json(raw.get())),
+                Err(name) => match &mut self.strangers {
+                    Some(strangers) => strangers.push((name, raw.get())),
+                    None => self.record.unknown(&name),
+                },
             }
         }
         Ok(())

@@ -1,0 +1,83 @@
+// A real service for the examples in the docs and for the tests: a temporary database, a port of its own.
+
+/// A service that runs until it is dropped.
+struct Service {
+    url: String,
+    client_id: String,
+    client_secret: String,
+    store: batchscan_server::store::Store,
+    _stop: tokio::sync::oneshot::Sender<()>,
+    _folder: tempfile::TempDir,
+}
+
+#[allow(dead_code, reason = "each example uses a part of it")]
+impl Service {
+    /// A service with so many batches, an hour apart from the beginning of 2026; every second one has a warning.
+    async fn with_batches(count: u32) -> Self {
+        let service = Self::configured(batchscan_server::config::Config::default(), None).await;
+        service.import(0..count).await;
+        service
+    }
+
+    /// An empty one, set as an operator would.
+    async fn configured(
+        config: batchscan_server::config::Config,
+        tls: Option<batchscan_server::config::TlsFiles>,
+    ) -> Self {
+        use batchscan_server::{auth, clock::Clock, serve, store};
+        let folder = tempfile::tempdir().unwrap();
+        let database = store::DatabaseUrl::Sqlite(folder.path().join("scans.db"));
+        let store = store::Store::open(&database, store::Opening::OR_MAKE).await.unwrap();
+        let now = Clock::system().now();
+        store.add_org(&store::OrgName::new("Nursery").unwrap(), now).await.unwrap();
+        let keys = auth::KeyRing::new(&store.keys(now).await.unwrap(), now).unwrap();
+        let issued = auth::issue().unwrap();
+        let secret_hash = keys.hash_secret(&issued.secret);
+        let (client, label) = (issued.client.clone(), String::new());
+        let new = store::NewCredential { client, label, expires_at: None, secret_hash, now };
+        store.add_credential("Nursery", new).await.unwrap();
+        let (listen, drain) = ("127.0.0.1:0".to_owned(), std::time::Duration::from_secs(1));
+        let options = serve::ServeOptions { listen, operator_listen: None, tls, drain, config };
+        let server = serve::Server::bind(store.clone(), options, Clock::system()).await.unwrap();
+        let (_stop, stopped) = tokio::sync::oneshot::channel();
+        let url = server.url();
+        tokio::spawn(server.run(async move { drop(stopped.await) }));
+        let (client_id, client_secret) = (issued.client.to_string(), issued.secret.reveal().to_owned());
+        Self { url, client_id, client_secret, store, _stop, _folder: folder }
+    }
+
+    /// Imports batches by their numbers.
+    async fn import(&self, numbers: std::ops::Range<u32>) {
+        use batchscan_server::store::{ImportRow, ImportStep};
+        let rows = numbers.map(|number| ImportRow::from(&Self::batch(number))).collect();
+        let (steps, received) = tokio::sync::mpsc::channel(2);
+        steps.send(ImportStep::Rows(rows)).await.unwrap();
+        steps.send(ImportStep::Commit).await.unwrap();
+        self.store.import("Nursery", received).await.unwrap();
+    }
+
+    fn batch(number: u32) -> batchscan_model::Batch {
+        let first: i64 = 1_767_225_600_000_000;
+        let created = batchscan_model::UtcInstant::from_micros(first).unwrap().plus_secs(i64::from(number) * 3_600);
+        let crop = ["Tomato", "Pepper", "Lettuce"][number as usize % 3];
+        batchscan_model::Batch::from_json(&format!(
+            r#"{{"batch_id":"b{number:06}","batch_name":"Tray {number}","batch_creation_date":"{created}",
+            "crop_type":"{crop}","number_of_images":12,"avg_germination_rate":"{}.50","warnings":{}}}"#,
+            80 + number % 19,
+            number % 2 == 0,
+        ))
+        .unwrap()
+    }
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    fn client_secret(&self) -> &str {
+        &self.client_secret
+    }
+}

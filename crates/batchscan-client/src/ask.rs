@@ -1,0 +1,336 @@
+//! Requests: the token in them, the answer's status judged, and another try where that can help.
+
+use std::error::Error as _;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use batchscan_model::{ClientSecret, DateRange};
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_rustls::rustls;
+use url::Url;
+
+use crate::patience::{Patience, Rules};
+use crate::token::{Token, TokenAnswer};
+use crate::{Error, Page, Version};
+
+/// A page of 10,000 batches of 20 KiB each: more is no page, and would not fit small machines.
+const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Tokens and error bodies are some hundred bytes.
+const SMALL_BYTES_MAX: usize = 256 * 1024;
+/// How much of a service's own words an error repeats.
+const DETAIL_CHARS_MAX: usize = 300;
+
+/// Asks one service in the name of one client.
+pub(crate) struct Asker {
+    http: reqwest::Client,
+    base: Url,
+    client_id: String,
+    client_secret: ClientSecret,
+    pub(crate) version: Version,
+    rules: Rules,
+    token: Mutex<Option<Token>>,
+    /// Whether anybody ever answered: before that, an address where nobody is counts as a wrong one.
+    was_answered: AtomicBool,
+}
+
+/// What went wrong with one try, and how long the service asked to wait.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    error: Error,
+    wait: Option<Duration>,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self { error, wait: None }
+    }
+}
+
+impl Asker {
+    pub(crate) fn new(
+        http: reqwest::Client,
+        base: Url,
+        client_id: String,
+        client_secret: ClientSecret,
+        version: Version,
+        rules: Rules,
+    ) -> Self {
+        let (token, was_answered) = (Mutex::new(None), AtomicBool::new(false));
+        Self { http, base, client_id, client_secret, version, rules, token, was_answered }
+    }
+
+    /// The address of the batches of a window. The window is repeated beside a cursor: every service takes that.
+    pub(crate) fn batches_url(&self, version: Version, range: DateRange, next_token: Option<&str>) -> Url {
+        let mut url = self.url(version, "batches");
+        let dates = [("start_date", range.start), ("end_date", range.end)];
+        for (name, date) in dates.into_iter().filter_map(|(name, date)| Some((name, date?))) {
+            url.query_pairs_mut().append_pair(name, &date.to_string());
+        }
+        if let Some(next_token) = next_token {
+            url.query_pairs_mut().append_pair("next_token", next_token);
+        }
+        url
+    }
+
+    /// One page of v2, tried again as long as patience lasts.
+    pub(crate) async fn page(&self, url: &Url) -> Result<Page, Error> {
+        self.persist(|| self.page_once(url)).await
+    }
+
+    /// The beginning of an answer: 200, or 304 where `held` is the ETag of what the caller has.
+    pub(crate) async fn begin(&self, url: &Url, held: Option<&str>) -> Result<Response, Error> {
+        self.persist(|| self.begin_once(url, held)).await
+    }
+
+    /// Makes sure that the credentials are good.
+    pub(crate) async fn sign_in(&self) -> Result<(), Error> {
+        self.persist(|| async { self.token().await.map(drop) }).await
+    }
+
+    /// Tries until it succeeds, fails for good, or patience ends. A refused token is renewed once.
+    async fn persist<T, F: Future<Output = Result<T, Trouble>>>(
+        &self,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        let mut patience = Patience::new(&self.rules);
+        let mut was_renewed = false;
+        loop {
+            let Trouble { error, wait } = match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(trouble) => trouble,
+            };
+            let is_wrong_address =
+                matches!(error, Error::Unreachable { .. }) && !self.was_answered.load(Ordering::Relaxed);
+            match error {
+                Error::TokenRefused { .. } if !was_renewed => {
+                    was_renewed = true;
+                    *self.token.lock().await = None;
+                }
+                error if error.is_passing() && !is_wrong_address => patience.wait(error, wait).await?,
+                error => return Err(error),
+            }
+        }
+    }
+
+    async fn page_once(&self, url: &Url) -> Result<Page, Trouble> {
+        let response = self.begin_once(url, None).await?;
+        let body = self.whole(response, PAGE_BYTES_MAX).await?;
+        Page::from_envelope(body).map_err(|error| {
+            // A proxy may end a body early and cleanly: what stops in mid-sentence was cut.
+            if error.is_eof() {
+                return self.broken("the page ends in the middle").into();
+            }
+            let what = format!("not a page of batches: {error}");
+            self.not_batchscan(url, &what).into()
+        })
+    }
+
+    async fn begin_once(&self, url: &Url, held: Option<&str>) -> Result<Response, Trouble> {
+        let token = self.token().await?;
+        let mut request = self.http.get(url.clone()).header(AUTHORIZATION, bearer(&token)?);
+        if let Some(held) = held {
+            request = request.header(IF_NONE_MATCH, held);
+        }
+        let response = self.send(request, url).await?;
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            StatusCode::NOT_MODIFIED if held.is_some() => Ok(response),
+            StatusCode::UNAUTHORIZED => {
+                Err(Error::TokenRefused { detail: self.detail(response).await }.into())
+            }
+            _ => Err(self.judge(response, url).await),
+        }
+    }
+
+    /// The token of before if it is still good, else a new one. Others wait meanwhile instead of asking for more.
+    async fn token(&self) -> Result<Token, Trouble> {
+        let mut kept = self.token.lock().await;
+        if let Some(token) = kept.as_ref().filter(|token| token.is_fresh(Instant::now())) {
+            return Ok(token.clone());
+        }
+        let token = self.new_token().await?;
+        *kept = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn new_token(&self) -> Result<Token, Trouble> {
+        let (url, asked_at) = (self.url(self.version, "auth"), Instant::now());
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "client_credentials")
+            .append_pair("client_id", &self.client_id)
+            .append_pair("client_secret", self.client_secret.reveal())
+            .finish();
+        let form_type = "application/x-www-form-urlencoded";
+        let request = self.http.post(url.clone()).header(CONTENT_TYPE, form_type).body(form);
+        let response = self.send(request, &url).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED => {
+                return Err(Error::CredentialsRefused { detail: self.detail(response).await }.into());
+            }
+            _ => return Err(self.judge(response, &url).await),
+        }
+        let body = self.whole(response, SMALL_BYTES_MAX).await?;
+        match serde_json::from_slice::<TokenAnswer>(&body) {
+            Ok(answer) => Ok(Token::new(answer, asked_at)),
+            Err(error) if error.is_eof() && !body.is_empty() => {
+                Err(self.broken("the token ends in the middle").into())
+            }
+            // The parser's own words could repeat a part of a token.
+            Err(_) => Err(self.not_batchscan(&url, "its answer holds no access_token").into()),
+        }
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder, url: &Url) -> Result<Response, Trouble> {
+        let response = request.send().await.map_err(|error| self.failure(&error, url))?;
+        self.was_answered.store(true, Ordering::Relaxed);
+        if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+            return Err(Error::Redirected { url: plain(url), to: clipped(to) }.into());
+        }
+        Ok(response)
+    }
+
+    /// A body to its end, in one piece.
+    async fn whole(&self, mut response: Response, bytes_max: usize) -> Result<Bytes, Trouble> {
+        let url = response.url().clone();
+        let length = response.content_length().and_then(|length| usize::try_from(length).ok());
+        let mut body = Vec::with_capacity(length.unwrap_or(0).min(bytes_max));
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error, &url))? {
+            if body.len() + chunk.len() > bytes_max {
+                let what = format!("an answer of more than {} MiB", bytes_max >> 20);
+                return Err(self.not_batchscan(&url, &what).into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.into())
+    }
+
+    /// The next piece of a body, nothing at its end.
+    pub(crate) async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
+        let url = response.url().clone();
+        response.chunk().await.map_err(|error| self.failure(&error, &url))
+    }
+
+    /// What a status that is no success means.
+    async fn judge(&self, response: Response, url: &Url) -> Trouble {
+        let status = response.status();
+        let wait = response.headers().get(RETRY_AFTER).and_then(seconds);
+        let detail = self.detail(response).await;
+        let error = match status.as_u16() {
+            429 | 502 | 503 | 504 => Error::Unavailable { status, detail },
+            400.. if detail.is_some() && status != StatusCode::NOT_FOUND => Error::Refused { status, detail },
+            _ => self.not_batchscan(url, &format!("it answered {status}")),
+        };
+        Trouble { error, wait }
+    }
+
+    /// What the service says of an error, if it says it as the interface has it.
+    async fn detail(&self, response: Response) -> Option<String> {
+        let body = self.whole(response, SMALL_BYTES_MAX).await.ok()?;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        let text = match body.get("detail")? {
+            Value::String(text) => text.clone(),
+            Value::Array(faults) => faults.iter().map(fault).collect::<Vec<_>>().join("; "),
+            other => other.to_string(),
+        };
+        Some(clipped(&text))
+    }
+
+    /// What the HTTP library's failure means.
+    fn failure(&self, error: &reqwest::Error, url: &Url) -> Error {
+        let host = host_of(url);
+        let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
+        let why = causes().last().map_or_else(|| error.to_string(), ToString::to_string);
+        if let Some(tls) = causes().find_map(tls_error) {
+            return Error::Untrusted { host, why: tls };
+        }
+        if causes().any(|cause| cause.downcast_ref::<rustls::Error>().is_some()) {
+            return Error::Untrusted { host, why };
+        }
+        if error.is_connect() {
+            let why = if error.is_timeout() { "it did not answer in time".into() } else { why };
+            return Error::Unreachable { host, why };
+        }
+        if error.is_timeout() {
+            return Error::Broken { host, why: "it fell silent".into() };
+        }
+        Error::Broken { host, why }
+    }
+
+    pub(crate) fn broken(&self, why: &str) -> Error {
+        Error::Broken { host: host_of(&self.base), why: why.to_owned() }
+    }
+
+    pub(crate) fn not_batchscan(&self, url: &Url, why: &str) -> Error {
+        Error::NotBatchscan { url: plain(url), why: why.to_owned() }
+    }
+
+    fn url(&self, version: Version, resource: &str) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend([version.prefix(), resource]);
+        }
+        url
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker")
+            .field("base", &self.base.as_str())
+            .field("client_id", &self.client_id)
+            .finish()
+    }
+}
+
+fn bearer(token: &Token) -> Result<HeaderValue, Error> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.text()));
+    let mut value =
+        value.map_err(|_| Error::TokenRefused { detail: Some("no header can hold it".into()) })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// `Retry-After` in seconds. Its other form, a date, is as if it were not there: clocks differ.
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    value.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// One entry of a 422: `query.start_date: Input should have timezone info`.
+fn fault(entry: &Value) -> String {
+    let parts = entry["loc"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let place: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+    format!("{}: {}", place.join("."), entry["msg"].as_str().unwrap_or("not valid"))
+}
+
+/// A service's own words: one line, not too long.
+fn clipped(text: &str) -> String {
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    line.take(DETAIL_CHARS_MAX).collect()
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An address without its query: cursors are long, and nobody reads them.
+fn plain(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.to_string()
+}
+
+/// What rustls says, where it hides in an I/O error.
+fn tls_error(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let inner = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
+    inner.downcast_ref::<rustls::Error>().map(ToString::to_string)
+}
