@@ -1,0 +1,90 @@
+"""Batches as a dlt source: what is new since the last run, merged by `batch_id`.
+
+A run asks for batches created since the newest one it has. A correction of an older batch keeps the older date:
+`reread` goes back that far each time, and the merge replaces what changed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from batchscan.batch import KINDS, REQUIRED, Batch, Kind, instant
+from batchscan.client import Client
+from batchscan.errors import BadSettings
+from batchscan.window import Moment, text_of
+
+try:
+    import dlt
+except ModuleNotFoundError as _missing:
+    if _missing.name != "dlt":
+        raise
+    raise ImportError("dlt is not installed; pip install 'batchscan[dlt]'", name="dlt") from None
+from dlt.common.schema.typing import TColumnSchema
+from dlt.sources import DltResource
+
+#: dlt takes no end without a beginning; no tray scanner is older than this.
+_FIRST_DAY = date(1970, 1, 1)
+_TYPES: dict[Kind, TColumnSchema] = {
+    "text": {"data_type": "text"},
+    "instant": {"data_type": "timestamp"},
+    "integer": {"data_type": "bigint"},
+    "decimal": {"data_type": "decimal", "precision": 38, "scale": 2},
+    "boolean": {"data_type": "bool"},
+}
+
+
+@dlt.source(name="batchscan", section="batchscan")
+def batchscan_source(
+    url: str = dlt.config.value,
+    client_id: str = dlt.config.value,
+    client_secret: str = dlt.secrets.value,
+    start: Any = None,
+    end: Any = None,
+    reread: timedelta = timedelta(0),
+    retry_for: float = 120.0,
+) -> DltResource:
+    """The batches of the organisation that the credentials belong to, as the resource `batches`.
+
+    What is not given, dlt takes from its own configuration (`[sources.batchscan]`). `start` and `end` are what
+    `Client.batches` takes; with an `end`, a run loads that window and remembers nothing.
+    """
+    client = Client(url, client_id, client_secret, retry_for=retry_for)
+    since = dlt.sources.incremental[datetime](
+        "batch_creation_date",
+        initial_value=_instant("start", _FIRST_DAY if start is None and end is not None else start, time.min),
+        end_value=_instant("end", end, time.max),
+        # The interface's windows hold both their ends.
+        range_end="closed",
+        lag=reread.total_seconds() or None,
+    )
+
+    @dlt.resource(name="batches", primary_key="batch_id", write_disposition="merge", columns=_columns())
+    def batches(batch_creation_date: dlt.sources.incremental[datetime] = since) -> Iterator[list[dict[str, Any]]]:
+        for page in client.pages(batch_creation_date.last_value, batch_creation_date.end_value):
+            yield [_row(batch) for batch in page.batches]
+
+    return batches
+
+
+def _instant(side: str, moment: Moment, time_of_day: time) -> datetime | None:
+    text = text_of(side, moment, time_of_day)
+    if text is None:
+        return None
+    try:
+        return instant(text)
+    except ValueError as expected:
+        what = str(expected)
+    raise BadSettings(f"{side} is {text!r}; give {what}")
+
+
+def _columns() -> dict[str, TColumnSchema]:
+    columns: dict[str, TColumnSchema] = {
+        name: {**_TYPES[kind], "nullable": name not in REQUIRED} for name, kind in KINDS.items()
+    }
+    return {**columns, "extra": {"data_type": "json", "nullable": True}}
+
+
+def _row(batch: Batch) -> dict[str, Any]:
+    row = asdict(batch)
+    return {**row, "extra": row["extra"] or None}

@@ -1,0 +1,86 @@
+"""What a batch is read from, and what is not one."""
+
+import copy
+import pickle
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from scripted_service import batch
+
+from batchscan import Batch, NotBatchscan
+from batchscan.batch import KINDS
+
+
+def test_decimals_are_exact_and_the_date_is_in_utc() -> None:
+    read = Batch.from_json(batch("b-1", batch_creation_date="2026-01-31T08:00:00.25Z"))
+    assert str(read.avg_germination_rate) == "92.50"
+    assert read.avg_median_seedling_size_mm2 is None
+    assert read.batch_creation_date == datetime(2026, 1, 31, 8, 0, 0, 250_000, tzinfo=timezone.utc)
+    assert read.batch_creation_date.utcoffset() == timedelta(0)
+
+
+def test_unknown_fields_are_kept_apart() -> None:
+    read = Batch.from_json(batch("b-1", tray_colour="black", sensors={"left": 1}))
+    assert read.extra == {"tray_colour": "black", "sensors": {"left": 1}}
+    assert Batch.from_json(batch("b-1")).extra == {}
+
+
+def test_a_nullable_field_may_be_left_out() -> None:
+    document = batch("b-1")
+    del document["crop_type"]
+    assert Batch.from_json(document).crop_type is None
+
+
+def test_a_batch_cannot_be_changed_but_copied_pickled_and_hashed() -> None:
+    read = Batch.from_json(batch("b-1", tray_colour="black"))
+    with pytest.raises(AttributeError):
+        read.warnings = True  # type: ignore[misc]
+    assert not hasattr(read, "__dict__")
+    assert pickle.loads(pickle.dumps(read)) == copy.deepcopy(read) == read
+    assert len({read, copy.copy(read)}) == 1
+
+
+def test_the_fields_are_those_of_the_interface_in_its_order() -> None:
+    assert list(KINDS) == list(batch("b-1")) == [name for name in Batch.__slots__ if name != "extra"]
+    assert len(KINDS) == 18
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("batch_id", None),
+        ("batch_name", 7),
+        ("batch_creation_date", "2026-01-31T08:00:00"),
+        ("batch_creation_date", "2026-02-30T08:00:00Z"),
+        ("batch_creation_date", "2026-01-31"),
+        ("number_of_images", True),
+        ("number_of_images", "12"),
+        ("number_of_images", 2**63),
+        ("total_cells_per_tray", 1.5),
+        ("avg_germination_rate", 92.5),
+        ("avg_germination_rate", "92.5"),
+        ("avg_germination_rate", "NaN"),
+        ("avg_germination_rate", "٩٢.٥٠"),
+        ("avg_germination_rate", "92.50\n"),
+        ("warnings", None),
+        ("warnings", 0),
+    ],
+)
+def test_a_field_that_is_not_as_promised_is_named(field: str, value: Any) -> None:
+    with pytest.raises(NotBatchscan) as caught:
+        Batch.from_json(batch("b-1", **{field: value}) if field != "batch_id" else batch(value))
+    assert field in str(caught.value) and "\n" not in str(caught.value)
+    assert field == "batch_id" or "b-1" in str(caught.value)
+
+
+@pytest.mark.parametrize("document", [None, [], "batch", 7])
+def test_what_is_no_object_is_no_batch(document: object) -> None:
+    with pytest.raises(NotBatchscan):
+        Batch.from_json(document)
+
+
+def test_a_decimal_of_any_size_keeps_its_digits() -> None:
+    read = Batch.from_json(batch("b-1", avg_usable_seedlings="-999999999999.99"))
+    assert read.avg_usable_seedlings == Decimal("-999999999999.99")

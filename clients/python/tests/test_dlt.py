@@ -1,0 +1,137 @@
+"""dlt loads every batch once, merges what changed, and asks for no more than what is new."""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import dlt
+import duckdb
+import pytest
+from conftest import Service
+from scripted_service import ScriptedService, page
+
+from batchscan import BadSettings
+from batchscan.batch import KINDS
+from batchscan.dlt import batchscan_source
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> dlt.Pipeline:
+    return dlt.pipeline(
+        "nursery",
+        pipelines_dir=str(tmp_path / "pipelines"),
+        destination=dlt.destinations.duckdb(str(tmp_path / "nursery.duckdb")),
+        dataset_name="scans",
+    )
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Callable[[str], list[tuple[Any, ...]]]:
+    def select(query: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect(str(tmp_path / "nursery.duckdb"), read_only=True) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            return connection.execute(query).fetchall()
+
+    return select
+
+
+def test_the_table_equals_v1(
+    service: Service, v1_batches: list[dict[str, Any]], pipeline: dlt.Pipeline, rows: Any
+) -> None:
+    pipeline.run(batchscan_source(service.url, service.client_id, service.client_secret))
+    columns = ", ".join(KINDS)
+    read = rows(f"SELECT {columns} FROM scans.batches ORDER BY batch_creation_date, batch_id")
+    assert read == [tuple(as_loaded(kind, batch[name]) for name, kind in KINDS.items()) for batch in v1_batches]
+    types = dict(rows("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'batches'"))
+    assert types["avg_germination_rate"] == "DECIMAL(38,2)"
+    assert types["batch_creation_date"] == "TIMESTAMP WITH TIME ZONE"
+    assert types["total_cells_per_tray"] == "BIGINT" and types["warnings"] == "BOOLEAN"
+
+
+def test_the_next_run_asks_for_what_is_new_and_merges_it(
+    scripted: ScriptedService, pipeline: dlt.Pipeline, rows: Any
+) -> None:
+    scripted.batches.append(page("a", "b", tray_colour="black"))
+    pipeline.run(source(scripted))
+    scripted.batches.append(page("b", "c", batch_creation_date="2026-02-01T08:00:00Z", comment="corrected"))
+    pipeline.run(source(scripted))
+    assert [request.query for request in scripted.asked("/v2/batches")] == [
+        {},
+        {"start_date": "2026-01-31T08:00:00Z"},
+    ]
+    assert rows("SELECT batch_id, comment, extra FROM scans.batches ORDER BY batch_id") == [
+        ("a", None, '{"tray_colour":"black"}'),
+        ("b", "corrected", None),
+        ("c", "corrected", None),
+    ]
+
+
+def test_reread_goes_back_for_corrections(scripted: ScriptedService, pipeline: dlt.Pipeline, rows: Any) -> None:
+    scripted.batches.append(page("a", "b"))
+    pipeline.run(source(scripted))
+    scripted.batches.append(page("a", comment="corrected", batch_creation_date="2026-01-30T08:00:00Z"))
+    pipeline.run(source(scripted, reread=timedelta(days=2)))
+    assert scripted.asked("/v2/batches")[-1].query == {"start_date": "2026-01-29T08:00:00Z"}
+    assert rows("SELECT comment FROM scans.batches ORDER BY batch_id") == [("corrected",), (None,)]
+
+
+def test_a_window_is_loaded_with_both_its_ends(
+    service: Service, v1_batches: list[dict[str, Any]], pipeline: dlt.Pipeline, rows: Any
+) -> None:
+    first, last = v1_batches[10]["batch_creation_date"], v1_batches[20]["batch_creation_date"]
+    pipeline.run(batchscan_source(service.url, service.client_id, service.client_secret, start=first, end=last))
+    assert rows("SELECT count(*) FROM scans.batches") == [(11,)]
+
+
+def test_an_end_needs_no_start(scripted: ScriptedService) -> None:
+    scripted.batches.append(page("a"))
+    assert len(list(source(scripted, end=date(2026, 1, 31)))) == 1
+    assert scripted.asked("/v2/batches")[0].query["end_date"] == "2026-01-31T23:59:59.999999Z"
+
+
+def test_the_resource_says_how_it_is_merged(scripted: ScriptedService) -> None:
+    table = source(scripted).batches.compute_table_schema()
+    assert table["write_disposition"] == "merge"
+    assert table["columns"]["batch_id"]["primary_key"] is True
+
+
+def test_credentials_come_from_dlt_s_own_configuration(
+    scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCES__BATCHSCAN__URL", scripted.url)
+    monkeypatch.setenv("SOURCES__BATCHSCAN__CLIENT_ID", "bs_configured")
+    monkeypatch.setenv("SOURCES__BATCHSCAN__CLIENT_SECRET", scripted.client_secret)
+    scripted.batches.append(page("a"))
+    assert [row["batch_id"] for row in batchscan_source()] == ["a"]
+    assert scripted.asked("/v2/auth")[0].form["client_id"] == "bs_configured"
+
+
+def test_the_secret_is_left_in_no_file_of_the_pipeline(
+    scripted: ScriptedService, pipeline: dlt.Pipeline, tmp_path: Path
+) -> None:
+    scripted.batches.append(page("a"))
+    pipeline.run(source(scripted))
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 1
+    for path in written:
+        assert scripted.client_secret.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 1, 31, 8), "yesterday"])
+def test_a_start_that_is_no_moment_is_refused(scripted: ScriptedService, moment: Any) -> None:
+    with pytest.raises(BadSettings, match="start is"):
+        source(scripted, start=moment)
+
+
+def source(scripted: ScriptedService, **settings: Any) -> Any:
+    return batchscan_source(scripted.url, "bs_scripted", scripted.client_secret, **settings)
+
+
+def as_loaded(kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "instant":
+        return datetime.fromisoformat(value)
+    return Decimal(value) if kind == "decimal" else value

@@ -1,0 +1,57 @@
+"""What an installation gets."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    subprocess.run(command, cwd=FOLDER, check=True, capture_output=True, timeout=60)
+    (built,) = target.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_the_wheel_holds_the_package_its_types_and_its_licence(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    sources = {f"batchscan/{path.name}" for path in (FOLDER / "src" / "batchscan").iterdir() if path.is_file()}
+    assert sources <= names and "batchscan/py.typed" in names
+    assert any(name.endswith("LICENSE") for name in names)
+    assert not any("test" in name or "example" in name for name in names)
+
+
+def test_only_requests_is_needed_and_the_rest_is_asked_for(wheel: zipfile.ZipFile) -> None:
+    metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+    needed = [line for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M) if "extra ==" not in line]
+    assert needed == ["requests>=2.31"]
+    assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.M)) == {"dlt", "pandas", "polars", "test"}
+    assert "License-Expression: MIT" in metadata and "Requires-Python: >=3.10" in metadata
+
+
+def test_importing_the_package_imports_no_extra() -> None:
+    code = "import batchscan, sys; print(*{'pandas', 'polars', 'dlt'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER / "src", capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_a_missing_dlt_says_what_to_install() -> None:
+    assert find_spec("dlt"), "the test below would prove nothing"
+    code = "import sys; sys.modules['dlt'] = None\nimport batchscan.dlt"
+    done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER / "src", capture_output=True, text=True)
+    assert "ImportError: dlt is not installed; pip install 'batchscan[dlt]'" in done.stderr
+
+
+def test_the_readme_s_examples_compile() -> None:
+    examples = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(), re.S)
+    assert examples
+    for example in examples:
+        compile(example, "README.md", "exec")
