@@ -284,11 +284,13 @@ mod tests {
             .replace("https://example.org", "ftp://example.org");
         let text = text.replace("{\"batch_id\"", "{\"tray_colour\":{\"rgb\": [1, 2]},\"batch_id\"");
         assert!(faults(&text).contains("tray_colour"));
-        let (record, strangers) = Record::from_wire(&text).unwrap();
+        let text = format!("{text} , more");
+        let (record, strangers, end) = Record::from_wire(&text).unwrap();
         assert_eq!(strangers, [("tray_colour".to_owned(), r#"{"rgb": [1, 2]}"#)]);
+        assert_eq!(&text[end..], " , more");
         let batch = Batch::from_wire(&record).unwrap();
         assert_eq!((batch.batch_name.as_str(), batch.batch_id.as_str()), ("", "b-1"));
-        let (record, _) = Record::from_wire(r#"{"batch_id":"b"}"#).unwrap();
+        let (record, ..) = Record::from_wire(r#"{"batch_id":"b"}"#).unwrap();
         assert!(Batch::from_wire(&record).unwrap_err().to_string().contains("warnings: found nothing"));
     }
 

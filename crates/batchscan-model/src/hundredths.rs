@@ -44,7 +44,7 @@ impl Hundredths {
     }
 
     /// Appends the number as it is printed.
-    pub(crate) fn push_to(self, text: &mut String) {
+    pub fn push_to(self, text: &mut String) {
         if self.0 < 0 {
             text.push('-');
         }

@@ -65,7 +65,7 @@ impl UtcInstant {
     }
 
     /// Appends the instant as it is printed.
-    pub(crate) fn push_to(self, text: &mut String) {
+    pub fn push_to(self, text: &mut String) {
         let civil = EPOCH.saturating_add(SignedDuration::from_secs(self.secs()));
         let mut push = |mark: &str, number: i64, width: usize| {
             text.push_str(mark);

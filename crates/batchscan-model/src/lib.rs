@@ -21,6 +21,7 @@ pub mod ids;
 pub mod instant;
 pub mod invalid;
 mod judge;
+mod plain;
 pub mod record;
 pub mod window;
 

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{Field, UtcInstant};
+use crate::{Field, UtcInstant, plain};
 
 /// What a fault says was found where a name is no field of a batch.
 pub const UNKNOWN_FIELD: &str = "an unknown field";
@@ -105,16 +106,32 @@ impl<'a> Record<'a> {
 
     /// Reads one JSON object. An error is what is wrong with the text as JSON.
     pub fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
+        match plain::read(text) {
+            Some((record, end)) if text[end..].trim_ascii().is_empty() => Ok(record),
+            _ => Self::from_any_json(text),
+        }
+    }
+
+    /// The same, whatever form the object has.
+    pub(crate) fn from_any_json(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut record = Record::default();
-        read_members(text, Fields { record: &mut record, strangers: None })?;
+        let mut json = serde_json::Deserializer::from_str(text);
+        json.deserialize_map(Fields { record: &mut record, strangers: None })?;
+        json.end()?;
         Ok(record)
     }
 
-    /// Reads one JSON object of a service that may know more fields than we do: those are given apart, as JSON text.
-    pub fn from_wire(text: &'a str) -> Result<(Self, Strangers<'a>), serde_json::Error> {
-        let (mut record, mut strangers) = (Record::default(), Vec::new());
-        read_members(text, Fields { record: &mut record, strangers: Some(&mut strangers) })?;
-        Ok((record, strangers))
+    /// Reads the JSON object that a text begins with, and tells where it ends. It comes from a service that may know
+    /// more fields than we do: those are given apart, as JSON text.
+    pub fn from_wire(text: &'a str) -> Result<(Self, Strangers<'a>, usize), serde_json::Error> {
+        if let Some((record, end)) = plain::read(text) {
+            return Ok((record, Vec::new(), end));
+        }
+        let mut objects = serde_json::Deserializer::from_str(text).into_iter::<FromWire<'a>>();
+        let FromWire { record, strangers } = objects
+            .next()
+            .unwrap_or_else(|| Err(serde::de::Error::custom("no object where a batch should be")))?;
+        Ok((record, strangers, objects.byte_offset()))
     }
 
     fn fault(&mut self, field: &str, found: &str, expected: &str) {
@@ -134,10 +151,18 @@ pub fn clip(text: &str) -> String {
     clipped
 }
 
-fn read_members<'a>(text: &'a str, fields: Fields<'_, 'a>) -> Result<(), serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.deserialize_map(fields)?;
-    json.end()
+/// A record with the members that are no field of it.
+struct FromWire<'a> {
+    record: Record<'a>,
+    strangers: Strangers<'a>,
+}
+
+impl<'de> Deserialize<'de> for FromWire<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let (mut record, mut strangers) = (Record::default(), Vec::new());
+        json.deserialize_map(Fields { record: &mut record, strangers: Some(&mut strangers) })?;
+        Ok(Self { record, strangers })
+    }
 }
 
 /// Fills a record from the members of a JSON object.
