@@ -1,11 +1,11 @@
 // A real service for the examples in the docs and for the tests: a temporary database, a port of its own.
 
 /// A service that runs until it is dropped.
-struct Service {
-    url: String,
-    client_id: String,
-    client_secret: String,
-    store: batchscan_server::store::Store,
+pub(crate) struct Service {
+    pub(crate) url: String,
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+    pub(crate) store: batchscan_server::store::Store,
     _stop: tokio::sync::oneshot::Sender<()>,
     _folder: tempfile::TempDir,
 }
@@ -13,14 +13,14 @@ struct Service {
 #[allow(dead_code, reason = "each example uses a part of it")]
 impl Service {
     /// A service with so many batches, an hour apart from the beginning of 2026; every second one has a warning.
-    async fn with_batches(count: u32) -> Self {
+    pub(crate) async fn with_batches(count: u32) -> Self {
         let service = Self::configured(batchscan_server::config::Config::default(), None).await;
         service.import(0..count).await;
         service
     }
 
     /// An empty one, set as an operator would.
-    async fn configured(
+    pub(crate) async fn configured(
         config: batchscan_server::config::Config,
         tls: Option<batchscan_server::config::TlsFiles>,
     ) -> Self {
@@ -47,37 +47,42 @@ impl Service {
     }
 
     /// Imports batches by their numbers.
-    async fn import(&self, numbers: std::ops::Range<u32>) {
+    pub(crate) async fn import(&self, numbers: std::ops::Range<u32>) {
+        self.import_batches(&numbers.map(Self::batch).collect::<Vec<_>>()).await;
+    }
+
+    pub(crate) async fn import_batches(&self, batches: &[batchscan_model::Batch]) {
         use batchscan_server::store::{ImportRow, ImportStep};
-        let rows = numbers.map(|number| ImportRow::from(&Self::batch(number))).collect();
+        let rows = batches.iter().map(ImportRow::from).collect();
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();
         steps.send(ImportStep::Commit).await.unwrap();
         self.store.import("Nursery", received).await.unwrap();
     }
 
-    fn batch(number: u32) -> batchscan_model::Batch {
+    pub(crate) fn batch(number: u32) -> batchscan_model::Batch {
         let first: i64 = 1_767_225_600_000_000;
-        let created = batchscan_model::UtcInstant::from_micros(first).unwrap().plus_secs(i64::from(number) * 3_600);
+        let created =
+            batchscan_model::UtcInstant::from_micros(first).unwrap().plus_secs(i64::from(number) * 3_600);
         let crop = ["Tomato", "Pepper", "Lettuce"][number as usize % 3];
         batchscan_model::Batch::from_json(&format!(
             r#"{{"batch_id":"b{number:06}","batch_name":"Tray {number}","batch_creation_date":"{created}",
             "crop_type":"{crop}","number_of_images":12,"avg_germination_rate":"{}.50","warnings":{}}}"#,
             80 + number % 19,
-            number % 2 == 0,
+            number.is_multiple_of(2),
         ))
         .unwrap()
     }
 
-    fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    fn client_id(&self) -> &str {
+    pub(crate) fn client_id(&self) -> &str {
         &self.client_id
     }
 
-    fn client_secret(&self) -> &str {
+    pub(crate) fn client_secret(&self) -> &str {
         &self.client_secret
     }
 }

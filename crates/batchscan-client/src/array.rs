@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use crate::Page;
 
-/// A batch is some 700 bytes and never more than a few times 64 KiB; what runs on longer is no batch.
+/// A batch is some 700 bytes and never more than a few times 64 KiB; what runs on longer is no batch. So is white space.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Batches that are handed on together: by their number, or by their bytes where they are large.
+const PIECE_BATCHES: usize = 1_000;
+const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Cuts an array into pages.
 #[derive(Debug, Default)]
@@ -40,25 +41,28 @@ impl ArrayCutter {
         for place in begin..self.held.len() {
             self.look_at(place)?;
         }
-        match self.begun {
-            Some(begun) if self.held.len() - begun > BATCH_BYTES_MAX => {
-                Err("a batch that does not end".into())
-            }
-            _ => Ok(()),
+        let judged = self.begun.unwrap_or_else(|| self.texts.last().map_or(0, |last| last.end));
+        if self.held.len() - judged > BATCH_BYTES_MAX {
+            return Err("a batch that does not end".into());
         }
+        Ok(())
     }
 
-    /// How many batches can be taken.
-    pub(crate) fn len(&self) -> usize {
-        self.texts.len()
+    /// Whether there are batches enough to be taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.texts.len() >= PIECE_BATCHES || (!self.texts.is_empty() && self.held.len() >= PIECE_BYTES)
     }
 
     /// Takes the batches that are whole.
     pub(crate) fn take(&mut self) -> Page {
         let rest = self.held.split_off(self.begun.unwrap_or(self.held.len()));
-        let whole = std::mem::replace(&mut self.held, rest);
+        let mut whole = std::mem::replace(&mut self.held, rest);
         self.begun = self.begun.map(|_| 0);
-        Page::of_array(Bytes::from(whole), std::mem::take(&mut self.texts))
+        let texts = std::mem::take(&mut self.texts);
+        whole.truncate(texts.last().map_or(0, |last| last.end));
+        whole.drain(..texts.first().map_or(0, |first| first.start));
+        // Each batch was found to be text, and between them there are commas and blanks.
+        Page::of_array(String::from_utf8(whole).unwrap_or_default())
     }
 
     /// Whether the array has been closed.
@@ -70,12 +74,11 @@ impl ArrayCutter {
         let byte = self.held[place];
         match self.begun {
             Some(begun) => self.inside_batch(begun, place, byte),
-            None => self.between_batches(place, byte)?,
+            None => self.between_batches(place, byte),
         }
-        Ok(())
     }
 
-    fn inside_batch(&mut self, begun: usize, place: usize, byte: u8) {
+    fn inside_batch(&mut self, begun: usize, place: usize, byte: u8) -> Result<(), String> {
         if self.in_text {
             match byte {
                 _ if self.after_backslash => self.after_backslash = false,
@@ -83,7 +86,7 @@ impl ArrayCutter {
                 b'"' => self.in_text = false,
                 _ => {}
             }
-            return;
+            return Ok(());
         }
         match byte {
             b'"' => self.in_text = true,
@@ -92,9 +95,11 @@ impl ArrayCutter {
             _ => {}
         }
         if self.depth == 0 {
+            str::from_utf8(&self.held[begun..=place]).map_err(|_| "a batch that is not UTF-8 text")?;
             self.texts.push(begun..place + 1);
             self.begun = None;
         }
+        Ok(())
     }
 
     fn between_batches(&mut self, place: usize, byte: u8) -> Result<(), String> {
@@ -118,7 +123,7 @@ mod tests {
         for piece in text.as_bytes().chunks(step) {
             cutter.push(piece)?;
             let page = cutter.take();
-            texts.extend(page.texts().map(str::to_owned));
+            texts.extend(page.pieces());
         }
         Ok((texts, cutter.is_whole()))
     }
@@ -139,6 +144,36 @@ mod tests {
         for end in 0..text.len() {
             assert!(!cut(&text[..end], 3).unwrap().1, "{end}");
         }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_and_not_given_out_as_an_empty_one() {
+        let mut cutter = ArrayCutter::default();
+        assert_eq!(cutter.push(b"[{\"a\":\"\xff\"}]").unwrap_err(), "a batch that is not UTF-8 text");
+    }
+
+    #[test]
+    fn an_array_that_brings_no_batch_ends_somewhere() {
+        for endless in [" ", ",", "{\"a\":["] {
+            let mut cutter = ArrayCutter::default();
+            cutter.push(b"[{},").unwrap();
+            let piece = endless.repeat(1 << 20);
+            let refused = (0..17).find_map(|_| cutter.push(piece.as_bytes()).err());
+            assert_eq!(refused.as_deref(), Some("a batch that does not end"), "{endless}");
+        }
+    }
+
+    #[test]
+    fn large_batches_are_handed_on_before_they_fill_the_memory() {
+        let mut cutter = ArrayCutter::default();
+        cutter.push(b"[").unwrap();
+        let batch = format!("{{\"comment\":\"{}\"}},", "x".repeat(1 << 20));
+        let count = (1..).find(|_| {
+            cutter.push(batch.as_bytes()).unwrap();
+            cutter.is_full()
+        });
+        assert_eq!(count, Some(4));
+        assert_eq!((cutter.take().pieces().len(), cutter.is_full()), (4, false));
     }
 
     #[test]

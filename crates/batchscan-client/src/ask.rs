@@ -1,6 +1,5 @@
 //! Requests: the token in them, the answer's status judged, and another try where that can help.
 
-use std::error::Error as _;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +12,10 @@ use reqwest::{Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use tokio_rustls::rustls;
 use url::Url;
 
+use crate::error::clipped;
+use crate::failure::{host_of, meaning, plain};
 use crate::patience::{Patience, Rules};
 use crate::token::{Token, TokenAnswer};
 use crate::{Error, Page, Version};
@@ -24,8 +24,6 @@ use crate::{Error, Page, Version};
 const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Tokens and error bodies are some hundred bytes.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
-/// How much of a service's own words an error repeats.
-const DETAIL_CHARS_MAX: usize = 300;
 
 /// Asks one service in the name of one client.
 pub(crate) struct Asker {
@@ -36,7 +34,7 @@ pub(crate) struct Asker {
     pub(crate) version: Version,
     rules: Rules,
     token: Mutex<Option<Token>>,
-    /// Whether anybody ever answered: before that, an address where nobody is counts as a wrong one.
+    /// Whether anybody ever answered: before that, an address where nobody does counts as a wrong one.
     was_answered: AtomicBool,
 }
 
@@ -86,7 +84,9 @@ impl Asker {
 
     /// The beginning of an answer: 200, or 304 where `held` is the ETag of what the caller has.
     pub(crate) async fn begin(&self, url: &Url, held: Option<&str>) -> Result<Response, Error> {
-        self.persist(|| self.begin_once(url, held)).await
+        let held = held.map(HeaderValue::try_from).transpose();
+        let held = held.map_err(|_| Error::Settings("the ETag cannot be sent in a header".into()))?;
+        self.persist(|| self.begin_once(url, held.as_ref())).await
     }
 
     /// Makes sure that the credentials are good.
@@ -106,14 +106,10 @@ impl Asker {
                 Ok(done) => return Ok(done),
                 Err(trouble) => trouble,
             };
-            let is_wrong_address =
-                matches!(error, Error::Unreachable { .. }) && !self.was_answered.load(Ordering::Relaxed);
+            let is_known_address = self.was_answered.load(Ordering::Relaxed);
             match error {
-                Error::TokenRefused { .. } if !was_renewed => {
-                    was_renewed = true;
-                    *self.token.lock().await = None;
-                }
-                error if error.is_passing() && !is_wrong_address => patience.wait(error, wait).await?,
+                Error::TokenRefused { .. } if !was_renewed => was_renewed = true,
+                error if error.is_passing() && is_known_address => patience.wait(error, wait).await?,
                 error => return Err(error),
             }
         }
@@ -122,7 +118,8 @@ impl Asker {
     async fn page_once(&self, url: &Url) -> Result<Page, Trouble> {
         let response = self.begin_once(url, None).await?;
         let body = self.whole(response, PAGE_BYTES_MAX).await?;
-        Page::from_envelope(body).map_err(|error| {
+        let text = String::from_utf8(body).map_err(|_| self.not_batchscan(url, "not UTF-8 text"))?;
+        Page::from_envelope(text).map_err(|error| {
             // A proxy may end a body early and cleanly: what stops in mid-sentence was cut.
             if error.is_eof() {
                 return self.broken("the page ends in the middle").into();
@@ -132,7 +129,7 @@ impl Asker {
         })
     }
 
-    async fn begin_once(&self, url: &Url, held: Option<&str>) -> Result<Response, Trouble> {
+    async fn begin_once(&self, url: &Url, held: Option<&HeaderValue>) -> Result<Response, Trouble> {
         let token = self.token().await?;
         let mut request = self.http.get(url.clone()).header(AUTHORIZATION, bearer(&token)?);
         if let Some(held) = held {
@@ -143,9 +140,10 @@ impl Asker {
             StatusCode::OK => Ok(response),
             StatusCode::NOT_MODIFIED if held.is_some() => Ok(response),
             StatusCode::UNAUTHORIZED => {
-                Err(Error::TokenRefused { detail: self.detail(response).await }.into())
+                self.forget(&token).await;
+                Err(Error::TokenRefused { detail: self.detail(response, token.text()).await }.into())
             }
-            _ => Err(self.judge(response, url).await),
+            _ => Err(self.judge(response, url, token.text()).await),
         }
     }
 
@@ -160,6 +158,14 @@ impl Asker {
         Ok(token)
     }
 
+    /// Drops a token that was refused, unless another walk has renewed it meanwhile.
+    async fn forget(&self, refused: &Token) {
+        let mut kept = self.token.lock().await;
+        if kept.as_ref().is_some_and(|kept| kept.text() == refused.text()) {
+            *kept = None;
+        }
+    }
+
     async fn new_token(&self) -> Result<Token, Trouble> {
         let (url, asked_at) = (self.url(self.version, "auth"), Instant::now());
         let form = form_urlencoded::Serializer::new(String::new())
@@ -170,16 +176,22 @@ impl Asker {
         let form_type = "application/x-www-form-urlencoded";
         let request = self.http.post(url.clone()).header(CONTENT_TYPE, form_type).body(form);
         let response = self.send(request, &url).await?;
+        let secret = self.client_secret.reveal();
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => {
-                return Err(Error::CredentialsRefused { detail: self.detail(response).await }.into());
+                return Err(Error::CredentialsRefused { detail: self.detail(response, secret).await }.into());
             }
-            _ => return Err(self.judge(response, &url).await),
+            _ => return Err(self.judge(response, &url, secret).await),
         }
         let body = self.whole(response, SMALL_BYTES_MAX).await?;
         match serde_json::from_slice::<TokenAnswer>(&body) {
-            Ok(answer) => Ok(Token::new(answer, asked_at)),
+            Ok(answer) => {
+                let token = Token::new(answer, asked_at);
+                // Kept, one that cannot be sent would be in the way of a better one.
+                bearer(&token)?;
+                Ok(token)
+            }
             Err(error) if error.is_eof() && !body.is_empty() => {
                 Err(self.broken("the token ends in the middle").into())
             }
@@ -189,7 +201,7 @@ impl Asker {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder, url: &Url) -> Result<Response, Trouble> {
-        let response = request.send().await.map_err(|error| self.failure(&error, url))?;
+        let response = request.send().await.map_err(|error| meaning(&error, url))?;
         self.was_answered.store(true, Ordering::Relaxed);
         if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
@@ -199,41 +211,43 @@ impl Asker {
     }
 
     /// A body to its end, in one piece.
-    async fn whole(&self, mut response: Response, bytes_max: usize) -> Result<Bytes, Trouble> {
+    async fn whole(&self, mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Trouble> {
         let url = response.url().clone();
         let length = response.content_length().and_then(|length| usize::try_from(length).ok());
         let mut body = Vec::with_capacity(length.unwrap_or(0).min(bytes_max));
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&error, &url))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| meaning(&error, &url))? {
             if body.len() + chunk.len() > bytes_max {
-                let what = format!("an answer of more than {} MiB", bytes_max >> 20);
+                let what = format!("an answer of more than {} KiB", bytes_max >> 10);
                 return Err(self.not_batchscan(&url, &what).into());
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(body.into())
+        Ok(body)
     }
 
     /// The next piece of a body, nothing at its end.
     pub(crate) async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, Error> {
         let url = response.url().clone();
-        response.chunk().await.map_err(|error| self.failure(&error, &url))
+        response.chunk().await.map_err(|error| meaning(&error, &url))
     }
 
-    /// What a status that is no success means.
-    async fn judge(&self, response: Response, url: &Url) -> Trouble {
+    /// What a status that is no success means. The service may repeat all but what is `hidden`.
+    async fn judge(&self, response: Response, url: &Url, hidden: &str) -> Trouble {
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER).and_then(seconds);
-        let detail = self.detail(response).await;
+        let detail = self.detail(response, hidden).await;
         let error = match status.as_u16() {
             429 | 502 | 503 | 504 => Error::Unavailable { status, detail },
+            500.. => Error::Refused { status, detail },
             400.. if detail.is_some() && status != StatusCode::NOT_FOUND => Error::Refused { status, detail },
             _ => self.not_batchscan(url, &format!("it answered {status}")),
         };
         Trouble { error, wait }
     }
 
-    /// What the service says of an error, if it says it as the interface has it.
-    async fn detail(&self, response: Response) -> Option<String> {
+    /// What the service says of an error, if it says it as the interface has it. Some repeat what they were sent: what is
+    /// `hidden` must not come into anybody's log that way.
+    async fn detail(&self, response: Response, hidden: &str) -> Option<String> {
         let body = self.whole(response, SMALL_BYTES_MAX).await.ok()?;
         let body: Value = serde_json::from_slice(&body).ok()?;
         let text = match body.get("detail")? {
@@ -241,28 +255,7 @@ impl Asker {
             Value::Array(faults) => faults.iter().map(fault).collect::<Vec<_>>().join("; "),
             other => other.to_string(),
         };
-        Some(clipped(&text))
-    }
-
-    /// What the HTTP library's failure means.
-    fn failure(&self, error: &reqwest::Error, url: &Url) -> Error {
-        let host = host_of(url);
-        let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
-        let why = causes().last().map_or_else(|| error.to_string(), ToString::to_string);
-        if let Some(tls) = causes().find_map(tls_error) {
-            return Error::Untrusted { host, why: tls };
-        }
-        if causes().any(|cause| cause.downcast_ref::<rustls::Error>().is_some()) {
-            return Error::Untrusted { host, why };
-        }
-        if error.is_connect() {
-            let why = if error.is_timeout() { "it did not answer in time".into() } else { why };
-            return Error::Unreachable { host, why };
-        }
-        if error.is_timeout() {
-            return Error::Broken { host, why: "it fell silent".into() };
-        }
-        Error::Broken { host, why }
+        Some(clipped(&if hidden.is_empty() { text } else { text.replace(hidden, "[redacted]") }))
     }
 
     pub(crate) fn broken(&self, why: &str) -> Error {
@@ -270,7 +263,7 @@ impl Asker {
     }
 
     pub(crate) fn not_batchscan(&self, url: &Url, why: &str) -> Error {
-        Error::NotBatchscan { url: plain(url), why: why.to_owned() }
+        Error::NotBatchscan { url: plain(url), why: clipped(why) }
     }
 
     fn url(&self, version: Version, resource: &str) -> Url {
@@ -311,26 +304,40 @@ fn fault(entry: &Value) -> String {
     format!("{}: {}", place.join("."), entry["msg"].as_str().unwrap_or("not valid"))
 }
 
-/// A service's own words: one line, not too long.
-fn clipped(text: &str) -> String {
-    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    line.take(DETAIL_CHARS_MAX).collect()
-}
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
-fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
+    use super::*;
 
-/// An address without its query: cursors are long, and nobody reads them.
-fn plain(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.to_string()
-}
+    /// A server that sends without end, until nobody takes it any more.
+    async fn endless() -> (Url, tokio::task::JoinHandle<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let sending = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4_096]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            let mut sent = 0;
+            while stream.write_all(&[b' '; 16_384]).await.is_ok() {
+                sent += 16_384;
+            }
+            sent
+        });
+        (url, sending)
+    }
 
-/// What rustls says, where it hides in an I/O error.
-fn tls_error(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let inner = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
-    inner.downcast_ref::<rustls::Error>().map(ToString::to_string)
+    #[tokio::test]
+    async fn an_answer_above_its_limit_is_refused_and_its_connection_closed() {
+        let (url, sending) = endless().await;
+        let tls = crate::tls::config(&[], false).unwrap();
+        let http = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap();
+        let secret = ClientSecret::new("hush-5f");
+        let asker = Asker::new(http, url.clone(), "id".into(), secret, Version::V2, Rules::default());
+        let response = asker.http.get(url.clone()).send().await.unwrap();
+        let Trouble { error, .. } = asker.whole(response, 1 << 20).await.unwrap_err();
+        assert_eq!(error, asker.not_batchscan(&url, "an answer of more than 1024 KiB"));
+        assert!(sending.await.unwrap() < 64 << 20);
+    }
 }

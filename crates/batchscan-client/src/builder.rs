@@ -51,7 +51,7 @@ impl Version {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ClientBuilder {
-    url: String,
+    base: Result<Url, Error>,
     credentials: Option<(String, ClientSecret)>,
     version: Version,
     rules: Rules,
@@ -59,9 +59,11 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    pub(crate) fn new(url: String) -> Self {
+    pub(crate) fn new(url: &str) -> Self {
+        // Read at once: an address with a password in it is not kept, and so never shown.
+        let base = read_address(url);
         let (rules, added_roots_pem) = (Rules::default(), Vec::new());
-        Self { url, credentials: None, version: Version::default(), rules, added_roots_pem }
+        Self { base, credentials: None, version: Version::default(), rules, added_roots_pem }
     }
 
     /// What the service's operator issued.
@@ -78,7 +80,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long one page may be tried in all, waits included: two minutes unless told otherwise. Zero never tries again.
+    /// How long one page may be tried in all, waits included: two minutes unless told otherwise. Zero never tries again,
+    /// and errors come as they are.
     #[must_use]
     pub fn retry_for(mut self, limit: Duration) -> Self {
         self.rules.limit = limit;
@@ -113,7 +116,7 @@ impl ClientBuilder {
     /// [`Error::Settings`] when the address, the credentials or an added certificate cannot be used.
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |what: &str| Error::Settings(what.to_owned());
-        let base = read_address(&self.url)?;
+        let base = self.base?;
         let Some((id, secret)) = self.credentials else { return Err(wrong("the credentials are missing")) };
         if id.is_empty() || secret.reveal().is_empty() {
             return Err(wrong("the client id or the client secret is empty"));
@@ -121,7 +124,7 @@ impl ClientBuilder {
         let config = tls::config(&self.added_roots_pem, base.scheme() == "https")?;
         // Compressing for a network that is none costs more than it saves.
         let is_far = !is_loopback(&base);
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .tls_backend_preconfigured(config)
             // Credentials go to the address they were given for, and nowhere else.
             .redirect(reqwest::redirect::Policy::none())
@@ -130,6 +133,10 @@ impl ClientBuilder {
             .gzip(is_far)
             .zstd(is_far)
             .user_agent(concat!("batchscan-client/", env!("CARGO_PKG_VERSION")));
+        if !is_far {
+            // A proxy would look for the service on its own machine.
+            http = http.no_proxy();
+        }
         let http = http.build().map_err(|error| Error::Settings(format!("no HTTP client: {error}")))?;
         Ok(Client::new(Asker::new(http, base, id, secret, self.version, self.rules)))
     }

@@ -16,8 +16,6 @@ use crate::{ClientBuilder, Error, Page, Received, Version};
 
 /// Pages without a batch and with a cursor: a service may have some, but not without end.
 const EMPTY_PAGES_MAX: u32 = 1_000;
-/// Batches of v1 that are handed on together.
-const ARRAY_BATCHES: usize = 1_000;
 
 /// Every page of a walk.
 pub type Pages = BoxStream<'static, Result<Page, Error>>;
@@ -45,7 +43,7 @@ pub enum Freshness {
 impl Client {
     /// Begins a client for the service at this address.
     pub fn builder(url: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(url.into())
+        ClientBuilder::new(&url.into())
     }
 
     pub(crate) fn new(asker: Asker) -> Self {
@@ -64,26 +62,70 @@ impl Client {
     /// Every batch of a window, both ends inclusive, in the order of the service.
     ///
     /// ```
-    /// use batchscan_client::{Client, DateRange, TryStreamExt};
+    /// use batchscan_client::{Client, DateRange, TryStreamExt, UtcInstant};
     ///
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/service.rs"));
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # tokio::runtime::Runtime::new()?.block_on(async {
     /// # let service = Service::with_batches(20).await;
     /// # let client = Client::builder(service.url()).credentials(service.client_id(), service.client_secret()).build()?;
-    /// let batches: Vec<_> = client.batches(DateRange::default()).try_collect().await?;
+    /// let january = DateRange {
+    ///     start: Some(UtcInstant::parse_any_offset("2026-01-01T00:00:00Z")?),
+    ///     end: Some(UtcInstant::parse_any_offset("2026-01-31T23:59:59Z")?),
+    /// };
+    /// let batches: Vec<_> = client.batches(january).try_collect().await?;
+    /// assert_eq!(batches[0].crop_type.as_deref(), Some("Tomato"));
     /// # assert_eq!(batches.len(), 20);
-    /// # Ok::<(), batchscan_client::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok(())
     /// # }
     /// ```
     pub fn batches(&self, range: DateRange) -> Batches {
         let each = |page: Page| stream::iter(page.batches().collect::<Vec<_>>());
-        self.pages(range).map_ok(each).try_flatten().boxed()
+        // After an error nothing follows, so that nobody who goes on all the same takes the rest for the whole.
+        let until_error = |has_failed: &mut bool, batch: Result<_, _>| {
+            let is_over = std::mem::replace(has_failed, batch.is_err());
+            std::future::ready((!is_over).then_some(batch))
+        };
+        self.pages(range).map_ok(each).try_flatten().scan(false, until_error).boxed()
     }
 
     /// The same, page by page: for programs that keep the cursor, or the texts as they came.
+    ///
+    /// ```
+    /// use batchscan_client::{Client, DateRange, TryStreamExt};
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/service.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let service = Service::with_batches(2500).await;
+    /// # let client = Client::builder(service.url()).credentials(service.client_id(), service.client_secret()).build()?;
+    /// let mut pages = client.pages(DateRange::default());
+    /// let mut file = String::new();
+    /// let mut cursor = None;
+    /// while let Some(page) = pages.try_next().await? {
+    ///     for text in page.texts() {
+    ///         file += text?;
+    ///         file += "\n";
+    ///     }
+    ///     cursor = page.next_token().map(str::to_owned);
+    /// #   if file.lines().count() == 1_000 { break }
+    /// }
+    /// # assert!(cursor.is_some());
+    ///
+    /// // Had it been interrupted in between, it would go on from the cursor, tomorrow and elsewhere too:
+    /// if let Some(cursor) = cursor {
+    ///     let mut pages = client.pages_after(DateRange::default(), cursor);
+    ///     // …
+    /// #   while let Some(page) = pages.try_next().await? { for text in page.texts() { file += &format!("{}\n", text?); } }
+    /// }
+    /// # assert_eq!(file.lines().count(), 2_500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn pages(&self, range: DateRange) -> Pages {
         match self.asker.version {
             Version::V1 => self.pieces_of_v1(range),
@@ -101,6 +143,30 @@ impl Client {
     ///
     /// Asks v1, whose ETag covers the whole window: that of a first page may stay the same when later ones change. The
     /// answer's body is not read.
+    ///
+    /// ```
+    /// use batchscan_client::{Client, DateRange, Freshness};
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/service.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let service = Service::with_batches(20).await;
+    /// # let client = Client::builder(service.url()).credentials(service.client_id(), service.client_secret()).build()?;
+    /// let everything = DateRange::default();
+    /// let etag = match client.freshness(everything, None).await? {
+    ///     Freshness::Changed { etag } => etag,
+    ///     Freshness::Unchanged => None,
+    /// };
+    /// // … walk, keep the ETag beside what came, and later:
+    /// if client.freshness(everything, etag.as_deref()).await? == Freshness::Unchanged {
+    ///     println!("nothing new");
+    /// }
+    /// # assert_eq!(client.freshness(everything, etag.as_deref()).await?, Freshness::Unchanged);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -197,7 +263,7 @@ impl Pieces {
             State::Ended => return Ok(None),
         };
         self.state = State::Ended;
-        while self.cutter.len() < ARRAY_BATCHES {
+        while !self.cutter.is_full() {
             match self.asker.piece(&mut response).await? {
                 Some(piece) => {
                     self.cutter.push(&piece).map_err(|why| self.asker.not_batchscan(&self.url, &why))?;

@@ -4,7 +4,33 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
+/// How much of a service's own words an error repeats.
+const TOLD_CHARS_MAX: usize = 300;
+
 /// Why batches could not be had. No message holds a secret or a token.
+///
+/// ```
+/// use batchscan_client::{Client, DateRange, Error, TryStreamExt};
+///
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/service.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let service = Service::with_batches(20).await;
+/// # let client = Client::builder(service.url()).credentials(service.client_id(), service.client_secret()).build()?;
+/// # let client = Client::builder(service.url()).credentials(service.client_id(), "an old secret").build()?;
+/// match client.batches(DateRange::default()).try_collect::<Vec<_>>().await {
+///     Ok(batches) => println!("{} batches", batches.len()),
+///     // It has been tried for as long as the client was told to; an hour later all may be well.
+///     Err(error) if error.can_retry() => println!("not now: {error}"),
+///     Err(Error::CredentialsRefused { .. }) => println!("ask the operator for new credentials"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # assert!(!client.sign_in().await.unwrap_err().can_retry());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The client was built with something that cannot work.
@@ -43,7 +69,7 @@ pub enum Error {
         detail: Option<String>,
     },
     /// Tried again and again, to no avail.
-    #[error("{last}; gave up after {} and {tries} tries", seconds(.after))]
+    #[error("{last}; gave up after {} and {}", seconds(.after), times(.tries))]
     GaveUp {
         /// How long it was tried.
         after: Duration,
@@ -132,8 +158,18 @@ impl Error {
     }
 }
 
+/// Another's words: one line, not too long.
+pub(crate) fn clipped(text: &str) -> String {
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    line.take(TOLD_CHARS_MAX).collect()
+}
+
 fn told(detail: &Option<String>) -> String {
     detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default()
+}
+
+fn times(count: &u32) -> String {
+    if *count == 1 { "one try".into() } else { format!("{count} tries") }
 }
 
 fn seconds(time: &Duration) -> String {

@@ -35,6 +35,7 @@
 //! | [`received`] | [`Received`]: a batch, and what a newer service says of it |
 //! | [`error`] | [`Error`]: what happened, and whether trying again can help |
 //! | `ask` | requests: the token in them, the answer's status judged |
+//! | `failure` | what the HTTP library's failures mean |
 //! | `token` | when a token is new enough |
 //! | `patience` | when to try again, and when to give up |
 //! | `array` | v1's one array, cut into batches as it comes |
@@ -47,6 +48,7 @@ mod ask;
 pub mod builder;
 pub mod client;
 pub mod error;
+mod failure;
 pub mod page;
 mod patience;
 pub mod received;

@@ -58,15 +58,20 @@ impl<'a> Patience<'a> {
 
     /// Waits before the next try; fails if there is no time for one.
     pub(crate) async fn wait(&mut self, error: Error, asked: Option<Duration>) -> Result<(), Error> {
+        if self.rules.limit.is_zero() {
+            return Err(error);
+        }
         self.tries += 1;
         let after = self.began.elapsed();
         let left = self.rules.limit.saturating_sub(after);
         let last = |error| Box::new(error);
+        // Zero is as if it were not said: taken at its word it would make for thousands of tries.
+        let asked = asked.filter(|asked| !asked.is_zero());
         if let Some(asked) = asked.filter(|asked| *asked > left) {
             return Err(Error::AskedToWait { asked, left, last: last(error) });
         }
         let wait = asked.unwrap_or_else(|| jittered(&self.rules.wait));
-        if wait > left {
+        if wait >= left {
             return Err(Error::GaveUp { after, tries: self.tries, last: last(error) });
         }
         if let Some(listener) = &self.rules.listener {

@@ -7,6 +7,7 @@ use batchscan_model::{Batch, Record};
 use serde_json::Value;
 
 use crate::Error;
+use crate::error::clipped;
 
 /// A batch, and apart from it what a newer service says that this version does not know.
 ///
@@ -35,12 +36,22 @@ impl Received {
     ///
     /// [`Error::NotABatch`] when the text is not a batch as the interface has it.
     pub fn from_json(text: &str) -> Result<Self, Error> {
+        let (received, length) = Self::first_of(text.trim_ascii_start())?;
+        match text.trim_ascii_start()[length..].trim_ascii() {
+            "" => Ok(received),
+            _ => Err(Error::NotABatch { why: "more after its end".into() }),
+        }
+    }
+
+    /// Reads the batch that a text begins with, and tells where it ends.
+    pub(crate) fn first_of(text: &str) -> Result<(Self, usize), Error> {
         let wrong = |why: String| Error::NotABatch { why };
-        let (record, strangers) = Record::from_wire(text).map_err(|error| wrong(error.to_string()))?;
+        let (record, strangers, length) =
+            Record::from_wire(text).map_err(|error| wrong(clipped(&error.to_string())))?;
         let batch = Batch::from_wire(&record).map_err(|faults| wrong(named(&record, &faults.to_string())))?;
         let value = |text| serde_json::from_str(text).unwrap_or(Value::Null);
         let unknown = strangers.into_iter().map(|(name, text)| (name, value(text))).collect();
-        Ok(Self { batch, unknown })
+        Ok((Self { batch, unknown }, length))
     }
 }
 

@@ -1,12 +1,14 @@
 //! A token, and when it is too old to be sent. Knows nothing of HTTP.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::time::Instant;
 
-/// A token is renewed this long before its end, or a tenth of its life before it, whichever is less.
-const MARGIN: Duration = Duration::from_secs(60);
+/// A token is renewed a tenth of its life before its end, within these bounds. Services that count in whole seconds end it
+/// up to one early.
+const MARGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
 /// A life that is longer is as good as endless; it keeps sums of times in range.
 const LIFE_SECS_MAX: u64 = 10 * 365 * 86_400;
 
@@ -34,7 +36,7 @@ impl Token {
         });
         let renew_at = secs.map(|secs: u64| {
             let life = Duration::from_secs(secs.min(LIFE_SECS_MAX));
-            asked_at + life.saturating_sub(MARGIN.min(life / 10))
+            asked_at + life.saturating_sub((life / 10).clamp(*MARGIN.start(), *MARGIN.end()))
         });
         Self { text: answer.access_token, renew_at }
     }
@@ -67,6 +69,9 @@ mod tests {
         assert!(is_fresh_after(&hour, 3_530) && !is_fresh_after(&hour, 3_541));
         let short = token("\"10\"");
         assert!(is_fresh_after(&short, 8) && !is_fresh_after(&short, 9));
+        let shorter = token("3");
+        assert!(is_fresh_after(&shorter, 1) && !is_fresh_after(&shorter, 2));
+        assert!(!is_fresh_after(&token("1"), 0) && !is_fresh_after(&token("0"), 0));
     }
 
     #[test]
