@@ -2,10 +2,17 @@
 
 mod args;
 mod commands;
+mod connection;
 mod figures;
 mod nursery;
 mod output;
+mod overview;
+mod printable;
+mod profiles;
+mod pull;
+mod secret;
 mod units;
+mod window;
 
 use std::process::ExitCode;
 
@@ -38,6 +45,11 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Copy(copy) => commands::copy::run(copy).await,
         Command::Doctor(doctor) => commands::doctor::run(&database, doctor).await,
         Command::Key(key) => commands::key::run(&database, key).await,
+        Command::Pull(pull) => commands::pull::run(*pull).await,
+        Command::List(list) => commands::list::run(list).await,
+        Command::Summary(summary) => commands::summary::run(summary).await,
+        Command::Login(login) => commands::login::run(login).await,
+        Command::Logout(logout) => commands::login::run_logout(&logout),
         Command::Check(check) => commands::check::run(check).await,
         Command::Completions(completions) => commands::completions::run(&completions),
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use batchscan_server::store::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::termios::tcgetwinsize;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -75,6 +76,31 @@ pub(crate) fn start_log(format: LogFormat) {
 /// Whether to colour what goes to standard output.
 pub(crate) fn colours() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// What a table is written for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    /// Whether to colour it.
+    pub(crate) colours: bool,
+    /// How many columns there are; none is known of a pipe or a file, and nothing has to fit there.
+    pub(crate) columns: Option<usize>,
+}
+
+impl Screen {
+    /// The one that standard output goes to.
+    pub(crate) fn of_stdout() -> Self {
+        let out = std::io::stdout();
+        let size = out.is_terminal().then(|| tcgetwinsize(&out).ok()).flatten();
+        // Some terminals, those of containers among them, say 0 for unknown.
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        Self { colours: colours(), columns }
+    }
+
+    /// The text in a colour or weight, by its SGR code, if there are colours.
+    pub(crate) fn painted(self, code: u8, text: &str) -> String {
+        if self.colours && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
 }
 
 /// A bar on a terminal; nothing elsewhere.

@@ -106,6 +106,13 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| format!("a whole number up to {BATCHES_MAX}"))
 }
 
+/// How many batches to list.
+pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
+    const LIMIT_MAX: usize = 10_000;
+    let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+    limit.ok_or_else(|| format!("a whole number from 1 to {LIMIT_MAX}"))
+}
+
 /// A share of all.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));

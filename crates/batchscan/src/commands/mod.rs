@@ -9,8 +9,12 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod key;
+pub(crate) mod list;
+pub(crate) mod login;
 pub(crate) mod org;
+pub(crate) mod pull;
 pub(crate) mod serve;
+pub(crate) mod summary;
 
 use batchscan_model::UtcInstant;
 use batchscan_server::store::{DatabaseUrl, Opening, Store};

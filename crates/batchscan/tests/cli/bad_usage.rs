@@ -9,10 +9,11 @@ use crate::site::Site;
 
 const DURATION: &str = "write a number and a unit, such as 30s, 15m, 1h or 365d";
 const RATE: &str = "write a number from 1 to 1000000 and a unit, such as 50/s, 600/m or 10000/h";
+const PROFILE: &str = "1 to 40 letters, digits, underscores, dots and hyphens";
 const ORIGIN: &str = "write a scheme and a host without a path, such as https://app.example.org";
 
 /// A command, a flag of it and what it takes; a value it does not take, and what is said then.
-const WRONG_VALUES: [[&str; 4]; 14] = [
+const WRONG_VALUES: [[&str; 4]; 18] = [
     ["serve", "--page-size <N>", "0", "0 is not in 1..=10000"],
     ["serve", "--page-size <N>", "10001", "10001 is not in 1..=10000"],
     ["serve", "--page-size <N>", "ten", "invalid digit found in string"],
@@ -27,6 +28,10 @@ const WRONG_VALUES: [[&str; 4]; 14] = [
     ["serve", "--v1-sunset <DATE>", "soon", "write a date such as 2027-12-31 or 2027-12-31T12:00:00Z"],
     ["import", "--format <FORMAT>", "xml", "expected ndjson, json, csv or parquet"],
     ["demo", "--fail-rate <SHARE>", "2", "a number from 0 to 1, such as 0.1"],
+    ["pull", "--url <URL>", "scans.example.org", "write a URL such as https://scans.example.org"],
+    ["pull", "--retry-for <TIME>", "5", DURATION],
+    ["login", "--profile <NAME>", "a/b", PROFILE],
+    ["logout", "--profile <NAME>", "a/b", PROFILE],
 ];
 
 #[test]

@@ -13,14 +13,14 @@ use crate::site::{Credential, Site};
 use crate::wire::{get, token};
 
 /// A demo whose data lies in a folder of the test's.
-fn start(site: &Site, flags: &[&str]) -> (Service, PathBuf) {
+pub(crate) fn start(site: &Site, flags: &[&str]) -> (Service, PathBuf) {
     let folder = site.path("temporary");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
     let mut command = batchscan(&["demo", "--listen", "127.0.0.1:0"]);
     (Service::start(command.args(flags).env("TMPDIR", &folder)), folder)
 }
 
-fn credential(demo: &Service) -> Credential {
+pub(crate) fn credential(demo: &Service) -> Credential {
     let labelled = |label: &str| {
         let line = demo.welcome.lines().find_map(|line| line.trim().strip_prefix(label)).unwrap();
         line.trim().to_owned()

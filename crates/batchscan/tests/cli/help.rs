@@ -4,7 +4,7 @@ use crate::program::{Outcome, batchscan, clean};
 use crate::site::{ORG, Site};
 
 /// Every command with its flags and arguments.
-const COMMANDS: [(&str, &[&str]); 22] = [
+const COMMANDS: [(&str, &[&str]); 27] = [
     (
         "",
         &[
@@ -17,6 +17,11 @@ const COMMANDS: [(&str, &[&str]); 22] = [
             "copy",
             "doctor",
             "key",
+            "pull",
+            "list",
+            "summary",
+            "login",
+            "logout",
             "check",
             "completions",
         ],
@@ -59,6 +64,62 @@ const COMMANDS: [(&str, &[&str]); 22] = [
     ("key", &["list", "rotate"]),
     ("key list", &["--json"]),
     ("key rotate", &["--now"]),
+    (
+        "pull",
+        &[
+            "--url",
+            "--client-id",
+            "--client-secret-file",
+            "--profile",
+            "--ca-cert",
+            "--retry-for",
+            "--start-date",
+            "--end-date",
+            "-o, --output",
+            "--output",
+            "--format",
+            "--excel",
+            "--resume",
+            "--force",
+            "--if-changed",
+            "--json",
+            "BATCHSCAN_CLIENT_SECRET",
+        ],
+    ),
+    (
+        "list",
+        &[
+            "--url",
+            "--client-id",
+            "--client-secret-file",
+            "--profile",
+            "--ca-cert",
+            "--retry-for",
+            "--start-date",
+            "--end-date",
+            "--limit",
+            "--json",
+        ],
+    ),
+    (
+        "summary",
+        &[
+            "--url",
+            "--client-id",
+            "--client-secret-file",
+            "--profile",
+            "--ca-cert",
+            "--retry-for",
+            "--start-date",
+            "--end-date",
+            "--json",
+        ],
+    ),
+    (
+        "login",
+        &["--url", "--client-id", "--client-secret-file", "--profile", "--ca-cert", "--retry-for", "--list"],
+    ),
+    ("logout", &["--profile"]),
     ("completions", &["<SHELL>"]),
     ("check", &["<URL>", "--client-id", "--strict", "--json"]),
 ];
@@ -103,7 +164,7 @@ fn completions_are_printed_for_every_shell() {
     {
         let script = Outcome::of(&mut batchscan(&["completions", shell])).done();
         assert!(script.starts_with(begins), "{shell}: {}", &script[..60]);
-        for word in ["credential", "retire-after", "operator-listen"] {
+        for word in ["credential", "retire-after", "operator-listen", "if-changed", "summary"] {
             assert!(script.contains(word), "{shell} does not know {word}");
         }
     }

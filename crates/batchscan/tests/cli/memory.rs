@@ -1,19 +1,25 @@
 //! Memory does not grow with the data: the peaks of the processes, measured by the system. Runs alone.
 
+use std::fs::File;
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::program::{Running, is_optimised};
 use crate::scans;
 use crate::service::peak_kib;
 use crate::site::{ORG, Site};
+use crate::user::User;
 use crate::wire::{get_head, send, token};
 
 /// What an import or a pull may take above an idle process.
 pub(crate) const EXTRA_MIB_MAX: u64 = 64;
 /// What four readers may take who each stop now and then.
 const EXTRA_MIB_MAX_FOR_FOUR: u64 = 96;
+/// What a user's pull may take in all, in every format.
+const PULL_MIB_MAX: u64 = 96;
 /// Far below what any machine does, so that noise cannot break it.
 const IMPORTED_PER_SEC_MIN: f64 = 50_000.0;
 
@@ -41,6 +47,30 @@ fn a_million_batches_go_in_and_out_in_constant_memory() {
     }
     // The array has two brackets and a comma between; the file has a line end after each.
     pulls(&site, length + 1);
+    user_pulls(&site, count);
+}
+
+/// A user pulls all of it, in one format after the other.
+fn user_pulls(site: &Site, count: u64) {
+    let service = site.serve(&[]);
+    let user = User::of(site, &service);
+    for format in ["csv", "ndjson", "json", "parquet", "xlsx"] {
+        let file = format!("a.{format}");
+        let mut command = user.command(&["pull", "--json", "--output", &file]);
+        let said = File::create(site.path("said")).unwrap();
+        let started = Instant::now();
+        let peak = peak_of(command.stdout(said));
+        let secs = started.elapsed().as_secs_f64();
+        let said: Value = serde_json::from_slice(&std::fs::read(site.path("said")).unwrap()).unwrap();
+        assert_eq!(said["batches"], count, "{format}");
+        let mb = std::fs::metadata(user.path(&file)).unwrap().len() / 1_000_000;
+        println!(
+            "pull of {count} batches to {format}: {} MiB at its peak, {secs:.1} s, {mb} MB",
+            peak / 1_024
+        );
+        assert!(peak < PULL_MIB_MAX * 1_024, "a pull to {format} took {} MiB", peak / 1_024);
+        std::fs::remove_file(user.path(&file)).unwrap();
+    }
 }
 
 fn pulls(site: &Site, length: u64) {
@@ -75,12 +105,16 @@ fn read_in_fits(body: &mut impl Read) {
 
 /// The most memory an import held.
 pub(crate) fn import_peak_kib(site: &Site, file: &str) -> u64 {
-    let mut command = site.command(&["import", "--org", ORG, file]);
-    let mut import = Running(command.stdout(Stdio::null()).spawn().unwrap());
+    peak_of(site.command(&["import", "--org", ORG, file]).stdout(Stdio::null()))
+}
+
+/// The most memory a command held, which must go well.
+fn peak_of(command: &mut Command) -> u64 {
+    let mut running = Running(command.spawn().unwrap());
     let mut peak = 0;
     loop {
-        peak = peak_kib(&import.0).unwrap_or(0).max(peak);
-        if let Some(status) = import.0.try_wait().unwrap() {
+        peak = peak_kib(&running.0).unwrap_or(0).max(peak);
+        if let Some(status) = running.0.try_wait().unwrap() {
             assert!(status.success());
             return peak;
         }

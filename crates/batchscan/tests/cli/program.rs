@@ -36,7 +36,13 @@ pub(crate) fn clean(program: &(impl AsRef<std::ffi::OsStr> + ?Sized)) -> Command
     {
         command.env_remove(name);
     }
-    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    for name in
+        ["NO_COLOR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
+    {
+        command.env_remove(name);
+    }
+    // Profiles that a developer keeps are none of a test's.
+    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
     command
 }
 

@@ -26,12 +26,12 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What must not be found again.
 #[derive(Clone, Default)]
-struct Canaries(Vec<String>);
+pub(crate) struct Canaries(pub(crate) Vec<String>);
 
 impl Canaries {
     /// Fails if one of them is in a text or a file.
     #[track_caller]
-    fn are_absent_from(&self, place: &str, bytes: &[u8]) {
+    pub(crate) fn are_absent_from(&self, place: &str, bytes: &[u8]) {
         for canary in &self.0 {
             let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
             assert!(!found, "{place} holds {canary}");

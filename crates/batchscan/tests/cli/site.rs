@@ -146,7 +146,8 @@ impl Site {
     /// A command on the database, in the folder.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = batchscan(words);
-        command.env("BATCHSCAN_DATABASE", &self.database).current_dir(self.folder.path());
+        command.env("BATCHSCAN_DATABASE", &self.database).env("XDG_CONFIG_HOME", self.path("config"));
+        command.current_dir(self.folder.path());
         command
     }
 

@@ -1,0 +1,313 @@
+//! Batches by crop and ISO week (UTC), with means and spreads: what `batchscan summary` shows.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use batchscan_model::{Batch, Hundredths};
+use jiff::ToSpan;
+use jiff::civil::Date;
+use serde_json::json;
+
+use super::statistics::Sums;
+use super::{BOLD, NOTHING, YELLOW, percent};
+use crate::figures::{Align, aligned_table, grouped};
+use crate::output::Screen;
+use crate::printable::{clipped, printable};
+use crate::window::day_of;
+
+/// A thousand crops in every week of four years. It bounds the memory, whatever the data.
+const GROUPS_MAX: usize = 200_000;
+/// The names of all crops together, for the same reason: one batch may bring a name of 64 KiB.
+const CROP_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A crop's name has a line of its own, and no line is to be broken.
+const CROP_COLUMNS_MAX: usize = 72;
+
+const HEAD: [&str; 7] = ["CROP, WEEK", "BATCHES", "GERMINATION", "SPREAD", "USABLE", "SPREAD", "WARNINGS"];
+const ALIGN: [Align; 7] =
+    [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+
+/// Sums up the batches that it is handed, in any order.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    crops: BTreeMap<Crop, BTreeMap<Monday, Group>>,
+    groups: usize,
+    crop_bytes: usize,
+}
+
+impl Summary {
+    /// Takes a batch into its group.
+    pub(crate) fn push(&mut self, batch: &Batch) -> anyhow::Result<()> {
+        let crop = Crop(batch.crop_type.clone());
+        let monday = monday_of(day_of(batch.batch_creation_date));
+        if let Some(group) = self.crops.get_mut(&crop).and_then(|weeks| weeks.get_mut(&monday)) {
+            group.push(batch);
+            return Ok(());
+        }
+        self.groups += 1;
+        if !self.crops.contains_key(&crop) {
+            self.crop_bytes += batch.crop_type.as_deref().map_or(0, str::len);
+        }
+        if self.groups > GROUPS_MAX || self.crop_bytes > CROP_BYTES_MAX {
+            bail!(
+                "too many crops and weeks for one summary (at most {}): narrow the window",
+                grouped(GROUPS_MAX as u64)
+            );
+        }
+        self.crops.entry(crop).or_default().entry(monday).or_default().push(batch);
+        Ok(())
+    }
+
+    /// A table by crop, then week, with a total for each crop and one over all.
+    pub(crate) fn table(&self, screen: Screen) -> String {
+        if self.crops.is_empty() {
+            return NOTHING.into();
+        }
+        let mut lines = Lines::new(screen);
+        let mut all = Group::default();
+        for (crop, weeks) in &self.crops {
+            let mut total = Group::default();
+            lines.heading(crop.0.as_deref().unwrap_or("no crop"));
+            for (monday, group) in weeks {
+                lines.group(&week_of(*monday), group);
+                total.add(group);
+            }
+            lines.group("total", &total);
+            all.add(&total);
+        }
+        lines.heading("all crops");
+        lines.group("total", &all);
+        lines.text()
+    }
+
+    /// The groups in the table's order, in an array.
+    pub(crate) fn json(&self) -> String {
+        let groups: Vec<_> = self
+            .crops
+            .iter()
+            .flat_map(|(crop, weeks)| weeks.iter().map(|(monday, group)| group.json(crop, *monday)))
+            .collect();
+        format!("{}\n", json!(groups))
+    }
+}
+
+/// A crop, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Crop(Option<String>);
+
+impl Ord for Crop {
+    /// By name; none is last.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0.is_none(), &self.0).cmp(&(other.0.is_none(), &other.0))
+    }
+}
+
+impl PartialOrd for Crop {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A week, by its first day.
+type Monday = Date;
+
+fn monday_of(day: Date) -> Monday {
+    day.saturating_sub(day.weekday().to_monday_zero_offset().days())
+}
+
+/// `2026-W05`.
+fn week_of(monday: Monday) -> String {
+    let week = monday.iso_week_date();
+    format!("{:04}-W{:02}", week.year(), week.week())
+}
+
+/// What is known of a crop's batches in a week, or of more.
+#[derive(Debug, Default)]
+struct Group {
+    batches: u64,
+    germination: Sums,
+    usable: Sums,
+    warnings: u64,
+}
+
+impl Group {
+    fn push(&mut self, batch: &Batch) {
+        self.batches += 1;
+        self.germination.push(batch.avg_germination_rate);
+        self.usable.push(batch.avg_usable_seedling_rate);
+        self.warnings += u64::from(batch.warnings);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.germination.add(&other.germination);
+        self.usable.add(&other.usable);
+        self.warnings += other.warnings;
+    }
+
+    fn json(&self, crop: &Crop, monday: Monday) -> serde_json::Value {
+        let text = |value: Option<Hundredths>| value.map(|value| value.to_string());
+        json!({
+            "crop_type": crop.0,
+            "week": week_of(monday),
+            "week_start": monday.to_string(),
+            "batches": self.batches,
+            "with_germination": self.germination.count(),
+            "mean_germination_rate": text(self.germination.mean()),
+            "spread_germination_rate": text(self.germination.spread()),
+            "mean_usable_seedling_rate": text(self.usable.mean()),
+            "spread_usable_seedling_rate": text(self.usable.spread()),
+            "warnings": self.warnings,
+        })
+    }
+}
+
+/// The table in the making: the crops' names are lines between its rows.
+struct Lines {
+    screen: Screen,
+    rows: Vec<[String; 7]>,
+    /// A crop's name, and the row that it stands above.
+    headings: Vec<(usize, String)>,
+}
+
+impl Lines {
+    fn new(screen: Screen) -> Self {
+        Self { screen, rows: Vec::new(), headings: Vec::new() }
+    }
+
+    fn heading(&mut self, name: &str) {
+        let name = clipped(&printable(name), CROP_COLUMNS_MAX);
+        self.headings.push((self.rows.len(), self.screen.painted(BOLD, &name)));
+    }
+
+    fn group(&mut self, label: &str, group: &Group) {
+        let spread = |sums: &Sums| sums.spread().map_or_else(|| "-".into(), |spread| spread.to_string());
+        let warnings = if group.warnings > 0 { grouped(group.warnings) } else { "-".into() };
+        self.rows.push([
+            format!("  {label}"),
+            grouped(group.batches),
+            percent(group.germination.mean()),
+            spread(&group.germination),
+            percent(group.usable.mean()),
+            spread(&group.usable),
+            if group.warnings > 0 { self.screen.painted(YELLOW, &warnings) } else { warnings },
+        ]);
+    }
+
+    fn text(self) -> String {
+        let table = aligned_table(HEAD, ALIGN, &self.rows);
+        let mut lines = table.lines();
+        let mut headings = self.headings.into_iter().peekable();
+        let mut text = format!("{}\n", lines.next().unwrap_or_default());
+        for (row, line) in lines.enumerate() {
+            if let Some((_, name)) = headings.next_if(|(above, _)| *above == row) {
+                text.push_str(&format!("{name}\n"));
+            }
+            text.push_str(&format!("{line}\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overview::tests::batch;
+
+    const PLAIN: Screen = Screen { colours: false, columns: None };
+
+    fn summary(batches: &[Batch]) -> Summary {
+        let mut summary = Summary::default();
+        batches.iter().for_each(|batch| summary.push(batch).unwrap());
+        summary
+    }
+
+    fn some() -> Summary {
+        summary(&[
+            batch(5, Some("Tomato"), Some(9_000)),
+            batch(4, Some("Tomato"), Some(8_000)),
+            batch(1, None, None),
+            batch(2, Some("Tomato"), None),
+            batch(3, Some("Tomato"), Some(8_001)),
+            batch(6, Some("Leek"), Some(10_000)),
+        ])
+    }
+
+    #[test]
+    fn crops_stand_by_name_with_their_weeks_and_totals() {
+        assert_eq!(
+            some().table(PLAIN),
+            "CROP, WEEK  BATCHES  GERMINATION  SPREAD   USABLE  SPREAD  WARNINGS\n\
+             Leek\n\
+             \x20 2026-W02        1     100.00 %    0.00  95.00 %    0.00         1\n\
+             \x20 total           1     100.00 %    0.00  95.00 %    0.00         1\n\
+             Tomato\n\
+             \x20 2026-W01        3      80.01 %    0.01  75.01 %    0.01         2\n\
+             \x20 2026-W02        1      90.00 %    0.00  85.00 %    0.00         -\n\
+             \x20 total           4      83.34 %    4.71  78.34 %    4.71         2\n\
+             no crop\n\
+             \x20 2026-W01        1            -       -        -       -         -\n\
+             \x20 total           1            -       -        -       -         -\n\
+             all crops\n\
+             \x20 total           6      87.50 %    8.29  82.50 %    8.29         3\n"
+        );
+    }
+
+    #[test]
+    fn json_has_one_object_for_each_crop_and_week() {
+        let all: serde_json::Value = serde_json::from_str(&some().json()).unwrap();
+        assert_eq!(all.as_array().unwrap().len(), 4);
+        let tomato = json!({
+            "crop_type": "Tomato", "week": "2026-W01", "week_start": "2025-12-29",
+            "batches": 3, "with_germination": 2, "warnings": 2,
+            "mean_germination_rate": "80.01", "spread_germination_rate": "0.01",
+            "mean_usable_seedling_rate": "75.01", "spread_usable_seedling_rate": "0.01",
+        });
+        assert_eq!(all[1], tomato);
+        assert_eq!((&all[3]["crop_type"], &all[3]["mean_germination_rate"]), (&json!(null), &json!(null)));
+    }
+
+    #[test]
+    fn nothing_says_so_in_words() {
+        assert_eq!(Summary::default().table(PLAIN), "no batches in this window\n");
+        assert_eq!(Summary::default().json(), "[]\n");
+    }
+
+    #[test]
+    fn a_week_belongs_to_the_year_that_has_its_thursday() {
+        let of = |year, month, day| week_of(monday_of(Date::new(year, month, day).unwrap()));
+        assert_eq!(of(2025, 12, 28), "2025-W52");
+        assert_eq!(of(2025, 12, 29), "2026-W01");
+        assert_eq!(of(2021, 1, 3), "2020-W53");
+        assert_eq!(of(1, 1, 1), "0001-W01");
+        assert_eq!(of(9999, 12, 31), "9999-W52");
+    }
+
+    #[test]
+    fn a_crop_cannot_steer_the_terminal() {
+        let text =
+            summary(&[batch(1, Some("\x1b[2J\n"), None)]).table(Screen { colours: false, columns: None });
+        assert!(!text.contains('\x1b') && text.contains("�[2J�\n"), "{text}");
+    }
+
+    #[test]
+    fn colours_do_not_move_the_columns() {
+        let painted = some().table(Screen { colours: true, columns: None });
+        let plain = ["\x1b[1m", "\x1b[33m", "\x1b[0m"]
+            .iter()
+            .fold(painted.clone(), |text, code| text.replace(code, ""));
+        assert!(painted.contains("\x1b[1mLeek\x1b[0m") && plain == some().table(PLAIN));
+    }
+
+    #[test]
+    fn a_flood_of_crops_is_refused() {
+        let mut full = Summary { groups: GROUPS_MAX - 1, ..Summary::default() };
+        full.push(&batch(1, Some("Leek"), None)).unwrap();
+        full.push(&batch(1, Some("Leek"), None)).unwrap();
+        let told = full.push(&batch(1, Some("Kale"), None)).unwrap_err().to_string();
+        assert_eq!(told, "too many crops and weeks for one summary (at most 200,000): narrow the window");
+        let mut long = Summary { crop_bytes: CROP_BYTES_MAX - 4, ..Summary::default() };
+        long.push(&batch(1, Some("Leek"), None)).unwrap();
+        assert!(long.push(&batch(1, Some("x"), None)).is_err());
+    }
+}

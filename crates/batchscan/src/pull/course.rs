@@ -1,0 +1,186 @@
+//! The way of a pull: pages come from the service on one side while rows are written on the other. Knows nothing of
+//! names and of what happens to the file afterwards.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+
+use anyhow::Context;
+use batchscan_client::{Error, Page, Pages, TryStreamExt, UtcInstant};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::formats::text::TextForm;
+use super::partial::{Next, Partial};
+
+/// Pages on their way to the writer: enough to keep both sides busy, few enough to hold in memory.
+const PAGES_WAITING_MAX: usize = 2;
+/// Names of unknown fields worth telling.
+const UNKNOWN_MAX: usize = 10;
+
+/// What rows are written to.
+#[derive(Debug)]
+pub(crate) enum Growing {
+    /// A file that a later pull can go on with.
+    Kept(Box<Partial>),
+    /// Standard output.
+    Stdout,
+    /// A temporary file without a name.
+    Spool(File),
+}
+
+/// The writing side.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    form: TextForm,
+    pub(crate) growing: Growing,
+    pub(crate) tally: Tally,
+    buffer: String,
+}
+
+/// What has been written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) batches: u64,
+    pub(crate) bytes: u64,
+    /// The date of the last batch.
+    pub(crate) reached: Option<UtcInstant>,
+    /// Fields that this program does not know.
+    pub(crate) unknown: BTreeSet<String>,
+    pub(crate) is_ended: bool,
+}
+
+/// Why a pull did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// The service, or the way to it.
+    Service(Error),
+    /// The file, or the disk under it.
+    Writing(anyhow::Error),
+    /// Whoever read standard output went away.
+    NobodyReads,
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+impl Stopped {
+    /// Whether the same pull may come to its end another time. Not when the disk is full or the data are not batches:
+    /// then what is there is of no use.
+    pub(crate) fn leaves_hope(&self) -> bool {
+        match self {
+            Stopped::Interrupted => true,
+            Stopped::Service(error) => !matches!(
+                error,
+                Error::NotABatch { .. }
+                    | Error::NotBatchscan { .. }
+                    | Error::Circle { .. }
+                    | Error::Redirected { .. }
+            ),
+            Stopped::Writing(_) | Stopped::NobodyReads => false,
+        }
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(form: TextForm, growing: Growing) -> Self {
+        let mut tally = Tally::default();
+        if let Growing::Kept(partial) = &growing {
+            (tally.batches, tally.bytes) = (partial.journal.batches, partial.len());
+            tally.is_ended = partial.journal.next == Next::End;
+        }
+        Self { form, growing, tally, buffer: String::new() }
+    }
+
+    /// Writes pages as they come, until the last one or until `stop` is done. `on_page` is told after each.
+    pub(crate) async fn run(
+        self,
+        mut pages: Pages,
+        stop: impl Future<Output = ()>,
+        on_page: impl Fn(&Tally) + Send + 'static,
+    ) -> anyhow::Result<(Self, Result<(), Stopped>)> {
+        let (sender, receiver) = channel(PAGES_WAITING_MAX);
+        let writing = tokio::task::spawn_blocking(move || self.write_all(receiver, &on_page));
+        let mut stop = std::pin::pin!(stop);
+        let stopped = loop {
+            let page = tokio::select! {
+                page = pages.try_next() => page,
+                () = &mut stop => break Some(Stopped::Interrupted),
+            };
+            match page {
+                Ok(Some(page)) => {
+                    // A writer that has ended says why itself.
+                    if sender.send(page).await.is_err() {
+                        break None;
+                    }
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(Stopped::Service(error)),
+            }
+        };
+        drop(sender);
+        let (writer, written) = writing.await.context("writing broke off")?;
+        Ok((writer, written.and(stopped.map_or(Ok(()), Err))))
+    }
+
+    fn write_all(
+        mut self,
+        mut pages: Receiver<Page>,
+        on_page: &dyn Fn(&Tally),
+    ) -> (Self, Result<(), Stopped>) {
+        while let Some(page) = pages.blocking_recv() {
+            if let Err(stopped) = self.write(&page) {
+                return (self, Err(stopped));
+            }
+            on_page(&self.tally);
+        }
+        (self, Ok(()))
+    }
+
+    fn write(&mut self, page: &Page) -> Result<(), Stopped> {
+        self.buffer.clear();
+        if self.tally.bytes == 0 {
+            self.form.head(&mut self.buffer);
+        }
+        let before = self.tally.batches;
+        for row in page.rows() {
+            let (received, text) = row.map_err(Stopped::Service)?;
+            self.form.row(&mut self.buffer, &received.batch, text, self.tally.batches == 0);
+            self.tally.batches += 1;
+            self.tally.reached = Some(received.batch_creation_date);
+            if !received.unknown.is_empty() && self.tally.unknown.len() < UNKNOWN_MAX {
+                self.tally.unknown.extend(received.unknown.into_keys());
+            }
+        }
+        let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
+        self.tally.is_ended = next == Next::End;
+        if self.tally.is_ended {
+            self.form.tail(&mut self.buffer);
+        }
+        self.tally.bytes += self.buffer.len() as u64;
+        self.growing.append(self.buffer.as_bytes(), self.tally.batches - before, next)
+    }
+}
+
+impl Growing {
+    fn append(&mut self, bytes: &[u8], batches: u64, next: Next) -> Result<(), Stopped> {
+        match self {
+            Growing::Kept(partial) => partial.append(bytes, batches, next).map_err(Stopped::Writing),
+            Growing::Spool(file) => {
+                let written = file.write_all(bytes).context("cannot write a temporary file");
+                written.map_err(Stopped::Writing)
+            }
+            Growing::Stdout => write_out(bytes),
+        }
+    }
+}
+
+/// Writes to standard output.
+pub(crate) fn write_out(bytes: &[u8]) -> Result<(), Stopped> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Stopped::NobodyReads),
+        Err(error) => {
+            Err(Stopped::Writing(anyhow::Error::new(error).context("cannot write to standard output")))
+        }
+    }
+}

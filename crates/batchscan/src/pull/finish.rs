@@ -1,0 +1,159 @@
+//! The end of a pull: what has grown becomes the file that was asked for.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use batchscan_client::Received;
+use batchscan_model::Batch;
+
+use super::course::{Growing, Stopped, write_out};
+use super::formats::{Remarks, parquet, xlsx};
+use super::partial::Partial;
+use super::place;
+use super::plan::{Made, Shape};
+
+/// Bytes of a made file that go to standard output at once.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// What was made.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) bytes: u64,
+    pub(crate) remarks: Remarks,
+}
+
+/// A way to hear that nobody wants it any more.
+pub(crate) type Unwanted<'a> = &'a AtomicBool;
+
+/// Makes what has grown into the file of that name, or sends it out. Nothing is left of it elsewhere, whether this
+/// succeeds or not.
+pub(crate) fn finish(
+    growing: Growing,
+    shape: Shape,
+    file: Option<&Path>,
+    may_replace: bool,
+    unwanted: Unwanted<'_>,
+) -> Result<Finished, Stopped> {
+    match (growing, shape, file) {
+        (Growing::Kept(partial), Shape::Text(_), Some(file)) => {
+            let bytes = partial.len();
+            let named = partial.sync().and_then(|()| place::take(partial.path(), file, may_replace));
+            match named {
+                Ok(()) => partial.remove_journal(),
+                Err(error) => {
+                    partial.remove();
+                    return Err(Stopped::Writing(error));
+                }
+            }
+            Ok(Finished { bytes, remarks: Remarks::default() })
+        }
+        (Growing::Kept(mut partial), Shape::Made(made), Some(file)) => {
+            let new = partial.made_path();
+            let finished = make(&mut partial, made, &new, file, may_replace, unwanted);
+            // It has its own name by now, or is of no use.
+            let _ = std::fs::remove_file(&new);
+            // What was asked for is there, or the disk cannot hold it; a pull that was called off may still go on.
+            match &finished {
+                Err(Stopped::Interrupted) => drop(partial),
+                _ => partial.remove(),
+            }
+            finished
+        }
+        (Growing::Spool(spool), Shape::Made(made), _) => send_made(spool, made, unwanted),
+        _ => Ok(Finished::default()),
+    }
+}
+
+/// Makes the file under a temporary name beside its own, then names it.
+fn make(
+    partial: &mut Partial,
+    made: Made,
+    new: &Path,
+    file: &Path,
+    may_replace: bool,
+    unwanted: Unwanted<'_>,
+) -> Result<Finished, Stopped> {
+    let cannot = || format!("cannot write {}", new.display());
+    let spool = partial.reader().map_err(Stopped::Writing)?;
+    let made_file = File::create(new).with_context(cannot).map_err(Stopped::Writing)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let remarks = write(spool, made, &made_file, folder, unwanted)?;
+    let name = || {
+        made_file.sync_all().with_context(cannot)?;
+        let bytes = made_file.metadata()?.len();
+        place::take(new, file, may_replace)?;
+        Ok(bytes)
+    };
+    let bytes = name().map_err(Stopped::Writing)?;
+    Ok(Finished { bytes, remarks })
+}
+
+fn send_made(spool: File, made: Made, unwanted: Unwanted<'_>) -> Result<Finished, Stopped> {
+    let folder = std::env::temp_dir();
+    let opened = tempfile::tempfile().context("cannot make a temporary file");
+    let mut new = opened.map_err(Stopped::Writing)?;
+    let remarks = write(spool, made, &new, &folder, unwanted)?;
+    let reading = |error| Stopped::Writing(anyhow::Error::new(error).context("cannot read a temporary file"));
+    new.seek(SeekFrom::Start(0)).map_err(reading)?;
+    let (mut buffer, mut bytes) = (vec![0; COPY_BYTES], 0);
+    loop {
+        match new.read(&mut buffer).map_err(reading)? {
+            0 => return Ok(Finished { bytes, remarks }),
+            read => {
+                write_out(&buffer[..read])?;
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+fn write(
+    mut spool: File,
+    made: Made,
+    new: &File,
+    folder: &Path,
+    unwanted: Unwanted<'_>,
+) -> Result<Remarks, Stopped> {
+    let new = spool.seek(SeekFrom::Start(0)).and_then(|_| new.try_clone());
+    let new = new.context("cannot read what was pulled").map_err(Stopped::Writing)?;
+    let mut batches =
+        Spooled { lines: BufReader::with_capacity(COPY_BYTES, spool), line: String::new(), unwanted };
+    let written = match made {
+        Made::Parquet => parquet::write(&mut batches, new),
+        Made::Xlsx => xlsx::write(&mut batches, new, folder),
+    };
+    written.map_err(|error| {
+        if unwanted.load(Ordering::Relaxed) { Stopped::Interrupted } else { Stopped::Writing(error) }
+    })
+}
+
+/// The batches of a spool.
+struct Spooled<'a> {
+    lines: BufReader<File>,
+    line: String,
+    unwanted: Unwanted<'a>,
+}
+
+impl Spooled<'_> {
+    fn read(&mut self) -> anyhow::Result<Option<Batch>> {
+        if self.unwanted.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        self.line.clear();
+        if self.lines.read_line(&mut self.line).context("cannot read what was pulled")? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Received::from_json(&self.line)?.batch))
+    }
+}
+
+impl Iterator for Spooled<'_> {
+    type Item = anyhow::Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}

@@ -1,0 +1,115 @@
+//! A user's secret goes in by every door there is, right and wrong, and comes out nowhere but in the profile that keeps
+//! it: not on a terminal, not in an error, not in a file beside the data.
+
+use crate::program::Outcome;
+use crate::relay::{End, Plan, Relay};
+use crate::scans;
+use crate::secrets::Canaries;
+use crate::site::{Credential, Site};
+use crate::stranger::Stranger;
+use crate::user::User;
+
+/// As long as a real one, and nobody's.
+const WRONG: &str = "canaryWrongUserSecret-0123456789_abcdefghij";
+
+/// The secrets, and half of each: that would be too much as well.
+fn canaries(credential: &Credential) -> Canaries {
+    let all = [credential.secret.as_str(), WRONG];
+    let halves = all.map(|secret| secret[secret.len() / 2..].to_owned());
+    Canaries(all.into_iter().map(str::to_owned).chain(halves).collect())
+}
+
+/// Runs a command as loudly as it gets, and looks at what it says. Gives how it ended.
+#[track_caller]
+fn shows_no_secret(user: &User<'_>, secret: &str, words: &[&str]) -> Option<i32> {
+    let mut command = user.command(words);
+    command.env("BATCHSCAN_LOG", "trace").env("RUST_LOG", "trace").env("BATCHSCAN_CLIENT_SECRET", secret);
+    let Outcome { code, out, err } = Outcome::of(&mut command);
+    let canaries = canaries(&user.credential);
+    canaries.are_absent_from(&format!("{words:?} on standard output"), out.as_bytes());
+    canaries.are_absent_from(&format!("{words:?} on standard error"), err.as_bytes());
+    code
+}
+
+#[test]
+fn no_command_shows_a_users_secret_nor_leaves_it_in_a_file() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..300, "x")));
+    let service = site.serve(&["--page-size", "100"]);
+    let (user, relay) = (User::of(&site, &service), Relay::to(&service));
+    let secret = user.credential.secret.as_str();
+    for words in [
+        &["login"][..],
+        &["login", "--profile", "north"],
+        &["login", "--list"],
+        &["login", "--help"],
+        &["pull", "--help"],
+        &["pull", "-o", "a.csv"],
+        &["pull", "-o", "a.xlsx", "--json"],
+        &["pull", "-o", "b.csv", "--if-changed"],
+        &["pull", "-o", "b.csv", "--if-changed"],
+        &["pull", "-o", "-", "--format", "json"],
+        &["list"],
+        &["list", "--json"],
+        &["summary"],
+        &["logout", "--profile", "north"],
+    ] {
+        assert_eq!(shows_no_secret(&user, secret, words), Some(0), "{words:?}");
+        if words[0] != "logout" {
+            shows_no_secret(&user, WRONG, words);
+        }
+    }
+    relay.plan(Plan::Cut { after: 150_000, end: End::Reset, later_pass: false });
+    let cut = user.at(&relay.url());
+    assert_eq!(shows_no_secret(&cut, secret, &["pull", "-o", "c.csv", "--retry-for", "0s"]), Some(1));
+    let files = user.files();
+    assert!(files.iter().any(|file| file == "c.csv.part.json"), "{files:?}");
+    assert!(files.iter().any(|file| file == "b.csv.pulled.json"), "{files:?}");
+    for file in files {
+        canaries(&user.credential).are_absent_from(&file, &user.read(&file));
+    }
+    let kept = std::fs::read_to_string(site.path("config/batchscan/profiles.json")).unwrap();
+    assert!(kept.contains(secret) && !kept.contains(WRONG));
+}
+
+/// Some services repeat in an error what they were sent.
+#[test]
+fn a_service_that_repeats_the_secret_does_not_get_it_onto_the_terminal() {
+    let site = Site::new();
+    let user = User::with(&site, "", site.credential());
+    let secret = user.credential.secret.as_str();
+    for status in [
+        "400 Bad Request",
+        "401 Unauthorized",
+        "403 Forbidden",
+        "404 Not Found",
+        "422 Unprocessable Content",
+        "429 Too Many Requests",
+        "500 Internal Server Error",
+        "503 Service Unavailable",
+        "200 OK",
+    ] {
+        let proud = Stranger::repeating(status);
+        let user = user.at(&proud.url());
+        for words in [&["pull", "-o", "a.csv"][..], &["list"], &["summary"], &["login"]] {
+            let words = [words, &["--retry-for", "0s"]].concat();
+            assert_eq!(shows_no_secret(&user, secret, &words), Some(1), "{status} {words:?}");
+        }
+        assert!(String::from_utf8_lossy(&proud.told()).contains(secret), "it was told the secret");
+        assert_eq!(user.files(), [""; 0]);
+    }
+}
+
+#[test]
+fn an_address_with_a_password_in_it_is_refused_without_repeating_it() {
+    let site = Site::new();
+    let user = User::with(&site, "", site.credential());
+    for url in
+        [format!("https://ann:{WRONG}@scans.example.org"), format!("https://{WRONG}@scans.example.org")]
+    {
+        let user = user.at(&url);
+        for words in [&["pull", "-o", "a.csv"][..], &["list"], &["login"]] {
+            assert!(matches!(shows_no_secret(&user, "x", words), Some(1 | 2)), "{words:?}");
+        }
+    }
+}
