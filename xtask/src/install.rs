@@ -24,6 +24,27 @@ const TOOLS: &[Tool] = &[
     Tool { program: "initdb", package: "postgresql" },
     Tool { program: "haproxy", package: "haproxy" },
     Tool { program: "pgbouncer", package: "pgbouncer" },
+    Tool { program: "jq", package: "jq" },
+    Tool { program: "python3", package: "python3" },
+    Tool { program: "node", package: "nodejs" },
+    Tool { program: "npm", package: "npm" },
+    Tool { program: "Rscript", package: "r-base-core" },
+];
+
+/// A part that a program lacks unless a package of its own brings it, and the command that shows it is there.
+struct Part {
+    proof: &'static [&'static str],
+    package: &'static str,
+}
+
+const PARTS: &[Part] = &[
+    Part { proof: &["python3", "-c", "import venv"], package: "python3-venv" },
+    // What a new virtual environment takes its pip from.
+    Part { proof: &["python3", "-c", "import ensurepip"], package: "python3-venv" },
+    // What openid-client needs: 18 has no global `crypto`.
+    Part { proof: &["node", "--eval", "crypto.subtle.digest"], package: "nodejs" },
+    Part { proof: &["Rscript", "-e", "library(httr2)"], package: "r-cran-httr2" },
+    Part { proof: &["Rscript", "-e", "library(jsonlite)"], package: "r-cran-jsonlite" },
 ];
 
 /// Debian's home of servers, which is not on every user's PATH.
@@ -37,16 +58,16 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Makes sure that every program the steps run is there.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     require_components(workspace)?;
-    let packages = missing_packages(is_there);
+    let packages = missing_packages(is_there, is_proven);
     if packages.is_empty() {
         println!("nothing to install");
         return Ok(());
     }
     println!("missing on this machine: {}; installing with apt-get", packages.join(" "));
     install(&packages).map_err(|error| anyhow!("{error:#}; install by hand: {}", packages.join(" ")))?;
-    let still = missing_packages(is_there);
+    let still = missing_packages(is_there, is_proven);
     if !still.is_empty() {
-        bail!("apt-get succeeded, yet their programs are not found: {}", still.join(" "));
+        bail!("apt-get succeeded, yet their programs are not found, or too old: {}", still.join(" "));
     }
     Ok(())
 }
@@ -60,8 +81,25 @@ fn require_components(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-fn missing_packages(is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    TOOLS.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package).collect()
+/// Each once, tools before parts of theirs.
+fn missing_packages(
+    is_there: impl Fn(&str) -> bool,
+    is_proven: impl Fn(&[&str]) -> bool,
+) -> Vec<&'static str> {
+    let tools = TOOLS.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package);
+    let parts = PARTS.iter().filter(|part| !is_proven(part.proof)).map(|part| part.package);
+    let mut packages = Vec::new();
+    for package in tools.chain(parts) {
+        if !packages.contains(&package) {
+            packages.push(package);
+        }
+    }
+    packages
+}
+
+fn is_proven(proof: &[&str]) -> bool {
+    let Some((program, arguments)) = proof.split_first() else { return false };
+    process::stdout_of(Command::new(program).args(arguments)).is_ok()
 }
 
 /// Whether a program is on the PATH, or where Debian puts servers.
@@ -100,8 +138,21 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_installed() {
-        assert_eq!(missing_packages(|program| program != "valgrind"), ["valgrind"]);
-        assert!(missing_packages(|_| true).is_empty());
+        assert_eq!(missing_packages(|program| program != "valgrind", |_| true), ["valgrind"]);
+        assert!(missing_packages(|_| true, |_| true).is_empty());
+    }
+
+    #[test]
+    fn a_package_is_named_once_however_much_of_it_is_missing() {
+        let python = |name: &str| !name.starts_with("python3");
+        assert_eq!(missing_packages(python, |proof| python(proof[0])), ["python3", "python3-venv"]);
+    }
+
+    #[test]
+    fn a_part_is_there_if_its_proof_succeeds() {
+        assert!(is_proven(&["sh", "-c", "true"]));
+        assert!(!is_proven(&["sh", "-c", "false"]));
+        assert!(!is_proven(&["no-such-program"]));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What developers run: `cargo xtask test`, `tidy`, `gate`, `cluster`, `failover`.
+//! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `cluster`, `failover`.
 //!
 //! - [`mod@test`] does everything a change must pass, in order, and stops at the first failure;
 //! - [`tidy`] holds the tree against the rules that no compiler checks;
 //! - [`gate`] holds the hot path against its budget of instructions;
+//! - [`clients`] tries other people's libraries and our own recipes on a running service;
 //! - [`cluster`] runs a whole site on loopback: databases, nodes, a balancer;
 //! - [`failover`] breaks such a site under load, counts every request and holds the counts against rules;
 //! - [`conformance`] checks the executable against the interface, on both stores.
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod clients;
 mod cluster;
 mod conformance;
 mod demo;
@@ -35,12 +37,14 @@ struct Arguments {
 
 #[derive(Clone, Subcommand)]
 enum Task {
-    /// Do everything a change must pass: install tools, lint, build, test, check conformance, break a cluster, gate
+    /// Do everything a change must pass: install tools, lint, build, test, check conformance, try clients, break a cluster, gate
     Test,
     /// Hold the tree against its rules: walls between modules, docs, migrations, decisions, links
     Tidy,
     /// Hold the hot path against its budget of instructions, counted by callgrind
     Gate,
+    /// Try other people's client libraries, our recipes and our Python package on a running service
+    Clients(clients::Wish),
     /// Run a whole site on loopback: three PostgreSQL servers, three nodes, HAProxy, demo data
     Cluster(cluster::Wish),
     /// Kill parts of such a site under load, count every request, and fail if a rule is broken
@@ -64,6 +68,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Test => test::run(&workspace),
         Task::Tidy => tidy::run(&workspace),
         Task::Gate => gate::run(&workspace),
+        Task::Clients(wish) => clients::run(&workspace, &wish),
         Task::Cluster(wish) => cluster::run(&workspace, &wish),
         Task::Failover(plan) => failover::run(&workspace, &plan),
     }
