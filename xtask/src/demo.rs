@@ -34,9 +34,17 @@ pub(crate) struct Demo {
 impl Demo {
     /// Starts a demo of so many batches on a port of its own choice.
     pub(crate) fn of(executable: &Path, batches: u32, log: PathBuf) -> Result<Self> {
+        Self::failing(executable, batches, 0.0, log)
+    }
+
+    /// The same, and answers this share of batch requests with 503.
+    pub(crate) fn failing(executable: &Path, batches: u32, share: f64, log: PathBuf) -> Result<Self> {
         let mut command = Command::new(executable);
         process::without_settings(&mut command);
         command.args(["demo", "--listen", "127.0.0.1:0", "--batches", &batches.to_string()]);
+        if share > 0.0 {
+            command.args(["--fail-rate", &share.to_string()]);
+        }
         Self::start(command, log)
     }
 

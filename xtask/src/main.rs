@@ -1,9 +1,10 @@
-//! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `cluster`, `failover`.
+//! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `pulls`, `race`, `cluster`, `failover`.
 //!
 //! - [`mod@test`] does everything a change must pass, in order, and stops at the first failure;
 //! - [`tidy`] holds the tree against the rules that no compiler checks;
 //! - [`gate`] holds the hot path against its budget of instructions;
 //! - [`clients`] tries other people's libraries and our own recipes on a running service;
+//! - [`pulls`] holds what `batchscan pull` makes against the service, and its speed against a Python loop;
 //! - [`cluster`] runs a whole site on loopback: databases, nodes, a balancer;
 //! - [`failover`] breaks such a site under load, counts every request and holds the counts against rules;
 //! - [`conformance`] checks the executable against the interface, on both stores.
@@ -23,6 +24,7 @@ mod failover;
 mod gate;
 mod install;
 mod process;
+mod pulls;
 mod test;
 mod tidy;
 mod workspace;
@@ -45,6 +47,10 @@ enum Task {
     Gate,
     /// Try other people's client libraries, our recipes and our Python package on a running service
     Clients(clients::Wish),
+    /// Pull in every format from a service that fails now and then, and read the files back with other people's libraries
+    Pulls(pulls::Wish),
+    /// Time a pull to CSV against the usual Python loop, in turn
+    Race(pulls::RaceWish),
     /// Run a whole site on loopback: three PostgreSQL servers, three nodes, HAProxy, demo data
     Cluster(cluster::Wish),
     /// Kill parts of such a site under load, count every request, and fail if a rule is broken
@@ -69,6 +75,8 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Tidy => tidy::run(&workspace),
         Task::Gate => gate::run(&workspace),
         Task::Clients(wish) => clients::run(&workspace, &wish),
+        Task::Pulls(wish) => pulls::run(&workspace, &wish),
+        Task::Race(wish) => pulls::race(&workspace, &wish),
         Task::Cluster(wish) => cluster::run(&workspace, &wish),
         Task::Failover(plan) => failover::run(&workspace, &plan),
     }

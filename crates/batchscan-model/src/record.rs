@@ -85,6 +85,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Sets a field that has not been set.
+    pub(crate) fn put(&mut self, field: Field, value: Value<'a>) {
+        self.values[field as usize] = Some(value);
+    }
+
     /// Notes a name that is no field.
     pub fn unknown(&mut self, name: &str) {
         let expected = match Field::nearest(name) {
@@ -106,8 +111,9 @@ impl<'a> Record<'a> {
 
     /// Reads one JSON object. An error is what is wrong with the text as JSON.
     pub fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
-        match plain::read(text) {
-            Some((record, end)) if text[end..].trim_ascii().is_empty() => Ok(record),
+        let mut record = Record::default();
+        match plain::read(text, &mut record) {
+            Some(end) if text[end..].trim_ascii().is_empty() => Ok(record),
             _ => Self::from_any_json(text),
         }
     }
@@ -124,7 +130,8 @@ impl<'a> Record<'a> {
     /// Reads the JSON object that a text begins with, and tells where it ends. It comes from a service that may know
     /// more fields than we do: those are given apart, as JSON text.
     pub fn from_wire(text: &'a str) -> Result<(Self, Strangers<'a>, usize), serde_json::Error> {
-        if let Some((record, end)) = plain::read(text) {
+        let mut record = Record::default();
+        if let Some(end) = plain::read(text, &mut record) {
             return Ok((record, Vec::new(), end));
         }
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<FromWire<'a>>();

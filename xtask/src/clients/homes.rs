@@ -44,27 +44,23 @@ impl Homes {
     /// Makes what is not there yet.
     pub(crate) fn make(workspace: &Workspace) -> Result<Self> {
         let folder = workspace.scratch_file("clients")?;
-        let venv = |(name, requirements): Plan| {
-            venv(&folder, name, &workspace.root.join(requirements))
-                .with_context(|| format!("no home for {requirements}"))
-        };
         Ok(Self {
-            matrix: venv(MATRIX_VENV)?,
-            package: venv(PACKAGE_VENV)?,
-            airbyte: venv(AIRBYTE_VENV)?,
-            singer: venv(SINGER_VENV)?,
+            matrix: planned(workspace, MATRIX_VENV)?,
+            package: planned(workspace, PACKAGE_VENV)?,
+            airbyte: planned(workspace, AIRBYTE_VENV)?,
+            singer: planned(workspace, SINGER_VENV)?,
             node: node(&workspace.root.join(MATRIX), &folder).context("no home for Node's programs")?,
         })
     }
 
     /// The Python that has the libraries of the matrix.
     pub(crate) fn python(&self) -> PathBuf {
-        self.matrix.join("bin/python")
+        python_of(&self.matrix)
     }
 
     /// The Python that has what our own package is tested with.
     pub(crate) fn package_python(&self) -> PathBuf {
-        self.package.join("bin/python")
+        python_of(&self.package)
     }
 
     /// A program of Node's, where it finds its packages.
@@ -78,6 +74,21 @@ impl Homes {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).context("PATH is odd")
     }
+}
+
+/// The Python that has pandas, pyarrow, openpyxl and requests, without the homes of all others.
+pub(crate) fn data_python(workspace: &Workspace) -> Result<PathBuf> {
+    planned(workspace, PACKAGE_VENV).map(|home| python_of(&home))
+}
+
+fn python_of(home: &Path) -> PathBuf {
+    home.join("bin/python")
+}
+
+fn planned(workspace: &Workspace, (name, requirements): Plan) -> Result<PathBuf> {
+    let folder = workspace.scratch_file("clients")?;
+    venv(&folder, name, &workspace.root.join(requirements))
+        .with_context(|| format!("no home for {requirements}"))
 }
 
 /// Always an environment: a system's own Python refuses to be installed into.

@@ -23,7 +23,7 @@ use crate::demo::Demo;
 use crate::workspace::Workspace;
 
 mod bounded;
-mod homes;
+pub(crate) mod homes;
 mod kitchen;
 mod matrix;
 mod package;
