@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::Page;
 
-/// A batch is some 700 bytes and never more than a few times 64 KiB; what runs on longer is no batch. So is white space.
+/// A batch is some 700 bytes and never more than a few times 64 KiB; what runs on longer is no batch, nor are
+/// blanks without end.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Batches that are handed on together: by their number, or by their bytes where they are large.
 const PIECE_BATCHES: usize = 1_000;

@@ -245,8 +245,8 @@ impl Asker {
         Trouble { error, wait }
     }
 
-    /// What the service says of an error, if it says it as the interface has it. Some repeat what they were sent: what is
-    /// `hidden` must not come into anybody's log that way.
+    /// What the service says of an error, if it says it as the interface has it. Some repeat what they were sent:
+    /// what is `hidden` must not come into anybody's log that way.
     async fn detail(&self, response: Response, hidden: &str) -> Option<String> {
         let body = self.whole(response, SMALL_BYTES_MAX).await.ok()?;
         let body: Value = serde_json::from_slice(&body).ok()?;

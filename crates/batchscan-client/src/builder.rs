@@ -80,8 +80,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long one page may be tried in all, waits included: two minutes unless told otherwise. Zero never tries again,
-    /// and errors come as they are.
+    /// How long one page may be tried in all, waits included: two minutes unless told otherwise. Zero never tries
+    /// again, and errors come as they are.
     #[must_use]
     pub fn retry_for(mut self, limit: Duration) -> Self {
         self.rules.limit = limit;

@@ -118,7 +118,9 @@ impl Client {
     /// if let Some(cursor) = cursor {
     ///     let mut pages = client.pages_after(DateRange::default(), cursor);
     ///     // …
-    /// #   while let Some(page) = pages.try_next().await? { for text in page.texts() { file += &format!("{}\n", text?); } }
+    /// #   while let Some(page) = pages.try_next().await? {
+    /// #       for text in page.texts() { file += &format!("{}\n", text?); }
+    /// #   }
     /// }
     /// # assert_eq!(file.lines().count(), 2_500);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -79,6 +79,11 @@ impl Page {
         self.body[self.data.clone()].trim_ascii_start().is_empty()
     }
 
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        self.body.len()
+    }
+
     /// The cursor to the next page; nothing on the last one, and always on v1.
     ///
     /// [`Client::pages_after`](crate::Client::pages_after) goes on from it, also in another process.

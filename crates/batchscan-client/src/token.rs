@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-/// A token is renewed a tenth of its life before its end, within these bounds. Services that count in whole seconds end it
-/// up to one early.
+/// A token is renewed a tenth of its life before its end, within these bounds. Services that count in whole seconds
+/// end it up to one early.
 const MARGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
 /// A life that is longer is as good as endless; it keeps sums of times in range.
 const LIFE_SECS_MAX: u64 = 10 * 365 * 86_400;

@@ -23,6 +23,7 @@ fn cuts(page: &Answer) -> Vec<(Answer, &'static str)> {
     ]
 }
 
+/// Decision 043.
 #[tokio::test]
 async fn a_page_that_breaks_is_asked_for_again_and_nothing_is_lost_or_doubled() {
     let page = |number: u32, next| Answer::page(number * 3..number * 3 + 3, next);

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use batchscan_client::{Error, TryStreamExt};
+use batchscan_client::Error;
 
 use crate::script::{Answer, Script};
-use crate::{ALL, ids};
+use crate::{ALL, ids, texts};
 
+/// Decision 043.
 #[tokio::test]
 async fn a_cursor_that_comes_again_is_an_error() {
     let circles: [&[&str]; 3] = [&["a", "a"], &["a", "b", "a"], &["a", "b", "c", "d", "c"]];
@@ -27,7 +28,7 @@ async fn a_cursor_that_comes_again_is_an_error() {
 async fn a_walk_that_goes_on_from_a_cursor_is_guarded_too() {
     let script = Script::with_tokens(|_| Answer::page(0..1, Some("c"))).await;
     let pages = script.client().build().unwrap().pages_after(ALL, "c");
-    let error = pages.try_collect::<Vec<_>>().await.unwrap_err();
+    let error = texts(pages).await.unwrap_err();
     assert!(matches!(error, Error::Circle { .. }), "{error:?}");
 }
 

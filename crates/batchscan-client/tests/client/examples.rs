@@ -20,6 +20,10 @@ fn lines(numbers: std::ops::Range<u32>) -> String {
     numbers.map(|number| Service::batch(number).to_json() + "\n").collect()
 }
 
+fn page_of(batches: &str) -> Answer {
+    Answer::new(200, format!(r#"{{"data":[{batches}],"next_token":null}}"#))
+}
+
 /// What it wrote, and how it ended.
 async fn written(client: &Client, cursor: Option<&str>) -> (String, anyhow::Result<()>) {
     let mut out = Vec::new();
@@ -33,12 +37,12 @@ async fn to_ndjson_writes_every_text_on_a_line_of_its_own() {
     let (text, outcome) = written(&to(&service).build().unwrap(), None).await;
     outcome.unwrap();
     assert_eq!(text, lines(0..25));
-    // Services may print a batch over many lines.
-    let pretty = Answer::array(0..2).spaced().into_page();
-    let script = Script::signed_in([pretty]).await;
+    // Some services print a batch over many lines.
+    let long = Service::batch(0).to_json().replace(",\"", ",\r\n\"");
+    let script = Script::signed_in([page_of(&format!("{long},{long}"))]).await;
     let (text, outcome) = written(&script.client().build().unwrap(), None).await;
     outcome.unwrap();
-    assert_eq!(text.lines().count(), 2, "{text}");
+    assert_eq!(text.lines().collect::<Vec<_>>(), [long.replace(['\r', '\n'], " ").as_str(); 2]);
 }
 
 #[tokio::test]
@@ -60,6 +64,12 @@ async fn to_ndjson_tells_how_to_go_on_where_it_fails() {
     let told = format!("{:?}", outcome.unwrap_err());
     assert!(told.starts_with("what is written is whole; go on with: to_ndjson c-1\n"), "{told}");
     assert!(told.contains("(oh no)") && !told.contains(SECRET), "{told}");
+    // A page that is not all batches is not begun.
+    let not_all = page_of(&format!("{},{{}}", Service::batch(2).to_json()));
+    let script = Script::signed_in([Answer::page(0..2, Some("c-1")), not_all]).await;
+    let (text, outcome) = written(&script.client().build().unwrap(), None).await;
+    assert_eq!(text, lines(0..2));
+    assert!(outcome.unwrap_err().to_string().ends_with("go on with: to_ndjson c-1"));
     let script = Script::signed_in([Answer::error(500, "oh no")]).await;
     let (text, outcome) = written(&script.client().build().unwrap(), None).await;
     assert_eq!((text.as_str(), outcome.unwrap_err().to_string().as_str()), ("", "nothing is written yet"));

@@ -12,7 +12,7 @@ async fn etag(client: &crate::Client, range: DateRange, held: Option<&str>) -> S
     }
 }
 
-/// Decision 031.
+/// Decisions 031 and 044.
 #[tokio::test]
 async fn nothing_is_new_until_an_import() {
     let service = paged(10, 3).await;

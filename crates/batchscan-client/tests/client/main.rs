@@ -48,12 +48,17 @@ async fn texts(pages: Pages) -> Result<Vec<String>, Error> {
         }
         Ok(all)
     };
-    pages.try_fold(Vec::new(), all).await
+    bounded(pages.try_fold(Vec::new(), all)).await
 }
 
 /// Every id of a walk.
 async fn ids(batches: Batches) -> Result<Vec<String>, Error> {
-    batches.map_ok(|received| received.batch_id.as_str().to_owned()).try_collect().await
+    bounded(batches.map_ok(|received| received.batch_id.as_str().to_owned()).try_collect()).await
+}
+
+/// What would otherwise go on for ever is a failure.
+async fn bounded<T>(walk: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(40), walk).await.unwrap()
 }
 
 /// The ids of the batches of these numbers.

@@ -3,7 +3,7 @@
 use batchscan_client::{Error, Version};
 
 use crate::script::{Answer, Framing, Script, client_of};
-use crate::{ALL, ids, numbered, paged, texts};
+use crate::{ALL, bounded, ids, numbered, paged, texts};
 
 fn endless(status: u16, piece: &str) -> Answer {
     Answer::new(status, piece.repeat(4_096)).framed(Framing::Endless)
@@ -12,7 +12,7 @@ fn endless(status: u16, piece: &str) -> Answer {
 #[tokio::test]
 async fn an_endless_token_is_refused() {
     let script = Script::of([endless(200, "               ")]).await;
-    let error = script.client().build().unwrap().sign_in().await.unwrap_err();
+    let error = bounded(script.client().build().unwrap().sign_in()).await.unwrap_err();
     let expected = format!(
         "{}/v2/auth does not answer like a batch scan service: an answer of more than 256 KiB; check the address",
         script.url()
@@ -28,7 +28,7 @@ async fn an_endless_error_is_an_error_all_the_same() {
     let error = ids(script.client().build().unwrap().batches(ALL)).await.unwrap_err();
     assert_eq!(error.to_string(), "the service refused the request with 500 Internal Server Error");
     let script = Script::of([endless(401, "who? ")]).await;
-    let error = script.client().build().unwrap().sign_in().await.unwrap_err();
+    let error = bounded(script.client().build().unwrap().sign_in()).await.unwrap_err();
     assert_eq!(error, Error::CredentialsRefused { detail: None });
 }
 

@@ -76,6 +76,7 @@ async fn a_refused_token_is_renewed_and_the_page_asked_for_again() {
     assert_eq!(waits.heard(), [], "a new token needs no wait");
 }
 
+/// Decision 043.
 #[tokio::test]
 async fn a_second_refusal_is_an_error_and_not_a_loop() {
     let script = Script::with_tokens(|_| Answer::error(401, "who are you?")).await;
