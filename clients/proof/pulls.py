@@ -13,8 +13,11 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from xml.etree import ElementTree
 
 import openpyxl
 import pandas
@@ -134,18 +137,28 @@ def compare_xlsx(path: Path, batches: list[dict]) -> None:
     rows = sheet.iter_rows(values_only=True)
     assert list(next(rows)) == list(batches[0]), "xlsx has another head"
     count = 0
-    for row, batch in zip(rows, batches):
-        expected = [in_excel(name, value) for name, value in batch.items()]
-        found = [in_decimal(name, value) for name, value in zip(batch, row)]
+    for row, batch, moment in zip(rows, batches, moments(path)):
+        expected = {name: typed(name, value) for name, value in batch.items()}
+        found = {name: in_decimal(name, value) for name, value in zip(batch, row)}
+        assert moment == expected["batch_creation_date"], f"xlsx: {moment} is not {expected}"
+        # openpyxl, like Excel's own display, rounds to the millisecond.
+        shown = found.pop("batch_creation_date").replace(tzinfo=datetime.timezone.utc)
+        assert abs(shown - expected.pop("batch_creation_date")) <= datetime.timedelta(microseconds=501), f"xlsx: {shown}"
         assert found == expected, f"xlsx: {found} is not {expected}"
         count += 1
     assert count == len(batches) and next(rows, None) is None, f"xlsx has {count} rows or more"
 
 
-def in_excel(name: str, value: object) -> object:
-    """Excel's dates have no zone: they are UTC."""
-    value = typed(name, value)
-    return value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
+def moments(path: Path) -> Iterator[datetime.datetime]:
+    """The creation dates by the numbers that stand in the sheet: days since the end of 1899, in UTC."""
+    epoch = datetime.datetime(1899, 12, 30, tzinfo=datetime.timezone.utc)
+    with zipfile.ZipFile(path).open("xl/worksheets/sheet1.xml") as sheet:
+        for _, element in ElementTree.iterparse(sheet):
+            if element.tag.endswith("}row"):
+                if element.get("r") != "1":
+                    days = Decimal(float(element[2][0].text))
+                    yield epoch + datetime.timedelta(microseconds=round(days * 86_400_000_000))
+                element.clear()
 
 
 def in_decimal(name: str, value: object) -> object:

@@ -24,6 +24,8 @@ use crate::{Error, Page, Version};
 const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Tokens and error bodies are some hundred bytes.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
+/// What is shorter is no secret, but a word that somebody tries: hiding it would garble what the service says.
+const HIDDEN_BYTES_MIN: usize = 8;
 
 /// Asks one service in the name of one client.
 pub(crate) struct Asker {
@@ -255,7 +257,8 @@ impl Asker {
             Value::Array(faults) => faults.iter().map(fault).collect::<Vec<_>>().join("; "),
             other => other.to_string(),
         };
-        Some(clipped(&if hidden.is_empty() { text } else { text.replace(hidden, "[redacted]") }))
+        let is_short = hidden.len() < HIDDEN_BYTES_MIN;
+        Some(clipped(&if is_short { text } else { text.replace(hidden, "[redacted]") }))
     }
 
     pub(crate) fn broken(&self, why: &str) -> Error {

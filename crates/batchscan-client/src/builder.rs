@@ -156,6 +156,11 @@ fn read_address(text: &str) -> Result<Url, Error> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("it must end with the host or a path, without ? or #"));
     }
+    if let Some(version) =
+        url.path().trim_end_matches('/').rsplit('/').next().filter(|last| ["v1", "v2"].contains(last))
+    {
+        return Err(wrong(&format!("leave /{version} out of it")));
+    }
     Ok(url)
 }
 
@@ -183,6 +188,7 @@ mod tests {
         assert!(refused("https://ann:hush@scans.example.org").contains("user name or a password"));
         assert!(refused("https://scans.example.org/?a=1").contains("without ? or #"));
         assert!(refused("").contains("write it like"));
+        assert!(refused("https://scans.example.org/v2/").ends_with("leave /v2 out of it"));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
-use batchscan_client::{Client, ClientSecret};
+use batchscan_client::{Client, ClientSecret, Error};
 use indicatif::ProgressBar;
 
 use crate::args::Connection;
@@ -18,6 +18,8 @@ pub(crate) struct Service {
     pub(crate) url: String,
     pub(crate) client_id: String,
     retries: Arc<AtomicU64>,
+    /// Whether the bar shows what is waited for. Whoever gets an answer takes that back.
+    pub(crate) is_waiting: Arc<AtomicBool>,
 }
 
 impl Service {
@@ -36,35 +38,44 @@ impl Service {
 
 /// Who asks whom: what was typed, completed by what `login` kept.
 pub(crate) fn resolve(connection: &Connection) -> anyhow::Result<Profile> {
-    let given = secret::given(connection.client_secret_file.as_deref())?;
+    let given = match &connection.client_secret_file {
+        None if connection.is_by_name => None,
+        file => secret::given(file.as_deref())?,
+    };
     let is_whole = connection.url.is_some() && connection.client_id.is_some() && given.is_some();
     let kept = if is_whole { None } else { kept_profile(connection)? };
-    complete(connection, given, kept)
-}
-
-/// The same, by what was typed alone.
-pub(crate) fn resolve_new(connection: &Connection) -> anyhow::Result<Profile> {
-    complete(connection, secret::given(connection.client_secret_file.as_deref())?, None)
-}
-
-/// Kept credentials are for the service and the client they were kept for: they must not reach another one.
-fn complete(
-    connection: &Connection,
-    given: Option<ClientSecret>,
-    kept: Option<Profile>,
-) -> anyhow::Result<Profile> {
-    let kept = kept.filter(|kept| connection.url.as_ref().is_none_or(|url| *url == kept.url));
-    let Some(url) = connection.url.clone().or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else {
-        bail!("which service? Give --url and --client-id, or keep them with `batchscan login`");
+    let (url, id) = (&connection.url, &connection.client_id);
+    // Kept credentials are for the service and the client they were kept for: they must not reach another one.
+    let is_meant = |kept: &Profile| {
+        url.as_ref().is_none_or(|url| *url == kept.url) && id.as_ref().is_none_or(|id| *id == kept.client_id)
     };
-    let kept = kept.filter(|kept| connection.client_id.as_ref().is_none_or(|id| *id == kept.client_id));
-    let id = connection.client_id.clone().or_else(|| kept.as_ref().map(|kept| kept.client_id.clone()));
+    if let (Some(other), Some(url), None) = (kept.as_ref().filter(|kept| !is_meant(kept)), url, id) {
+        bail!("the client id is missing: profile {} is for {}, not {url}", connection.profile, other.url);
+    }
+    let kept = kept.filter(is_meant);
+    let url = url.clone().or_else(|| kept.as_ref().map(|kept| kept.url.clone()));
+    let url =
+        url.context("which service? Give --url and --client-id, or keep them with `batchscan login`")?;
+    let id = id.clone().or_else(|| kept.as_ref().map(|kept| kept.client_id.clone()));
     let id = id.context("the client id is missing: give --client-id, or keep it with `batchscan login`")?;
     let client_secret = match given.or_else(|| kept.map(|kept| kept.client_secret)) {
         Some(secret) => secret,
-        None => asked(&id)?,
+        None => asked(&id, ", or run `batchscan login`")?,
     };
     Ok(Profile { url, client_id: id, client_secret })
+}
+
+/// Who asks whom, by what was typed alone.
+pub(crate) fn resolve_new(
+    connection: &Connection,
+    url: String,
+    client_id: String,
+) -> anyhow::Result<Profile> {
+    let client_secret = match secret::given(connection.client_secret_file.as_deref())? {
+        Some(secret) => secret,
+        None => asked(&client_id, "")?,
+    };
+    Ok(Profile { url, client_id, client_secret })
 }
 
 /// A client for it. What it waits for is shown on the bar.
@@ -74,20 +85,22 @@ pub(crate) fn client(
     bar: &ProgressBar,
 ) -> anyhow::Result<Service> {
     let retries = Arc::new(AtomicU64::new(0));
-    let (counted, shown) = (retries.clone(), bar.clone());
+    let is_waiting = Arc::new(AtomicBool::new(false));
+    let (counted, waits, shown) = (retries.clone(), is_waiting.clone(), bar.clone());
     let mut builder = Client::builder(&profile.url)
         .credentials(&profile.client_id, profile.client_secret.reveal())
         .retry_for(connection.retry_for)
         .on_retry(move |retry| {
             counted.fetch_add(1, Ordering::Relaxed);
-            shown.set_prefix(format!("({}; again in {} s) ", retry.error, retry.wait.as_secs()));
+            waits.store(true, Ordering::Relaxed);
+            shown.set_message(format!("; {}, again in {} s", in_short(retry.error), retry.wait.as_secs()));
         });
     if let Some(file) = &connection.ca_cert {
         let pem = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         builder = builder.root_certificates_pem(pem);
     }
     let (url, client_id) = (profile.url.clone(), profile.client_id.clone());
-    Ok(Service { client: builder.build()?, url, client_id, retries })
+    Ok(Service { client: builder.build()?, url, client_id, retries, is_waiting })
 }
 
 /// The profile, if there is one. Only a profile that was asked for by name must be there.
@@ -106,8 +119,19 @@ pub(crate) fn config_folder() -> anyhow::Result<PathBuf> {
     profiles::folder(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
 }
 
-fn asked(client_id: &str) -> anyhow::Result<ClientSecret> {
-    secret::asked(&format!("client secret of {client_id}: "))?.context(
-        "the client secret is missing: set BATCHSCAN_CLIENT_SECRET, give --client-secret-file, or run `batchscan login`",
-    )
+fn asked(client_id: &str, or_else: &str) -> anyhow::Result<ClientSecret> {
+    secret::asked(&format!("client secret of {client_id}: "))?.with_context(|| {
+        format!(
+            "the client secret is missing: set BATCHSCAN_CLIENT_SECRET or give --client-secret-file{or_else}"
+        )
+    })
+}
+
+/// A failure in a few words, for a line that has other things to show.
+fn in_short(error: &Error) -> String {
+    match error {
+        Error::Unavailable { status, .. } => format!("the service is busy ({})", status.as_u16()),
+        Error::Unreachable { .. } => "the service is away".into(),
+        _ => "the connection broke".into(),
+    }
 }

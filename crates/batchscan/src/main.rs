@@ -16,13 +16,11 @@ mod window;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
     output::silence_panics();
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output::failed(&anyhow::Error::new(error).context("cannot start")),

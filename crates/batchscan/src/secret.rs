@@ -21,7 +21,6 @@ const CTRL_C: u8 = 3;
 /// From a file, `-` being standard input; without one, from BATCHSCAN_CLIENT_SECRET.
 pub(crate) fn given(file: Option<&Path>) -> anyhow::Result<Option<ClientSecret>> {
     match file {
-        Some(path) if path == Path::new("-") => from_stdin().map(Some),
         Some(path) => from_file(path).map(Some),
         None => Ok(std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()).map(ClientSecret::new)),
     }
@@ -50,7 +49,8 @@ pub(crate) fn asked(question: &str) -> anyhow::Result<Option<ClientSecret>> {
         bail!("interrupted");
     }
     let text = String::from_utf8(line).map_err(|_| anyhow!("what was typed is not UTF-8 text"))?;
-    let text = text.trim_end_matches(['\r', '\n']);
+    // What is pasted often brings a blank along.
+    let text = text.trim();
     Ok((!text.is_empty()).then(|| ClientSecret::new(text)))
 }
 
@@ -102,7 +102,11 @@ fn from_stdin() -> anyhow::Result<ClientSecret> {
     one_line(stdin.lock(), "standard input")
 }
 
-fn from_file(path: &Path) -> anyhow::Result<ClientSecret> {
+/// From a file; `-` is standard input.
+pub(crate) fn from_file(path: &Path) -> anyhow::Result<ClientSecret> {
+    if path == Path::new("-") {
+        return from_stdin();
+    }
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("cannot read the client secret from {name}"))?;
     one_line(file, &name)

@@ -114,7 +114,7 @@ struct Meant {
 }
 
 fn meant(text: &str, now: UtcInstant) -> Option<Meant> {
-    if text == "now" {
+    if text.eq_ignore_ascii_case("now") {
         return Some(Meant { first: now, last: now });
     }
     if let Ok(date) = DateInput::parse(text) {
@@ -122,7 +122,7 @@ fn meant(text: &str, now: UtcInstant) -> Option<Meant> {
         let first = UtcInstant::from_micros(date.as_start().micros())?;
         return Some(Meant { first, last: date.as_end() });
     }
-    let (first, last) = days(text, day_of(now))?;
+    let (first, last) = days(&text.to_ascii_lowercase(), day_of(now))?;
     let first_micros = day_number(first).checked_mul(MICROS_PER_DAY)?;
     let last_micros = (day_number(last) + 1).checked_mul(MICROS_PER_DAY)? - 1;
     Some(Meant { first: UtcInstant::from_micros(first_micros)?, last: UtcInstant::from_micros(last_micros)? })

@@ -6,6 +6,8 @@ from urllib.parse import quote, quote_plus
 #: What a service says is quoted in errors up to here: enough for a reason, too little for a web page.
 QUOTED_CHARS_MAX = 300
 REDACTED = "[redacted]"
+#: What is shorter is no secret: hiding it would garble what the service says.
+HIDDEN_CHARS_MIN = 8
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
@@ -28,7 +30,9 @@ class Secret:
         return self._text
 
     def hide_in(self, text: str) -> str:
-        """The text without the secret, however it went over the wire."""
+        """The text without the secret, however it went over the wire. A short one is a word that somebody tries."""
+        if len(self._text) < HIDDEN_CHARS_MIN:
+            return text
         for spelling in {self._text, quote(self._text, safe=""), quote_plus(self._text)}:
             text = text.replace(spelling, REDACTED)
         return text

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from batchscan.errors import BadSettings
 
-#: An aware datetime, a day in UTC, or the interface's own text. None leaves that side open.
+#: An aware datetime, a day in UTC (also as text, 2026-01-31), or the interface's own text. None leaves that side open.
 Moment: TypeAlias = datetime | date | str | None
 
 
@@ -17,14 +17,25 @@ def window(start: Moment, end: Moment) -> Mapping[str, str]:
 
 
 def text_of(side: str, moment: Moment, time_of_day: time) -> str | None:
-    # Text goes as it is: the service knows best which dates it takes, and says so field by field.
-    if moment is None or isinstance(moment, str):
+    if moment is None:
         return moment
+    if isinstance(moment, str):
+        # Other text goes as it is: the service knows best which dates it takes, and says so field by field.
+        day = _day(moment)
+        return moment if day is None else text_of(side, day, time_of_day)
     if isinstance(moment, datetime):
         return _utc_text(_in_utc(side, moment))
     if isinstance(moment, date):
         return _utc_text(datetime.combine(moment, time_of_day, timezone.utc))
     raise BadSettings(f"{side} is a {type(moment).__name__}; give an aware datetime, a date or text such as {_EXAMPLE}")
+
+
+def _day(text: str) -> date | None:
+    """The day that a text such as 2026-01-31 is."""
+    try:
+        return date.fromisoformat(text) if len(text) == len("2026-01-31") else None
+    except ValueError:
+        return None
 
 
 def _in_utc(side: str, moment: datetime) -> datetime:

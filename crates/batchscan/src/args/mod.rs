@@ -5,7 +5,7 @@ mod user;
 
 use batchscan_server::store::{BadDatabaseUrl, DatabaseUrl};
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use operator::{
@@ -51,9 +51,30 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// A usage error that only shows once the arguments are put together.
-pub(crate) fn misuse(text: impl std::fmt::Display) -> clap::Error {
-    Cli::command().error(clap::error::ErrorKind::ValueValidation, text)
+impl Cli {
+    /// Reads the command line, or says what is wrong with it and ends.
+    pub(crate) fn read() -> Self {
+        let typed = Cli::command().get_matches();
+        let mut cli = Self::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
+        if let Some((_, typed)) = typed.subcommand()
+            && let Some(connection) = cli.command.connection()
+        {
+            connection.prefer_named_profile(typed);
+        }
+        cli
+    }
+}
+
+/// A usage error of a command that only shows once its arguments are put together.
+pub(crate) fn misuse(command: &str, text: impl std::fmt::Display) -> clap::Error {
+    let mut cli = Cli::command();
+    // Only then do commands know their own usage lines.
+    cli.build();
+    let kind = clap::error::ErrorKind::ValueValidation;
+    match cli.find_subcommand_mut(command) {
+        Some(command) => command.error(kind, text),
+        None => Cli::command().error(kind, text),
+    }
 }
 
 /// A database URL as typed. Read only after the arguments were: a message of clap's would repeat it, password and all.
@@ -65,7 +86,7 @@ impl DatabaseText {
     pub(crate) fn read(&self, flag: &str) -> Result<DatabaseUrl, clap::Error> {
         self.0
             .parse()
-            .map_err(|error: BadDatabaseUrl| misuse(format!("invalid value for '{flag} <URL>': {error}")))
+            .map_err(|error: BadDatabaseUrl| misuse("", format!("invalid value for '{flag} <URL>': {error}")))
     }
 }
 
@@ -118,6 +139,18 @@ pub(crate) enum Command {
     Check(Check),
     /// Print completions for a shell
     Completions(Completions),
+}
+
+impl Command {
+    /// The connection of a command that asks a service by what `login` may have kept.
+    fn connection(&mut self) -> Option<&mut Connection> {
+        match self {
+            Command::Pull(pull) => Some(&mut pull.connection),
+            Command::List(list) => Some(&mut list.connection),
+            Command::Summary(summary) => Some(&mut summary.connection),
+            _ => None,
+        }
+    }
 }
 
 /// Print completions for a shell.

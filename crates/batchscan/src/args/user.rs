@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
 
 use crate::profiles::{DEFAULT_NAME, ProfileName};
 use crate::pull::formats::Format;
@@ -31,12 +32,33 @@ pub(crate) struct Connection {
     /// How long to go on trying for one page when the service is away
     #[arg(long, env = "BATCHSCAN_RETRY_FOR", value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
     pub(crate) retry_for: Duration,
+    /// Whether the profile was named in so many words: then the environment does not speak for another service.
+    #[arg(skip)]
+    pub(crate) is_by_name: bool,
+}
+
+impl Connection {
+    /// What the command line says counts before what the environment says, also where the two are different flags.
+    pub(super) fn prefer_named_profile(&mut self, typed: &ArgMatches) {
+        let is_from = |name: &str, source| typed.value_source(name) == Some(source);
+        self.is_by_name = is_from("profile", ValueSource::CommandLine);
+        let is_overruled = |name: &str| self.is_by_name && is_from(name, ValueSource::EnvVariable);
+        if is_overruled("url") {
+            self.url = None;
+        }
+        if is_overruled("client_id") {
+            self.client_id = None;
+        }
+        if is_overruled("client_secret_file") {
+            self.client_secret_file = None;
+        }
+    }
 }
 
 /// Which batches, by their creation date, both ends inclusive.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WindowArgs {
-    /// From: 2026-01-31, 2026-01, yesterday, 30d, 12w, 6m, 1y or 2026-01-31T08:00:00Z, all in UTC
+    /// From: 2026-01-31, 2026-01, 2026, today, yesterday, 30d, 12w, 6m, 1y, now or 2026-01-31T08:00:00Z, all in UTC
     #[arg(long, env = "BATCHSCAN_START_DATE", value_name = "DATE")]
     pub(crate) start_date: Option<String>,
     /// Up to, in the same forms; a day, month or year counts to its end
@@ -72,7 +94,7 @@ pub(crate) struct Pull {
     pub(crate) format: Option<Format>,
     /// CSV that Excel opens by a double click: with semicolons and decimal commas, or with commas and points. No text
     /// in it can act as a formula
-    #[arg(long, env = "BATCHSCAN_EXCEL", value_name = "SEPARATOR", num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "BATCHSCAN_EXCEL", value_name = "SEPARATOR", num_args = 0..=1,
           default_missing_value = "semicolon")]
     pub(crate) excel: Option<Separator>,
     /// Go on with a pull that was cut off; begin if there is none
@@ -130,7 +152,7 @@ Examples:
 pub(crate) struct Summary {
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// From: 2026-01-31, 2026-01, yesterday, 30d, 12w, 6m, 1y or 2026-01-31T08:00:00Z, all in UTC
+    /// From: 2026-01-31, 2026-01, 2026, today, yesterday, 30d, 12w, 6m, 1y, now or 2026-01-31T08:00:00Z, all in UTC
     #[arg(long, env = "BATCHSCAN_START_DATE", value_name = "DATE", default_value = "12w")]
     pub(crate) start_date: String,
     /// Up to, in the same forms; a day, month or year counts to its end

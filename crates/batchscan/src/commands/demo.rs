@@ -97,6 +97,8 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
 fn welcome(url: &str, command: &Demo, id: &str, secret: &str, end: UtcInstant) -> String {
     let batches = count(command.batches, "batch", "batches");
     let month = end.plus_secs(-30 * 86_400);
+    // As it was called, so that the line works where this one did.
+    let program = std::env::args().next().unwrap_or_else(|| "batchscan".into());
     let failing = if command.fail_rate > 0.0 {
         format!("\n{:.0} of 100 batch requests are answered with 503, as asked.\n", command.fail_rate * 100.0)
     } else {
@@ -114,6 +116,7 @@ Paste these:
   TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s -H "Authorization: Bearer $TOKEN" "{url}/v2/batches?start_date={month}"
   curl -s -H "Authorization: Bearer $TOKEN" --compressed {url}/v1/batches -o batches.json && wc -c batches.json
+  BATCHSCAN_CLIENT_SECRET={secret} {program} pull --url {url} --client-id {id} --output batches.xlsx
 
 Ctrl-C stops it and removes the data.
 listening on {url}

@@ -19,10 +19,10 @@ const LOOKS_BACK_DAYS: [i64; 4] = [7, 30, 120, 480];
 pub(crate) async fn run(command: List) -> anyhow::Result<ExitCode> {
     let now = Clock::system().now();
     let window = Window::typed(command.window.start_date.as_deref(), command.window.end_date.as_deref(), now)
-        .map_err(misuse)
+        .map_err(|error| misuse("list", error))
         .unwrap_or_else(|error| error.exit());
     let profile = connection::resolve(&command.connection)?;
-    let bar = bar("reading", "{prefix}{msg} {human_pos} batches {elapsed}");
+    let bar = bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::client(&profile, &command.connection, &bar)?;
     let latest = latest(&service, window.range(), now, command.limit, || bar.inc(1)).await;
     bar.finish_and_clear();

@@ -5,20 +5,26 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::args::{Connection, Login, Logout};
+use crate::args::{Login, Logout};
 use crate::connection::{self, config_folder};
 use crate::figures::table;
 use crate::output::{bar, print, remark};
 use crate::profiles::Profiles;
+use crate::units::parse_url;
 
 pub(crate) async fn run(command: Login) -> anyhow::Result<ExitCode> {
     let mut profiles = Profiles::load(&config_folder()?)?;
     if command.list {
         return list(&profiles);
     }
-    let connection = asked_for(command.connection)?;
-    let profile = connection::resolve_new(&connection)?;
-    let bar = bar("signing in", "{prefix}{msg} {elapsed}");
+    let connection = command.connection;
+    let url = match &connection.url {
+        Some(url) => url.clone(),
+        None => parse_url(&answer("address of the service: ", "--url")?).map_err(anyhow::Error::msg)?,
+    };
+    let id = connection.client_id.clone().map_or_else(|| answer("client id: ", "--client-id"), Ok)?;
+    let profile = connection::resolve_new(&connection, url, id)?;
+    let bar = bar("", "signing in{wide_msg}");
     let service = connection::client(&profile, &connection, &bar)?;
     let signed_in = service.client.sign_in().await;
     bar.finish_and_clear();
@@ -59,18 +65,6 @@ fn list(profiles: &Profiles) -> anyhow::Result<ExitCode> {
         print(&table(["profile", "url", "client id"], &rows))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Asks for the address and the client id where they were not given.
-fn asked_for(mut connection: Connection) -> anyhow::Result<Connection> {
-    if connection.url.is_none() {
-        let answer = answer("address of the service: ", "--url")?;
-        connection.url = Some(crate::units::parse_url(&answer).map_err(anyhow::Error::msg)?);
-    }
-    if connection.client_id.is_none() {
-        connection.client_id = Some(answer("client id: ", "--client-id")?);
-    }
-    Ok(connection)
 }
 
 fn answer(question: &str, flag: &str) -> anyhow::Result<String> {

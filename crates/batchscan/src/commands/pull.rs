@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use batchscan_client::{Freshness, Pages};
+use batchscan_client::{Freshness, Pages, TryStreamExt};
 use batchscan_server::clock::Clock;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -28,18 +28,22 @@ use crate::window::Window;
 pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
     let now = Clock::system().now();
     let typed = &command.window;
-    let read = Window::typed(typed.start_date.as_deref(), typed.end_date.as_deref(), now).map_err(misuse);
+    let read = Window::typed(typed.start_date.as_deref(), typed.end_date.as_deref(), now);
+    let read = read.map_err(|error| misuse("pull", error));
     let window = read.unwrap_or_else(|error| error.exit());
     let shape = Shape::of(&command).unwrap_or_else(|error| error.exit());
-    plan::check_flags(&command).unwrap_or_else(|error| error.exit());
+    plan::check_flags(&command, shape).unwrap_or_else(|error| error.exit());
     let place = Place::new(&command.output)?;
     let last = plan::file_of(&place).filter(|_| command.if_changed).and_then(Record::of);
     let may_replace = command.force || last.is_some();
     if let Some(file) = plan::file_of(&place) {
+        if command.if_changed && !may_replace && Record::is_of(file) {
+            bail!("{} was changed since the last pull; --force replaces it", file.display());
+        }
         place::check_free(file, may_replace)?;
     }
-    let bar = bar("", "{prefix}{human_pos} batches{msg}");
     let profile = connection::resolve(&command.connection)?;
+    let bar = bar("", "{human_pos} batches{wide_msg}");
     let service = connection::client(&profile, &command.connection, &bar)?;
     let pull = Pulling { command, window, shape, place, may_replace, service, bar, began: Instant::now() };
     pull.run(last).await
@@ -75,10 +79,18 @@ impl Pulling {
         }
         let (pages, writer) = self.set_out(growing);
         let before = writer.tally.batches;
-        let (shown, began) = (self.bar.clone(), self.began);
-        let on_page = move |tally: &Tally| show(&shown, tally, before, began);
+        let (shown, began, is_waiting) = (self.bar.clone(), self.began, self.service.is_waiting.clone());
+        let on_page = move |tally: &Tally| {
+            if !is_waiting.load(Ordering::Relaxed) {
+                show(&shown, tally, before, began);
+            }
+        };
         let (writer, outcome) = match pages {
-            Some(pages) => writer.run(pages, &mut stop, on_page).await?,
+            Some(pages) => {
+                let is_waiting = self.service.is_waiting.clone();
+                let pages = pages.inspect_ok(move |_| is_waiting.store(false, Ordering::Relaxed));
+                writer.run(Box::pin(pages), &mut stop, on_page).await?
+            }
             None => (writer, Ok(())),
         };
         let outcome = match outcome {
@@ -124,6 +136,12 @@ impl Pulling {
             && let Some(partial) = Partial::resume(file, &settings)?
         {
             return Ok(Growing::Kept(Box::new(partial)));
+        }
+        if let Some(batches) = Partial::kept_batches(file, &settings) {
+            remark(&format!(
+                "note: beginning anew; --resume would have gone on from {}",
+                count(batches, "batch", "batches")
+            ));
         }
         let (from, to) = plan::ends(self.window.range());
         let mut journal = Journal::new(settings, from, to);
@@ -315,7 +333,6 @@ fn show(bar: &ProgressBar, tally: &Tally, before: u64, began: Instant) {
     let rate = (tally.batches - before).saturating_mul(1_000) / millis;
     let reached =
         tally.reached.map(|instant| format!(", up to {}", instant.to_whole_secs())).unwrap_or_default();
-    bar.set_prefix("");
     bar.set_position(tally.batches);
     bar.set_message(format!(", {} a second{reached}", grouped(rate)));
 }

@@ -14,10 +14,10 @@ use crate::window::Window;
 pub(crate) async fn run(command: Summary) -> anyhow::Result<ExitCode> {
     let now = Clock::system().now();
     let window = Window::typed(Some(&command.start_date), command.end_date.as_deref(), now)
-        .map_err(misuse)
+        .map_err(|error| misuse("summary", error))
         .unwrap_or_else(|error| error.exit());
     let profile = connection::resolve(&command.connection)?;
-    let bar = bar("reading", "{prefix}{msg} {human_pos} batches {elapsed}");
+    let bar = bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::client(&profile, &command.connection, &bar)?;
     let mut sums = Sums::default();
     let mut batches = service.client.batches(window.range());

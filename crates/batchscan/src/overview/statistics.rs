@@ -38,16 +38,20 @@ impl Sums {
         hundredths(size * self.sum.signum())
     }
 
-    /// The population's standard deviation, rounded half away from zero.
+    /// The standard deviation of a sample, as spreadsheets and data frames have it, rounded half away from zero. One
+    /// value has none.
     pub(super) fn spread(&self) -> Option<Hundredths> {
+        if self.count < 2 {
+            return None;
+        }
         // Around the floor of the mean the sums stay small; what the floor cut off is taken back below.
         let near = self.sum.checked_div_euclid(self.count)?;
         let rest = self.sum - near * self.count;
         let squares = self.squares - 2 * near * self.sum + self.count * near * near;
-        // The variance is squares / count - (rest / count)^2. Four times it, rounded down, is all it takes:
+        // The variance is (squares - rest^2 / count) / (count - 1). Four times it, rounded down, is all it takes:
         // a root is rounded up to s if (2s - 1)^2, a whole number, is no more than that.
-        let four_variances = (squares.saturating_mul(4) - ceiling(4 * rest * rest, self.count)) / self.count;
-        hundredths((four_variances.max(0).isqrt() + 1) / 2)
+        let four_squares = squares.saturating_mul(4) - ceiling(4 * rest * rest, self.count);
+        hundredths(((four_squares / (self.count - 1)).max(0).isqrt() + 1) / 2)
     }
 }
 
@@ -74,7 +78,8 @@ mod tests {
 
     fn told(values: &[i64]) -> (String, String) {
         let sums = sums(values);
-        (sums.mean().unwrap().to_string(), sums.spread().unwrap().to_string())
+        let text = |value: Option<Hundredths>| value.map_or_else(|| "none".into(), |value| value.to_string());
+        (text(sums.mean()), text(sums.spread()))
     }
 
     fn both(mean: &str, spread: &str) -> (String, String) {
@@ -83,11 +88,11 @@ mod tests {
 
     #[test]
     fn mean_and_spread_are_rounded_half_away_from_zero() {
-        assert_eq!(told(&[9_250]), both("92.50", "0.00"));
+        assert_eq!(told(&[9_250]), both("92.50", "none"));
         assert_eq!(told(&[100, 101]), both("1.01", "0.01"));
         assert_eq!(told(&[-100, -101]), both("-1.01", "0.01"));
-        assert_eq!(told(&[200, 400, 400, 400, 500, 500, 700, 900]), both("5.00", "2.00"));
-        assert_eq!(told(&[0, 0, 1]), both("0.00", "0.00"));
+        assert_eq!(told(&[200, 400, 400, 400, 500, 500, 700, 900]), both("5.00", "2.14"));
+        assert_eq!(told(&[0, 0, 1]), both("0.00", "0.01"));
     }
 
     #[test]
@@ -106,19 +111,19 @@ mod tests {
         }
         assert_eq!(many.count(), 1 << 30);
         assert_eq!(many.mean().unwrap().to_string(), "0.00");
-        assert_eq!(many.spread().unwrap().count(), LARGEST);
+        assert_eq!(many.spread().unwrap().count(), LARGEST + 46_566);
     }
 
     proptest! {
-        /// The definition, in whole numbers: (2s - 1)^2 n^2 <= 4 (n Σx² - (Σx)²) < (2s + 1)^2 n^2.
+        /// The definition, in whole numbers: (2s - 1)^2 n (n - 1) <= 4 (n Σx² - (Σx)²) < (2s + 1)^2 n (n - 1).
         #[test]
         fn the_spread_is_the_nearest_to_its_definition(
-            values in proptest::collection::vec(-20_000i64..20_000, 1..40)
+            values in proptest::collection::vec(-20_000i64..20_000, 2..40)
         ) {
             let sums = sums(&values);
             let s = i128::from(sums.spread().unwrap().count());
             let four = 4 * (sums.count * sums.squares - sums.sum * sums.sum);
-            let edge = |s: i128| s * s * sums.count * sums.count;
+            let edge = |s: i128| s * s * sums.count * (sums.count - 1);
             prop_assert!((s == 0 || edge(2 * s - 1) <= four) && four < edge(2 * s + 1));
         }
 

@@ -1,5 +1,5 @@
-//! The way of a pull: pages come from the service on one side while rows are written on the other. Knows nothing of
-//! names and of what happens to the file afterwards.
+//! The way of a pull: pages come from the service on one side, rows are made of those that are there, and written in
+//! their order on the other. Knows nothing of names and of what happens to the file afterwards.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,12 +7,14 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::Context;
 use batchscan_client::{Error, Page, Pages, TryStreamExt, UtcInstant};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::formats::text::TextForm;
 use super::partial::{Next, Partial};
 
-/// Pages on their way to the writer: enough to keep both sides busy, few enough to hold in memory.
+/// Pages on their way to the writer: enough to keep all sides busy, few enough to hold in memory.
 const PAGES_WAITING_MAX: usize = 2;
 /// Names of unknown fields worth telling.
 const UNKNOWN_MAX: usize = 10;
@@ -34,7 +36,6 @@ pub(crate) struct Writer {
     form: TextForm,
     pub(crate) growing: Growing,
     pub(crate) tally: Tally,
-    buffer: String,
 }
 
 /// What has been written.
@@ -87,7 +88,7 @@ impl Writer {
             (tally.batches, tally.bytes) = (partial.journal.batches, partial.len());
             tally.is_ended = partial.journal.next == Next::End;
         }
-        Self { form, growing, tally, buffer: String::new() }
+        Self { form, growing, tally }
     }
 
     /// Writes pages as they come, until the last one or until `stop` is done. `on_page` is told after each.
@@ -97,18 +98,21 @@ impl Writer {
         stop: impl Future<Output = ()>,
         on_page: impl Fn(&Tally) + Send + 'static,
     ) -> anyhow::Result<(Self, Result<(), Stopped>)> {
+        let form = self.form;
         let (sender, receiver) = channel(PAGES_WAITING_MAX);
-        let writing = tokio::task::spawn_blocking(move || self.write_all(receiver, &on_page));
+        let runtime = Handle::current();
+        let writing = spawn_blocking(move || self.write_all(receiver, &runtime, &on_page));
         let mut stop = std::pin::pin!(stop);
         let stopped = loop {
             let page = tokio::select! {
                 page = pages.try_next() => page,
                 () = &mut stop => break Some(Stopped::Interrupted),
+                // A writer that has ended says why itself, and need not wait for a service that is away.
+                () = sender.closed() => break None,
             };
             match page {
                 Ok(Some(page)) => {
-                    // A writer that has ended says why itself.
-                    if sender.send(page).await.is_err() {
+                    if sender.send(spawn_blocking(move || Rows::of(form, &page))).await.is_err() {
                         break None;
                     }
                 }
@@ -121,13 +125,19 @@ impl Writer {
         Ok((writer, written.and(stopped.map_or(Ok(()), Err))))
     }
 
+    /// Rows are made of several pages at once, and written in the order of the pages.
     fn write_all(
         mut self,
-        mut pages: Receiver<Page>,
+        mut pages: Receiver<JoinHandle<Result<Rows, Error>>>,
+        runtime: &Handle,
         on_page: &dyn Fn(&Tally),
     ) -> (Self, Result<(), Stopped>) {
-        while let Some(page) = pages.blocking_recv() {
-            if let Err(stopped) = self.write(&page) {
+        while let Some(rows) = pages.blocking_recv() {
+            let made = match runtime.block_on(rows) {
+                Ok(made) => made.map_err(Stopped::Service),
+                Err(broken) => Err(Stopped::Writing(anyhow::Error::new(broken).context("a page broke"))),
+            };
+            if let Err(stopped) = made.and_then(|rows| self.write(rows)) {
                 return (self, Err(stopped));
             }
             on_page(&self.tally);
@@ -135,28 +145,55 @@ impl Writer {
         (self, Ok(()))
     }
 
-    fn write(&mut self, page: &Page) -> Result<(), Stopped> {
-        self.buffer.clear();
-        if self.tally.bytes == 0 {
-            self.form.head(&mut self.buffer);
+    fn write(&mut self, mut rows: Rows) -> Result<(), Stopped> {
+        // Rows are made without knowing what is before them.
+        if self.tally.batches == 0 {
+            rows.text.replace_range(..self.form.between().len().min(rows.text.len()), "");
         }
-        let before = self.tally.batches;
+        if self.tally.bytes == 0 {
+            let mut head = String::new();
+            self.form.head(&mut head);
+            rows.text.insert_str(0, &head);
+        }
+        if rows.next == Next::End {
+            self.form.tail(&mut rows.text);
+        }
+        self.growing.append(rows.text.as_bytes(), rows.batches, rows.next.clone())?;
+        self.tally.bytes += rows.text.len() as u64;
+        self.tally.batches += rows.batches;
+        self.tally.is_ended = rows.next == Next::End;
+        self.tally.reached = rows.reached.or(self.tally.reached);
+        self.tally.unknown.extend(rows.unknown);
+        Ok(())
+    }
+}
+
+/// What a page becomes.
+struct Rows {
+    /// Each row with what stands between two of them before it.
+    text: String,
+    batches: u64,
+    reached: Option<UtcInstant>,
+    unknown: BTreeSet<String>,
+    next: Next,
+}
+
+impl Rows {
+    fn of(form: TextForm, page: &Page) -> Result<Self, Error> {
+        let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
+        let text = String::with_capacity(page.size());
+        let mut rows = Self { text, batches: 0, reached: None, unknown: BTreeSet::new(), next };
         for row in page.rows() {
-            let (received, text) = row.map_err(Stopped::Service)?;
-            self.form.row(&mut self.buffer, &received.batch, text, self.tally.batches == 0);
-            self.tally.batches += 1;
-            self.tally.reached = Some(received.batch_creation_date);
-            if !received.unknown.is_empty() && self.tally.unknown.len() < UNKNOWN_MAX {
-                self.tally.unknown.extend(received.unknown.into_keys());
+            let (received, source) = row?;
+            rows.text.push_str(form.between());
+            form.row(&mut rows.text, &received.batch, source);
+            rows.batches += 1;
+            rows.reached = Some(received.batch_creation_date);
+            if !received.unknown.is_empty() && rows.unknown.len() < UNKNOWN_MAX {
+                rows.unknown.extend(received.unknown.into_keys());
             }
         }
-        let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
-        self.tally.is_ended = next == Next::End;
-        if self.tally.is_ended {
-            self.form.tail(&mut self.buffer);
-        }
-        self.tally.bytes += self.buffer.len() as u64;
-        self.growing.append(self.buffer.as_bytes(), self.tally.batches - before, next)
+        Ok(rows)
     }
 }
 

@@ -95,6 +95,12 @@ impl Partial {
         Ok(Some(Self { path, file, crc, journal }))
     }
 
+    /// How many batches of an earlier pull of the same settings a new one would give up; nothing if there are none.
+    pub(crate) fn kept_batches(target: &Path, settings: &Settings) -> Option<u64> {
+        let journal = read_journal(&Self::path_for(target)).ok()??;
+        (journal.settings == *settings && journal.batches > 0).then_some(journal.batches)
+    }
+
     /// Whether nothing has been written yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.journal.bytes == 0

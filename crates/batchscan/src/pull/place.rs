@@ -31,6 +31,10 @@ impl Place {
 
 /// Makes sure, before anything is asked of a service, that a name can be taken at the end.
 pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        bail!("there is no folder {}; make it first", folder.display());
+    }
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if there.is_dir() {
         bail!("{} is a folder; name a file in it", path.display());

@@ -1,5 +1,6 @@
 //! A pull as it will be done: where to, in which shape, of which window. Reads no file and asks nobody.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use batchscan_client::DateRange;
@@ -33,14 +34,26 @@ pub(crate) enum Made {
 impl Shape {
     /// The shape that was asked for, or that the file's ending tells.
     pub(crate) fn of(command: &Pull) -> Result<Self, clap::Error> {
+        if command.output.is_dir() {
+            return Err(misuse(
+                "pull",
+                format!("'{}' is a folder; name a file in it", command.output.display()),
+            ));
+        }
         let Some(format) = command.format.or_else(|| Format::by_ending(&command.output)) else {
             let output = command.output.display();
-            return Err(misuse(format!(
-                "'{output}' does not tell a format; add '--format csv', ndjson, json, parquet or xlsx"
-            )));
+            return Err(misuse(
+                "pull",
+                format!(
+                    "'{output}' does not tell a format; add '--format csv', ndjson, json, parquet or xlsx"
+                ),
+            ));
         };
         if command.excel.is_some() && format != Format::Csv {
-            return Err(misuse("'--excel' is for CSV; a file called .xlsx is Excel's own format already"));
+            return Err(misuse(
+                "pull",
+                "'--excel' is for CSV; a file called .xlsx is Excel's own format already",
+            ));
         }
         let style = match command.excel {
             None => CsvStyle::Plain,
@@ -112,14 +125,20 @@ pub(crate) fn window_of(journal: &Journal) -> anyhow::Result<Window> {
 }
 
 /// Refuses what goes to standard output and cannot.
-pub(crate) fn check_flags(command: &Pull) -> Result<(), clap::Error> {
+pub(crate) fn check_flags(command: &Pull, shape: Shape) -> Result<(), clap::Error> {
     if command.output != Path::new("-") {
         return Ok(());
+    }
+    if matches!(shape, Shape::Made(_)) && std::io::stdout().is_terminal() {
+        return Err(misuse(
+            "pull",
+            format!("{} is not for a terminal; name a file, or pipe it on", shape.name()),
+        ));
     }
     let flags =
         [("--resume", command.resume), ("--if-changed", command.if_changed), ("--force", command.force)];
     match flags.into_iter().find(|(_, is_set)| *is_set) {
-        Some((flag, _)) => Err(misuse(format!("'{flag}' needs a file; '--output -' is none"))),
+        Some((flag, _)) => Err(misuse("pull", format!("'{flag}' needs a file; '--output -' is none"))),
         None => Ok(()),
     }
 }

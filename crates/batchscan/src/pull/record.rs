@@ -31,6 +31,11 @@ impl Record {
         ((record.bytes, record.modified_nanos) == (bytes, modified_nanos)).then_some(record)
     }
 
+    /// Whether a file was once pulled, whatever has become of it.
+    pub(crate) fn is_of(file: &Path) -> bool {
+        file.exists() && path_for(file).exists()
+    }
+
     /// Remembers a file that has just been finished.
     pub(crate) fn write(
         file: &Path,

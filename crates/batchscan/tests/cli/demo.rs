@@ -48,7 +48,7 @@ fn the_welcome_tells_all_that_one_needs() {
         lines[lines.len() - 2..],
         ["Ctrl-C stops it and removes the data.", &format!("listening on {url}")]
     );
-    assert_eq!(pasted(&demo).len(), 3);
+    assert_eq!(pasted(&demo).len(), 4);
     assert_eq!(demo.log(), "", "a demo's terminal is for its welcome");
 }
 
@@ -67,6 +67,9 @@ fn the_lines_to_paste_work_in_a_shell() {
     assert_eq!(said.next().unwrap(), format!("{} batches.json", all.len()));
     let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
     assert_eq!(all.as_array().unwrap().len(), 2_500);
+    let pulled = said.find(|line| line.starts_with("pulled ")).unwrap();
+    assert!(pulled.starts_with("pulled 2,500 batches, all time, into batches.xlsx: "), "{pulled}");
+    assert!(std::fs::read(site.path("batches.xlsx")).unwrap().starts_with(b"PK"));
 }
 
 #[test]

@@ -32,7 +32,8 @@ pub(super) fn whole(form: TextForm, batches: &[Batch]) -> String {
     let mut out = String::new();
     form.head(&mut out);
     for (place, batch) in batches.iter().enumerate() {
-        form.row(&mut out, batch, &batch.to_json(), place == 0);
+        out.push_str(if place == 0 { "" } else { form.between() });
+        form.row(&mut out, batch, &batch.to_json());
     }
     form.tail(&mut out);
     out

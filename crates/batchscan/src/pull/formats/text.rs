@@ -26,22 +26,25 @@ impl TextForm {
         }
     }
 
+    /// What stands between two batches.
+    pub(crate) fn between(self) -> &'static str {
+        match self {
+            TextForm::Csv(_) | TextForm::Ndjson => "",
+            // The comma stands before a batch, not after it: only then is nothing to be taken back at the end.
+            TextForm::Json => ",\n",
+        }
+    }
+
     /// Appends a batch. `source` is its JSON text as the service sent it: the JSON formats keep it, and with it every
     /// field that a newer service may know.
-    pub(crate) fn row(self, out: &mut String, batch: &Batch, source: &str, is_first: bool) {
+    pub(crate) fn row(self, out: &mut String, batch: &Batch, source: &str) {
         match self {
             TextForm::Csv(style) => csv::push_row(out, batch, style),
             TextForm::Ndjson => {
                 push_on_one_line(out, source);
                 out.push('\n');
             }
-            TextForm::Json => {
-                // The comma stands before a batch, not after it: only then is nothing to be taken back at the end.
-                if !is_first {
-                    out.push_str(",\n");
-                }
-                push_on_one_line(out, source);
-            }
+            TextForm::Json => push_on_one_line(out, source),
         }
     }
 
@@ -90,7 +93,7 @@ mod tests {
     fn ndjson_is_the_source_word_for_word() {
         let source = r#"{"batch_id" : "b",  "new_field":{"a":[1, 2.50e0]}}"#;
         let mut out = String::new();
-        TextForm::Ndjson.row(&mut out, &full(), source, true);
+        TextForm::Ndjson.row(&mut out, &full(), source);
         assert_eq!(out, format!("{source}\n"));
     }
 
