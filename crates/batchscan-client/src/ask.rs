@@ -35,7 +35,8 @@ pub(crate) struct Asker {
     client_secret: ClientSecret,
     pub(crate) version: Version,
     rules: Rules,
-    token: Mutex<Option<Token>>,
+    /// One for each version: whether a token of one serves on the other is left open by the interface.
+    tokens: Mutex<[Option<Token>; 2]>,
     /// Whether anybody ever answered: before that, an address where nobody does counts as a wrong one.
     was_answered: AtomicBool,
 }
@@ -62,8 +63,8 @@ impl Asker {
         version: Version,
         rules: Rules,
     ) -> Self {
-        let (token, was_answered) = (Mutex::new(None), AtomicBool::new(false));
-        Self { http, base, client_id, client_secret, version, rules, token, was_answered }
+        let (tokens, was_answered) = (Mutex::new([None, None]), AtomicBool::new(false));
+        Self { http, base, client_id, client_secret, version, rules, tokens, was_answered }
     }
 
     /// The address of the batches of a window. The window is repeated beside a cursor: every service takes that.
@@ -85,15 +86,20 @@ impl Asker {
     }
 
     /// The beginning of an answer: 200, or 304 where `held` is the ETag of what the caller has.
-    pub(crate) async fn begin(&self, url: &Url, held: Option<&str>) -> Result<Response, Error> {
+    pub(crate) async fn begin(
+        &self,
+        version: Version,
+        url: &Url,
+        held: Option<&str>,
+    ) -> Result<Response, Error> {
         let held = held.map(HeaderValue::try_from).transpose();
         let held = held.map_err(|_| Error::Settings("the ETag cannot be sent in a header".into()))?;
-        self.persist(|| self.begin_once(url, held.as_ref())).await
+        self.persist(|| self.begin_once(version, url, held.as_ref())).await
     }
 
     /// Makes sure that the credentials are good.
     pub(crate) async fn sign_in(&self) -> Result<(), Error> {
-        self.persist(|| async { self.token().await.map(drop) }).await
+        self.persist(|| async { self.token(self.version).await.map(drop) }).await
     }
 
     /// Tries until it succeeds, fails for good, or patience ends. A refused token is renewed once.
@@ -118,7 +124,7 @@ impl Asker {
     }
 
     async fn page_once(&self, url: &Url) -> Result<Page, Trouble> {
-        let response = self.begin_once(url, None).await?;
+        let response = self.begin_once(Version::V2, url, None).await?;
         let body = self.whole(response, PAGE_BYTES_MAX).await?;
         let text = String::from_utf8(body).map_err(|_| self.not_batchscan(url, "not UTF-8 text"))?;
         Page::from_envelope(text).map_err(|error| {
@@ -131,8 +137,13 @@ impl Asker {
         })
     }
 
-    async fn begin_once(&self, url: &Url, held: Option<&HeaderValue>) -> Result<Response, Trouble> {
-        let token = self.token().await?;
+    async fn begin_once(
+        &self,
+        version: Version,
+        url: &Url,
+        held: Option<&HeaderValue>,
+    ) -> Result<Response, Trouble> {
+        let token = self.token(version).await?;
         let mut request = self.http.get(url.clone()).header(AUTHORIZATION, bearer(&token)?);
         if let Some(held) = held {
             request = request.header(IF_NONE_MATCH, held);
@@ -142,7 +153,7 @@ impl Asker {
             StatusCode::OK => Ok(response),
             StatusCode::NOT_MODIFIED if held.is_some() => Ok(response),
             StatusCode::UNAUTHORIZED => {
-                self.forget(&token).await;
+                self.forget(version, &token).await;
                 Err(Error::TokenRefused { detail: self.detail(response, token.text()).await }.into())
             }
             _ => Err(self.judge(response, url, token.text()).await),
@@ -150,26 +161,26 @@ impl Asker {
     }
 
     /// The token of before if it is still good, else a new one. Others wait meanwhile instead of asking for more.
-    async fn token(&self) -> Result<Token, Trouble> {
-        let mut kept = self.token.lock().await;
+    async fn token(&self, version: Version) -> Result<Token, Trouble> {
+        let kept = &mut self.tokens.lock().await[version as usize];
         if let Some(token) = kept.as_ref().filter(|token| token.is_fresh(Instant::now())) {
             return Ok(token.clone());
         }
-        let token = self.new_token().await?;
+        let token = self.new_token(version).await?;
         *kept = Some(token.clone());
         Ok(token)
     }
 
     /// Drops a token that was refused, unless another walk has renewed it meanwhile.
-    async fn forget(&self, refused: &Token) {
-        let mut kept = self.token.lock().await;
+    async fn forget(&self, version: Version, refused: &Token) {
+        let kept = &mut self.tokens.lock().await[version as usize];
         if kept.as_ref().is_some_and(|kept| kept.text() == refused.text()) {
             *kept = None;
         }
     }
 
-    async fn new_token(&self) -> Result<Token, Trouble> {
-        let (url, asked_at) = (self.url(self.version, "auth"), Instant::now());
+    async fn new_token(&self, version: Version) -> Result<Token, Trouble> {
+        let (url, asked_at) = (self.url(version, "auth"), Instant::now());
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "client_credentials")
             .append_pair("client_id", &self.client_id)

@@ -175,7 +175,7 @@ impl Client {
     /// As any walk has them.
     pub async fn freshness(&self, range: DateRange, etag: Option<&str>) -> Result<Freshness, Error> {
         let url = self.asker.batches_url(Version::V1, range, None);
-        let response = self.asker.begin(&url, etag).await?;
+        let response = self.asker.begin(Version::V1, &url, etag).await?;
         if response.status() == StatusCode::NOT_MODIFIED {
             return Ok(Freshness::Unchanged);
         }
@@ -260,7 +260,7 @@ impl Pieces {
     /// The next batches, and the rest of the array.
     async fn step(mut self) -> Result<Option<(Page, Self)>, Error> {
         let mut response = match self.state {
-            State::Begin => self.asker.begin(&self.url, None).await?,
+            State::Begin => self.asker.begin(Version::V1, &self.url, None).await?,
             State::Under(response) => response,
             State::Ended => return Ok(None),
         };

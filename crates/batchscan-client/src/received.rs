@@ -46,11 +46,15 @@ impl Received {
     /// Reads the batch that a text begins with, and tells where it ends.
     pub(crate) fn first_of(text: &str) -> Result<(Self, usize), Error> {
         let wrong = |why: String| Error::NotABatch { why };
-        let (record, strangers, length) =
-            Record::from_wire(text).map_err(|error| wrong(clipped(&error.to_string())))?;
+        let mut record = Record::default();
+        let read = record.read_wire(text).map_err(|error| wrong(clipped(&error.to_string())));
+        let (strangers, length) = read?;
         let batch = Batch::from_wire(&record).map_err(|faults| wrong(named(&record, &faults.to_string())))?;
         let value = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-        let unknown = strangers.into_iter().map(|(name, text)| (name, value(text))).collect();
+        let mut unknown = BTreeMap::new();
+        for (name, text) in strangers {
+            unknown.insert(name, value(text));
+        }
         Ok((Self { batch, unknown }, length))
     }
 }

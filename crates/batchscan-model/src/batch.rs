@@ -285,12 +285,14 @@ mod tests {
         let text = text.replace("{\"batch_id\"", "{\"tray_colour\":{\"rgb\": [1, 2]},\"batch_id\"");
         assert!(faults(&text).contains("tray_colour"));
         let text = format!("{text} , more");
-        let (record, strangers, end) = Record::from_wire(&text).unwrap();
+        let mut record = Record::default();
+        let (strangers, end) = record.read_wire(&text).unwrap();
         assert_eq!(strangers, [("tray_colour".to_owned(), r#"{"rgb": [1, 2]}"#)]);
         assert_eq!(&text[end..], " , more");
         let batch = Batch::from_wire(&record).unwrap();
         assert_eq!((batch.batch_name.as_str(), batch.batch_id.as_str()), ("", "b-1"));
-        let (record, ..) = Record::from_wire(r#"{"batch_id":"b"}"#).unwrap();
+        let mut record = Record::default();
+        record.read_wire(r#"{"batch_id":"b"}"#).unwrap();
         assert!(Batch::from_wire(&record).unwrap_err().to_string().contains("warnings: found nothing"));
     }
 

@@ -9,12 +9,27 @@ const PAIRS: &str = "00010203040506070809101112131415161718192021222324252627282
     5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
 /// Appends a number, with zeros in front up to `width` digits.
-pub(crate) fn push_digits(text: &mut String, number: u64, width: usize) {
-    // Months, days, hours, hundredths: most numbers of a batch are two digits.
-    if number < 100 && width == 2 {
-        let pair = 2 * number as usize;
-        return text.push_str(&PAIRS[pair..pair + 2]);
+pub fn push_digits(text: &mut String, number: u64, width: usize) {
+    // Months, hours, hundredths, rates: most numbers of a batch have no more than four digits.
+    match (number, width) {
+        (0..100, 2) => text.push_str(pair(number)),
+        (0..10, 1) => text.push_str(&pair(number)[1..]),
+        (10..100, 1) => text.push_str(pair(number)),
+        (100..10_000, 1) | (0..10_000, 4) => {
+            let high = pair(number / 100);
+            text.push_str(if width == 1 { high.trim_start_matches('0') } else { high });
+            text.push_str(pair(number % 100));
+        }
+        _ => push_any(text, number, width),
     }
+}
+
+fn pair(number: u64) -> &'static str {
+    let place = 2 * (number % 100) as usize;
+    &PAIRS[place..place + 2]
+}
+
+fn push_any(text: &mut String, number: u64, width: usize) {
     let mut digits = [b'0'; DIGITS_MAX];
     let mut start = DIGITS_MAX;
     let mut rest = number;
@@ -35,10 +50,11 @@ mod tests {
     proptest! {
         #[test]
         fn digits_are_those_of_the_standard_library(number: u64, width in 1usize..=20) {
-            let mut text = String::new();
-            push_digits(&mut text, number, width);
-            push_digits(&mut text, number % 10, width);
-            prop_assert_eq!(text, format!("{number:0width$}{:0width$}", number % 10));
+            for number in [number, number % 10, number % 100, number % 1_000, number % 10_000, number % 100_000] {
+                let mut text = String::new();
+                push_digits(&mut text, number, width);
+                prop_assert_eq!(text, format!("{number:0width$}"));
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | [`field`] | [`Field`]: the eighteen names, in the order of the wire |
 //! | [`instant`] | [`UtcInstant`]: microseconds, and the two ways to read a date |
 //! | [`hundredths`] | [`Hundredths`]: decimals as integers |
+//! | [`digits`] | numbers as text, quickly |
 //! | [`window`] | [`DateRange`] and [`Position`]: which batches, and from where on |
 //! | [`ids`] | [`OrgId`], [`ClientId`], [`BatchId`], [`ClientSecret`] |
 //! | [`invalid`] | [`Invalid`]: the body of a 422, as data |
@@ -14,7 +15,7 @@
 //! After these doors a type is the proof: nobody inside checks again.
 
 pub mod batch;
-mod digits;
+pub mod digits;
 pub mod field;
 pub mod hundredths;
 pub mod ids;

@@ -127,18 +127,17 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
-    /// Reads the JSON object that a text begins with, and tells where it ends. It comes from a service that may know
-    /// more fields than we do: those are given apart, as JSON text.
-    pub fn from_wire(text: &'a str) -> Result<(Self, Strangers<'a>, usize), serde_json::Error> {
-        let mut record = Record::default();
-        if let Some(end) = plain::read(text, &mut record) {
-            return Ok((record, Vec::new(), end));
+    /// Reads the JSON object that a text begins with into this empty record, and tells where it ends. It comes from a
+    /// service that may know more fields than we do: those are given apart, as JSON text.
+    pub fn read_wire(&mut self, text: &'a str) -> Result<(Strangers<'a>, usize), serde_json::Error> {
+        if let Some(end) = plain::read(text, self) {
+            return Ok((Vec::new(), end));
         }
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<FromWire<'a>>();
-        let FromWire { record, strangers } = objects
-            .next()
-            .unwrap_or_else(|| Err(serde::de::Error::custom("no object where a batch should be")))?;
-        Ok((record, strangers, objects.byte_offset()))
+        let nothing = || Err(serde::de::Error::custom("no object where a batch should be"));
+        let FromWire { record, strangers } = objects.next().unwrap_or_else(nothing)?;
+        *self = record;
+        Ok((strangers, objects.byte_offset()))
     }
 
     fn fault(&mut self, field: &str, found: &str, expected: &str) {

@@ -142,8 +142,8 @@ pub(crate) struct List {
 
 /// Sum up a service's batches by crop and week.
 ///
-/// For each crop and ISO week (in UTC): batches, mean germination and usable rates with their spread (standard
-/// deviation), batches with warnings.
+/// For each crop and ISO week (in UTC): batches, mean germination and usable rates with their spread (the standard
+/// deviation of a sample), batches with warnings.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -31,6 +31,9 @@ pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
     let read = Window::typed(typed.start_date.as_deref(), typed.end_date.as_deref(), now);
     let read = read.map_err(|error| misuse("pull", error));
     let window = read.unwrap_or_else(|error| error.exit());
+    if command.output.is_dir() {
+        bail!("{} is a folder; name a file in it", command.output.display());
+    }
     let shape = Shape::of(&command).unwrap_or_else(|error| error.exit());
     plan::check_flags(&command, shape).unwrap_or_else(|error| error.exit());
     let place = Place::new(&command.output)?;
@@ -137,16 +140,16 @@ impl Pulling {
         {
             return Ok(Growing::Kept(Box::new(partial)));
         }
-        if let Some(batches) = Partial::kept_batches(file, &settings) {
-            remark(&format!(
-                "note: beginning anew; --resume would have gone on from {}",
-                count(batches, "batch", "batches")
-            ));
-        }
+        let given_up = Partial::kept_batches(file, &settings);
         let (from, to) = plan::ends(self.window.range());
         let mut journal = Journal::new(settings, from, to);
         journal.etag = etag;
-        Ok(Growing::Kept(Box::new(Partial::begin(file, journal)?)))
+        let partial = Partial::begin(file, journal)?;
+        if let Some(batches) = given_up {
+            let batches = count(batches, "batch", "batches");
+            remark(&format!("note: beginning anew; --resume would have gone on from {batches}"));
+        }
+        Ok(Growing::Kept(Box::new(partial)))
     }
 
     /// The pages that are still to come; none if all are there.

@@ -34,12 +34,6 @@ pub(crate) enum Made {
 impl Shape {
     /// The shape that was asked for, or that the file's ending tells.
     pub(crate) fn of(command: &Pull) -> Result<Self, clap::Error> {
-        if command.output.is_dir() {
-            return Err(misuse(
-                "pull",
-                format!("'{}' is a folder; name a file in it", command.output.display()),
-            ));
-        }
         let Some(format) = command.format.or_else(|| Format::by_ending(&command.output)) else {
             let output = command.output.display();
             return Err(misuse(

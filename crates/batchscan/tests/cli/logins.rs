@@ -79,8 +79,7 @@ fn a_login_that_the_service_refuses_is_not_kept() {
         ("BATCHSCAN_CLIENT_ID", "--client-id is missing"),
         (
             "BATCHSCAN_CLIENT_SECRET",
-            "the client secret is missing: set BATCHSCAN_CLIENT_SECRET, give --client-secret-file, or run \
-             `batchscan login`",
+            "the client secret is missing: set BATCHSCAN_CLIENT_SECRET or give --client-secret-file",
         ),
     ] {
         Outcome::of(user.command(&["login"]).env_remove(name)).fails(message);
@@ -124,8 +123,8 @@ fn kept_credentials_do_not_reach_another_service() {
     login(&user, "default");
     let stranger = Stranger::with_html("200 OK");
     let url = stranger.url();
-    let id = "the client id is missing: give --client-id, or keep it with `batchscan login`";
-    let secret = "the client secret is missing: set BATCHSCAN_CLIENT_SECRET, give --client-secret-file, or run \
+    let id = &format!("the client id is missing: profile default is for {}, not {url}", service.url);
+    let secret = "the client secret is missing: set BATCHSCAN_CLIENT_SECRET or give --client-secret-file, or run \
         `batchscan login`";
     for words in [&["pull", "-o", "a.csv"][..], &["list"], &["summary"]] {
         let with = |more: &[&str]| Outcome::of(&mut user.bare(&[words, more].concat()));
@@ -141,6 +140,20 @@ fn kept_credentials_do_not_reach_another_service() {
     assert!(!stranger.told().is_empty());
     let same = Outcome::of(&mut user.bare(&["pull", "-o", "a.csv", "--url", &format!("{}/", service.url)]));
     same.done();
+}
+
+#[test]
+fn a_profile_that_is_named_counts_before_the_environment() {
+    let site = Site::new();
+    let service = few(&site);
+    let user = User::of(&site, &service);
+    login(&user, "north");
+    let stranger = Stranger::with_html("200 OK");
+    // `user.at` has its address, id and secret in the environment.
+    user.at(&stranger.url()).run(&["list", "--profile", "north"]).done();
+    let unknown = user.run(&["list", "--profile", "south"]);
+    unknown.fails("there is no profile south: the saved ones are north");
+    assert_eq!(stranger.told(), b"", "the other service was spoken to");
 }
 
 #[test]

@@ -108,17 +108,17 @@ fn a_summary_has_a_line_for_each_crop_and_week_and_the_totals() {
         user.run(&window).done(),
         "CROP, WEEK  BATCHES  GERMINATION  SPREAD   USABLE  SPREAD  WARNINGS\n\
          Leek\n\
-         \x20 2026-W01        1     100.00 %    0.00  99.99 %    0.00         1\n\
-         \x20 total           1     100.00 %    0.00  99.99 %    0.00         1\n\
+         \x20 2026-W01        1     100.00 %       -  99.99 %       -         1\n\
+         \x20 total           1     100.00 %       -  99.99 %       -         1\n\
          Tomato\n\
-         \x20 2025-W52        2      85.00 %    5.00  70.01 %    0.01         1\n\
-         \x20 2026-W01        2      91.00 %    0.00  88.00 %    0.00         1\n\
-         \x20 total           4      87.00 %    4.97  76.00 %    8.48         2\n\
+         \x20 2025-W52        2      85.00 %    7.07  70.01 %    0.01         1\n\
+         \x20 2026-W01        2      91.00 %       -  88.00 %       -         1\n\
+         \x20 total           4      87.00 %    6.08  76.00 %   10.39         2\n\
          no crop\n\
          \x20 2026-W02        1            -       -        -       -         -\n\
          \x20 total           1            -       -        -       -         -\n\
          all crops\n\
-         \x20 total           6      90.25 %    7.08  82.00 %   12.72         3\n"
+         \x20 total           6      90.25 %    8.18  82.00 %   14.69         3\n"
     );
     let groups: Value = serde_json::from_str(&user.run(&[&window[..], &["--json"]].concat()).done()).unwrap();
     let group = |crop: Option<&str>, week: &str, monday: &str, rates: [Option<&str>; 4], counts: [u64; 3]| {
@@ -129,7 +129,6 @@ fn a_summary_has_a_line_for_each_crop_and_week_and_the_totals() {
             "mean_usable_seedling_rate": rates[2], "spread_usable_seedling_rate": rates[3],
         })
     };
-    let some = |rates: [&'static str; 4]| rates.map(Some);
     assert_eq!(
         groups,
         json!([
@@ -137,21 +136,21 @@ fn a_summary_has_a_line_for_each_crop_and_week_and_the_totals() {
                 Some("Leek"),
                 "2026-W01",
                 "2025-12-29",
-                some(["100.00", "0.00", "99.99", "0.00"]),
+                [Some("100.00"), None, Some("99.99"), None],
                 [1, 1, 1]
             ),
             group(
                 Some("Tomato"),
                 "2025-W52",
                 "2025-12-22",
-                some(["85.00", "5.00", "70.01", "0.01"]),
+                [Some("85.00"), Some("7.07"), Some("70.01"), Some("0.01")],
                 [2, 2, 1]
             ),
             group(
                 Some("Tomato"),
                 "2026-W01",
                 "2025-12-29",
-                some(["91.00", "0.00", "88.00", "0.00"]),
+                [Some("91.00"), None, Some("88.00"), None],
                 [2, 1, 1]
             ),
             group(None, "2026-W02", "2026-01-05", [None; 4], [1, 0, 0]),

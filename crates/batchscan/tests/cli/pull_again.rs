@@ -255,9 +255,9 @@ fn if_changed_does_not_replace_what_no_pull_of_its_kind_has_made() {
     let site = Site::new();
     let service = five_pages(&site);
     let user = User::of(&site, &service);
-    let refused = || user.pull("a.csv", &["--if-changed"]).fails("a.csv exists; --force replaces it");
+    let refused = |message| user.pull("a.csv", &["--if-changed"]).fails(message);
     user.pull("a.csv", &[]).done();
-    refused();
+    refused("a.csv exists; --force replaces it");
     user.pull("a.csv", &["--if-changed", "--force"]).done();
     assert_eq!(
         user.pull("a.csv", &["--if-changed"]).done(),
@@ -265,7 +265,7 @@ fn if_changed_does_not_replace_what_no_pull_of_its_kind_has_made() {
     );
     // Somebody worked on it.
     std::fs::write(user.path("a.csv"), "my notes").unwrap();
-    refused();
+    refused("a.csv was changed since the last pull; --force replaces it");
     assert_eq!(user.read("a.csv"), b"my notes");
     user.pull("a.csv", &["--if-changed", "--force"]).done();
     // Without the file there is nothing to leave alone.

@@ -203,7 +203,7 @@ fn an_output_that_is_taken_or_cannot_be_made_is_told_before_anything_is_asked() 
     refused("folder", "folder is a folder; name a file in it");
     refused(".", ". is a folder; name a file in it");
     refused("/dev/null", "/dev/null is not a regular file; use --output - and a pipe");
-    refused("missing/a.csv", "cannot write missing/a.csv.part: No such file or directory (os error 2)");
+    refused("missing/a.csv", "there is no folder missing; make it first");
     refused("file.csv/a.csv", "cannot write file.csv/a.csv.part: Not a directory (os error 20)");
     refused("link.csv", "cannot follow the link link.csv: No such file or directory (os error 2)");
     // Not even the superuser makes files there.

@@ -1,8 +1,7 @@
 //! A batch as a line of CSV. RFC 4180 for programs; for Excel, cells that it reads as numbers and dates wherever it
 //! runs, and never as formulas.
 
-use std::fmt::Write as _;
-
+use batchscan_model::digits::push_digits;
 use batchscan_model::{Batch, Field, Hundredths, UtcInstant};
 
 use super::CsvStyle;
@@ -34,7 +33,7 @@ pub(super) fn push_row(out: &mut String, batch: &Batch, style: CsvStyle) {
             Cell::Null => {}
             Cell::Text(text) => push_text(out, text, style),
             Cell::Instant(instant) => push_instant(out, instant, style),
-            Cell::Count(count) => drop(write!(out, "{count}")),
+            Cell::Count(count) => push_digits(out, count, 1),
             Cell::Decimal(decimal) => push_decimal(out, decimal, style),
             Cell::Flag(flag) => out.push_str(if flag { "true" } else { "false" }),
         }
