@@ -14,7 +14,6 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::error::clipped;
 use crate::failure::{host_of, meaning, plain};
 use crate::patience::{Patience, Rules};
 use crate::token::{Token, TokenAnswer};
@@ -24,7 +23,7 @@ use crate::{Error, Page, Version};
 const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Tokens and error bodies are some hundred bytes.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
-/// What is shorter is no secret, but a word that somebody tries: hiding it would garble what the service says.
+/// The shortest text that is worth hiding.
 const HIDDEN_BYTES_MIN: usize = 8;
 
 /// Asks one service in the name of one client.
@@ -114,6 +113,7 @@ impl Asker {
                 Ok(done) => return Ok(done),
                 Err(trouble) => trouble,
             };
+            let error = self.concealed(error).await;
             let is_known_address = self.was_answered.load(Ordering::Relaxed);
             match error {
                 Error::TokenRefused { .. } if !was_renewed => was_renewed = true,
@@ -126,7 +126,10 @@ impl Asker {
     async fn page_once(&self, url: &Url) -> Result<Page, Trouble> {
         let response = self.begin_once(Version::V2, url, None).await?;
         let body = self.whole(response, PAGE_BYTES_MAX).await?;
-        let text = String::from_utf8(body).map_err(|_| self.not_batchscan(url, "not UTF-8 text"))?;
+        let text = String::from_utf8(body).map_err(|error| match error.utf8_error().error_len() {
+            None => self.broken("the page ends in the middle"),
+            Some(_) => self.not_batchscan(url, "not UTF-8 text"),
+        })?;
         Page::from_envelope(text).map_err(|error| {
             // A proxy may end a body early and cleanly: what stops in mid-sentence was cut.
             if error.is_eof() {
@@ -153,10 +156,11 @@ impl Asker {
             StatusCode::OK => Ok(response),
             StatusCode::NOT_MODIFIED if held.is_some() => Ok(response),
             StatusCode::UNAUTHORIZED => {
-                self.forget(version, &token).await;
-                Err(Error::TokenRefused { detail: self.detail(response, token.text()).await }.into())
+                self.give_up(version, &token).await;
+                Err(Error::TokenRefused { detail: detail(self.whole(response, SMALL_BYTES_MAX).await) }
+                    .into())
             }
-            _ => Err(self.judge(response, url, token.text()).await),
+            _ => Err(self.judge(response, url).await),
         }
     }
 
@@ -171,11 +175,11 @@ impl Asker {
         Ok(token)
     }
 
-    /// Drops a token that was refused, unless another walk has renewed it meanwhile.
-    async fn forget(&self, version: Version, refused: &Token) {
+    /// Marks a token that was refused, unless another walk has renewed it meanwhile.
+    async fn give_up(&self, version: Version, refused: &Token) {
         let kept = &mut self.tokens.lock().await[version as usize];
-        if kept.as_ref().is_some_and(|kept| kept.text() == refused.text()) {
-            *kept = None;
+        if let Some(kept) = kept.as_mut().filter(|kept| kept.text() == refused.text()) {
+            kept.refuse();
         }
     }
 
@@ -189,13 +193,15 @@ impl Asker {
         let form_type = "application/x-www-form-urlencoded";
         let request = self.http.post(url.clone()).header(CONTENT_TYPE, form_type).body(form);
         let response = self.send(request, &url).await?;
-        let secret = self.client_secret.reveal();
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => {
-                return Err(Error::CredentialsRefused { detail: self.detail(response, secret).await }.into());
+                return Err(Error::CredentialsRefused {
+                    detail: detail(self.whole(response, SMALL_BYTES_MAX).await),
+                }
+                .into());
             }
-            _ => return Err(self.judge(response, &url, secret).await),
+            _ => return Err(self.judge(response, &url).await),
         }
         let body = self.whole(response, SMALL_BYTES_MAX).await?;
         match serde_json::from_slice::<TokenAnswer>(&body) {
@@ -218,7 +224,7 @@ impl Asker {
         self.was_answered.store(true, Ordering::Relaxed);
         if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
-            return Err(Error::Redirected { url: plain(url), to: clipped(to) }.into());
+            return Err(Error::Redirected { url: plain(url), to: to.to_owned() }.into());
         }
         Ok(response)
     }
@@ -244,11 +250,11 @@ impl Asker {
         response.chunk().await.map_err(|error| meaning(&error, &url))
     }
 
-    /// What a status that is no success means. The service may repeat all but what is `hidden`.
-    async fn judge(&self, response: Response, url: &Url, hidden: &str) -> Trouble {
+    /// What a status that is no success means.
+    async fn judge(&self, response: Response, url: &Url) -> Trouble {
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER).and_then(seconds);
-        let detail = self.detail(response, hidden).await;
+        let detail = detail(self.whole(response, SMALL_BYTES_MAX).await);
         let error = match status.as_u16() {
             429 | 502 | 503 | 504 => Error::Unavailable { status, detail },
             500.. => Error::Refused { status, detail },
@@ -258,18 +264,19 @@ impl Asker {
         Trouble { error, wait }
     }
 
-    /// What the service says of an error, if it says it as the interface has it. Some repeat what they were sent:
-    /// what is `hidden` must not come into anybody's log that way.
-    async fn detail(&self, response: Response, hidden: &str) -> Option<String> {
-        let body = self.whole(response, SMALL_BYTES_MAX).await.ok()?;
-        let body: Value = serde_json::from_slice(&body).ok()?;
-        let text = match body.get("detail")? {
-            Value::String(text) => text.clone(),
-            Value::Array(faults) => faults.iter().map(fault).collect::<Vec<_>>().join("; "),
-            other => other.to_string(),
-        };
-        let is_short = hidden.len() < HIDDEN_BYTES_MIN;
-        Some(clipped(&if is_short { text } else { text.replace(hidden, "[redacted]") }))
+    /// An error without what must not come into anybody's log: some services repeat what they were sent.
+    async fn concealed(&self, error: Error) -> Error {
+        let secret = self.client_secret.reveal();
+        let encoded: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        let tokens = self.tokens.lock().await;
+        let tokens = tokens.iter().flatten().map(Token::text);
+        // What is shorter is no secret, but a word that somebody tries: hiding it would garble what the service says.
+        let hidden =
+            [secret, &encoded].into_iter().chain(tokens).filter(|text| text.len() >= HIDDEN_BYTES_MIN);
+        let hidden: Vec<&str> = hidden.collect();
+        error.in_words(&|words| {
+            hidden.iter().fold(words.to_owned(), |words, hidden| words.replace(hidden, "[redacted]"))
+        })
     }
 
     pub(crate) fn broken(&self, why: &str) -> Error {
@@ -277,7 +284,7 @@ impl Asker {
     }
 
     pub(crate) fn not_batchscan(&self, url: &Url, why: &str) -> Error {
-        Error::NotBatchscan { url: plain(url), why: clipped(why) }
+        Error::NotBatchscan { url: plain(url), why: why.to_owned() }
     }
 
     fn url(&self, version: Version, resource: &str) -> Url {
@@ -309,6 +316,16 @@ fn bearer(token: &Token) -> Result<HeaderValue, Error> {
 /// `Retry-After` in seconds. Its other form, a date, is as if it were not there: clocks differ.
 fn seconds(value: &HeaderValue) -> Option<Duration> {
     value.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// What the service says of an error, if it says it as the interface has it.
+fn detail(body: Result<Vec<u8>, Trouble>) -> Option<String> {
+    let body: Value = serde_json::from_slice(&body.ok()?).ok()?;
+    Some(match body.get("detail")? {
+        Value::String(text) => text.clone(),
+        Value::Array(faults) => faults.iter().map(fault).collect::<Vec<_>>().join("; "),
+        other => other.to_string(),
+    })
 }
 
 /// One entry of a 422: `query.start_date: Input should have timezone info`.

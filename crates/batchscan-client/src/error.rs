@@ -152,15 +152,36 @@ impl Error {
         }
     }
 
+    /// The same error with another's words in it changed, then clipped.
+    pub(crate) fn in_words(mut self, change: &dyn Fn(&str) -> String) -> Self {
+        let words = match &mut self {
+            Error::Unavailable { detail, .. }
+            | Error::CredentialsRefused { detail }
+            | Error::TokenRefused { detail }
+            | Error::Refused { detail, .. } => detail.as_mut(),
+            Error::NotBatchscan { why, .. } | Error::NotABatch { why } => Some(why),
+            Error::Redirected { to, .. } => Some(to),
+            _ => None,
+        };
+        if let Some(words) = words {
+            *words = clipped(&change(words));
+        }
+        self
+    }
+
     /// Whether to try again without being asked to.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Broken { .. } | Error::Unavailable { .. })
     }
 }
 
-/// Another's words: one line, not too long.
+/// Another's words: one line, not too long, and nothing in it turns the writing around.
 pub(crate) fn clipped(text: &str) -> String {
-    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    let line = text.chars().map(|c| if steers(c) { ' ' } else { c });
     line.take(TOLD_CHARS_MAX).collect()
 }
 

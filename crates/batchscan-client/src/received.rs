@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
+use batchscan_model::record::JSON_BLANKS;
 use batchscan_model::{Batch, Record};
 use serde_json::Value;
 
@@ -36,8 +37,8 @@ impl Received {
     ///
     /// [`Error::NotABatch`] when the text is not a batch as the interface has it.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        let (received, length) = Self::first_of(text.trim_ascii_start())?;
-        match text.trim_ascii_start()[length..].trim_ascii() {
+        let (received, length) = Self::first_of(text.trim_start_matches(JSON_BLANKS))?;
+        match text.trim_start_matches(JSON_BLANKS)[length..].trim_matches(JSON_BLANKS) {
             "" => Ok(received),
             _ => Err(Error::NotABatch { why: "more after its end".into() }),
         }

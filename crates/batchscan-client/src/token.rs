@@ -45,6 +45,11 @@ impl Token {
         &self.text
     }
 
+    /// Marks it as one that the service does not take.
+    pub(crate) fn refuse(&mut self) {
+        self.renew_at = Some(Instant::now());
+    }
+
     pub(crate) fn is_fresh(&self, now: Instant) -> bool {
         self.renew_at.is_none_or(|renew_at| now < renew_at)
     }

@@ -21,8 +21,8 @@ pub(crate) fn read<'a>(text: &'a str, record: &mut Record<'a>) -> Option<usize> 
             opening = ",\"";
         }
     }
-    // A name out of order, or one that is not ours, stands where the end should be.
-    reader.takes("}").then_some(reader.at)
+    // A name out of order, or one that is not ours, stands where the end should be. Without a member nothing was opened.
+    (reader.at > 0 && reader.takes("}")).then_some(reader.at)
 }
 
 struct Reader<'a> {
@@ -130,6 +130,8 @@ mod tests {
             r#"{"number_of_images":1.0}"#,
             "{\"batch_id\":\"a\nb\"}",
             r#"{"batch_id":"b""#,
+            "}",
+            "{}",
             r#"{"warnings":tru"#,
             "",
         ] {

@@ -11,6 +11,8 @@ use crate::{Field, UtcInstant, plain};
 
 /// What a fault says was found where a name is no field of a batch.
 pub const UNKNOWN_FIELD: &str = "an unknown field";
+/// What JSON lets stand between its parts.
+pub const JSON_BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 /// How much of a refused value an error shows.
 const FOUND_CHARS_MAX: usize = 60;
 
@@ -113,7 +115,7 @@ impl<'a> Record<'a> {
     pub fn from_json(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut record = Record::default();
         match plain::read(text, &mut record) {
-            Some(end) if text[end..].trim_ascii().is_empty() => Ok(record),
+            Some(end) if text[end..].trim_matches(JSON_BLANKS).is_empty() => Ok(record),
             _ => Self::from_any_json(text),
         }
     }
@@ -149,7 +151,9 @@ impl<'a> Record<'a> {
 pub fn clip(text: &str) -> String {
     let mut clipped = String::new();
     for c in text.chars().take(FOUND_CHARS_MAX) {
-        if c.is_control() { clipped.extend(c.escape_default()) } else { clipped.push(c) }
+        // Neither what moves a cursor nor what turns the writing around.
+        let steers = c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if steers { clipped.extend(c.escape_default()) } else { clipped.push(c) }
     }
     if text.chars().nth(FOUND_CHARS_MAX).is_some() {
         clipped.push('…');

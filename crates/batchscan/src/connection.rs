@@ -25,9 +25,15 @@ pub(crate) struct Service {
 impl Service {
     /// A remark on a connection that others can listen to; nothing to say of an encrypted one, or of this machine.
     pub(crate) fn note(&self) -> Option<String> {
-        let is_here = |url: &str| ["127.", "localhost", "[::1]"].iter().any(|here| url.starts_with(here));
-        let plain = self.url.strip_prefix("http://").filter(|host| !is_here(host))?;
-        Some(format!("note: the connection to {plain} is not encrypted; others on the way can read along"))
+        let plain = self.url.strip_prefix("http://")?;
+        let host = plain.split('/').next().unwrap_or_default();
+        let host =
+            host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(host, |(host, _)| host);
+        let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
+            return None;
+        }
+        Some(format!("note: the connection to {host} is not encrypted; others on the way can read along"))
     }
 
     /// How often something had to be tried again.
@@ -44,20 +50,17 @@ pub(crate) fn resolve(connection: &Connection) -> anyhow::Result<Profile> {
     };
     let is_whole = connection.url.is_some() && connection.client_id.is_some() && given.is_some();
     let kept = if is_whole { None } else { kept_profile(connection)? };
-    let (url, id) = (&connection.url, &connection.client_id);
-    // Kept credentials are for the service and the client they were kept for: they must not reach another one.
-    let is_meant = |kept: &Profile| {
-        url.as_ref().is_none_or(|url| *url == kept.url) && id.as_ref().is_none_or(|id| *id == kept.client_id)
-    };
-    if let (Some(other), Some(url), None) = (kept.as_ref().filter(|kept| !is_meant(kept)), url, id) {
-        bail!("the client id is missing: profile {} is for {}, not {url}", connection.profile, other.url);
-    }
-    let kept = kept.filter(is_meant);
-    let url = url.clone().or_else(|| kept.as_ref().map(|kept| kept.url.clone()));
+    let url = connection.url.clone().or_else(|| kept.as_ref().map(|kept| kept.url.clone()));
     let url =
         url.context("which service? Give --url and --client-id, or keep them with `batchscan login`")?;
-    let id = id.clone().or_else(|| kept.as_ref().map(|kept| kept.client_id.clone()));
+    // Kept credentials are for the service and the client they were kept for: they must not reach another one.
+    if let (Some(other), None) = (kept.as_ref().filter(|kept| kept.url != url), &connection.client_id) {
+        bail!("the client id is missing: profile {} is for {}, not {url}", connection.profile, other.url);
+    }
+    let kept = kept.filter(|kept| kept.url == url);
+    let id = connection.client_id.clone().or_else(|| kept.as_ref().map(|kept| kept.client_id.clone()));
     let id = id.context("the client id is missing: give --client-id, or keep it with `batchscan login`")?;
+    let kept = kept.filter(|kept| kept.client_id == id);
     let client_secret = match given.or_else(|| kept.map(|kept| kept.client_secret)) {
         Some(secret) => secret,
         None => asked(&id, ", or run `batchscan login`")?,

@@ -34,6 +34,9 @@ pub(crate) fn piped() -> anyhow::Result<Option<ClientSecret>> {
     }
     let text = read(stdin.lock()).context("cannot read the secret")?;
     let text = text.trim();
+    if text.contains(char::is_control) {
+        bail!("what was typed holds a control character; a secret has none");
+    }
     Ok((!text.is_empty()).then(|| ClientSecret::new(text)))
 }
 
@@ -51,6 +54,9 @@ pub(crate) fn asked(question: &str) -> anyhow::Result<Option<ClientSecret>> {
     let text = String::from_utf8(line).map_err(|_| anyhow!("what was typed is not UTF-8 text"))?;
     // What is pasted often brings a blank along.
     let text = text.trim();
+    if text.contains(char::is_control) {
+        bail!("what was typed holds a control character; a secret has none");
+    }
     Ok((!text.is_empty()).then(|| ClientSecret::new(text)))
 }
 

@@ -13,11 +13,13 @@ from batchscan.errors import (
     ServiceFailed,
 )
 from batchscan.patience import Patience
-from batchscan.secret import one_line
+from batchscan.secret import is_text, one_line
 from batchscan.transport import Answer, Broken, NoJson
 
 #: The service is alive, or something in front of it is, and cannot answer now.
 _PASSING = frozenset({429, 502, 503, 504})
+#: Servers take no longer headers; what is longer is no token.
+_TOKEN_CHARS_MAX = 8192
 
 
 def settled(ask: Callable[[], Answer | Broken], patience: Patience) -> Answer:
@@ -38,7 +40,9 @@ def token_text(answer: Answer) -> str:
     text = document.get("access_token") if isinstance(document, dict) else None
     # A header takes no other characters; the token itself stays out of the message.
     if isinstance(text, str) and text.isascii() and text.isprintable() and text.strip():
-        return text
+        if len(text) <= _TOKEN_CHARS_MAX:
+            return text
+        raise _not_batchscan(answer, f"its access_token is longer than {_TOKEN_CHARS_MAX} characters")
     raise _not_batchscan(answer, "the answer has no access_token")
 
 
@@ -56,7 +60,9 @@ def envelope(answer: Answer) -> tuple[list[object], str | None]:
     if isinstance(document, dict) and "next_token" in document:
         data, next_token = document.get("data"), document["next_token"]
         if isinstance(data, list) and (next_token is None or isinstance(next_token, str)):
-            return data, next_token
+            if next_token is None or is_text(next_token):
+                return data, next_token
+            raise _not_batchscan(answer, "its next_token is not valid text")
     raise _not_batchscan(answer, "the answer is no object with data and next_token")
 
 
@@ -71,6 +77,8 @@ def whole(answer: Answer) -> list[object]:
 def _ok(answer: Answer) -> object:
     if answer.status != 200:
         raise _refusal(answer)
+    if answer.document is NoJson.TWICE:
+        raise _not_batchscan(answer, "an object in the answer has a member twice")
     if answer.document is NoJson.NO_JSON:
         kind = one_line(answer.headers.get("Content-Type", "something")).partition(";")[0]
         raise _not_batchscan(answer, f"it sends {kind} where JSON should be")
@@ -136,6 +144,6 @@ def _retry_after_secs(answer: Answer) -> float | None:
 def _http_date(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else None

@@ -3,6 +3,7 @@
 What the interface promises is checked once, here; after that the types are the proof.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from decimal import Decimal
 from typing import Final, Literal, TypeVar
 
 from batchscan.errors import NotBatchscan
-from batchscan.secret import one_line
+from batchscan.secret import is_text, one_line
 
 #: What a frame or a table makes of a field.
 Kind = Literal["text", "instant", "integer", "decimal", "boolean"]
@@ -76,11 +77,11 @@ class Batch:
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def from_json(cls, document: object) -> "Batch":
-        """Reads a batch object of the interface, as `json.loads` gives it."""
+    def from_json(cls, document: object, hide_in: Callable[[str], str] = str) -> "Batch":
+        """Reads a batch object of the interface, as `json.loads` gives it. `hide_in` is for what an error quotes."""
         if not isinstance(document, dict):
-            raise NotBatchscan(f"the service sent {_shown(document)} where a batch should be; {_REPORT}")
-        fields = _Fields(document)
+            raise NotBatchscan(f"the service sent {_shown(document, hide_in)} where a batch should be; {_REPORT}")
+        fields = _Fields(document, hide_in)
         return cls(
             batch_id=fields.required("batch_id", _text),
             batch_name=fields.required("batch_name", _text),
@@ -100,7 +101,7 @@ class Batch:
             analysis_link=fields.optional("analysis_link", _text),
             comment=fields.optional("comment", _text),
             warnings=fields.required("warnings", _boolean),
-            extra={name: value for name, value in document.items() if name not in KINDS},
+            extra=fields.others(),
         )
 
 
@@ -116,10 +117,11 @@ def instant(value: object) -> datetime:
 class _Fields:
     """The fields of one batch object, and what to say when one is not as promised."""
 
-    __slots__ = ("_document",)
+    __slots__ = ("_document", "_hide_in")
 
-    def __init__(self, document: Mapping[str, object]) -> None:
+    def __init__(self, document: Mapping[str, object], hide_in: Callable[[str], str]) -> None:
         self._document = document
+        self._hide_in = hide_in
 
     def required(self, name: str, read: Callable[[object], _Value]) -> _Value:
         value = self._document.get(name)
@@ -127,20 +129,29 @@ class _Fields:
             return read(value)
         except ValueError as expected:
             what = str(expected)
-        batch = one_line(str(self._document.get("batch_id")))
-        raise NotBatchscan(f"batch {batch}: {name} is {_shown(value)}, not {what}; {_REPORT}")
+        raise self._error(f"{name} is {_shown(value, self._hide_in)}, not {what}")
 
     def optional(self, name: str, read: Callable[[object], _Value]) -> _Value | None:
         return None if self._document.get(name) is None else self.required(name, read)
+
+    def others(self) -> dict[str, object]:
+        others = {name: value for name, value in self._document.items() if name not in KINDS}
+        if others and not _is_storable(others):
+            raise self._error("a field that this version does not know is not valid text, or nested too deep")
+        return others
+
+    def _error(self, what: str) -> NotBatchscan:
+        batch = one_line(self._hide_in(str(self._document.get("batch_id"))))
+        return NotBatchscan(f"batch {batch}: {what}; {_REPORT}")
 
 
 # The readers below take what `json.loads` gives; their ValueError names what was expected.
 
 
 def _text(value: object) -> str:
-    if isinstance(value, str):
+    if isinstance(value, str) and is_text(value):
         return value
-    raise ValueError("a string")
+    raise ValueError("a string of valid text")
 
 
 def _integer(value: object) -> int:
@@ -163,8 +174,15 @@ def _boolean(value: object) -> bool:
     raise ValueError("a boolean")
 
 
-def _shown(value: object) -> str:
-    return "missing" if value is None else one_line(repr(value))
+def _is_storable(fields: Mapping[str, object]) -> bool:
+    try:
+        return is_text(json.dumps(fields, ensure_ascii=False, default=str))
+    except RecursionError:
+        return False
+
+
+def _shown(value: object, hide_in: Callable[[str], str]) -> str:
+    return "missing" if value is None else one_line(hide_in(repr(value)))
 
 
 _REPORT = "tell the service's operator"

@@ -17,7 +17,7 @@ from batchscan.batch import Batch
 from batchscan.errors import BadSettings, CursorRepeated
 from batchscan.frames import Decimals
 from batchscan.patience import Clock, Patience, Rules, SystemClock
-from batchscan.secret import Secret
+from batchscan.secret import Secret, is_text
 from batchscan.transport import Answer, Transport
 from batchscan.window import Moment, window
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _PAGE_BODY_MAX_BYTES = 64 << 20
 #: All batches of an organisation at once: three million of them. Whoever has more wants v2.
 _WHOLE_BODY_MAX_BYTES = 2 << 30
+#: A service may filter a page empty; one that does so this often in a row goes on for ever.
+_EMPTY_PAGES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +126,30 @@ class Client:
     def _walk(self, query: Mapping[str, str]) -> Iterator[Page]:
         seen: set[str] = set()
         cursor: str | None = None
+        empty_pages = 0
         while True:
             # The window goes with every page: some services remember it in the cursor, others do not.
             step = query if cursor is None else {**query, "next_token": cursor}
             data, cursor = answers.envelope(self._answer(2, step, _PAGE_BODY_MAX_BYTES))
             if cursor in seen:
                 raise CursorRepeated(f"the pages of {self.url} run in a circle; tell the service's operator")
-            yield Page(tuple(map(Batch.from_json, data)), cursor)
+            yield self._page(data, cursor)
             if cursor is None:
                 return
             seen.add(cursor)
+            empty_pages = 0 if data else empty_pages + 1
+            if empty_pages >= _EMPTY_PAGES_MAX:
+                raise CursorRepeated(
+                    f"{empty_pages:,} pages of {self.url} in a row are empty, and yet there is a next one; "
+                    "tell the service's operator"
+                )
 
     def _whole(self, query: Mapping[str, str]) -> Iterator[Page]:
         data = answers.whole(self._answer(1, query, _WHOLE_BODY_MAX_BYTES))
-        yield Page(tuple(map(Batch.from_json, data)), None)
+        yield self._page(data, None)
+
+    def _page(self, data: list[object], cursor: str | None) -> Page:
+        return Page(tuple(Batch.from_json(document, self._transport.hide_in) for document in data), cursor)
 
     def _answer(self, version: Version, query: Mapping[str, str], body_max: int) -> Answer:
         patience = Patience(self._rules)
@@ -161,7 +173,7 @@ class Client:
 def _address(url: str) -> str:
     try:
         parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and is_text(url)
     except ValueError:
         parts, valid = SplitResult("", "", "", "", ""), False
     if parts.username is not None or parts.password is not None:
@@ -174,6 +186,8 @@ def _address(url: str) -> str:
 def _given(name: str, value: str) -> str:
     if not isinstance(value, str) or not value:
         raise BadSettings(f"{name} is empty; give the one that the service's operator issued")
+    if not is_text(value):
+        raise BadSettings(f"{name} is not valid text; give the one that the service's operator issued")
     return value
 
 

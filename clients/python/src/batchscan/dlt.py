@@ -12,7 +12,7 @@ from typing import Any
 from batchscan.batch import KINDS, REQUIRED, Batch, Kind, instant
 from batchscan.client import Client
 from batchscan.errors import BadSettings
-from batchscan.window import Moment, text_of
+from batchscan.window import Moment, text_of, window
 
 try:
     import dlt
@@ -49,6 +49,8 @@ def batchscan_source(
     What is not given, dlt takes from its own configuration (`[sources.batchscan]`). `start` and `end` are what
     `Client.batches` takes; with an `end`, a run loads that window and remembers nothing.
     """
+    # Judged here: in a running pipeline dlt would wrap the error.
+    window(start, end)
     client = Client(url, client_id, client_secret, retry_for=retry_for)
     since = dlt.sources.incremental[datetime](
         "batch_creation_date",

@@ -71,4 +71,4 @@ class Redirected(NotBatchscan):
 
 
 class CursorRepeated(NotBatchscan):
-    """The service's pages run in a circle: the walk would never end."""
+    """The service's pages run in a circle, or are empty without end: the walk would never end."""

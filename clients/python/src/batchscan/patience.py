@@ -10,6 +10,8 @@ from batchscan.errors import BadSettings, ServiceUnavailable
 
 #: A service that asks for no wait at all must not be asked in a busy loop.
 WAIT_SECS_MIN = 0.1
+#: Whoever has more time than that asks again after a day. The system cannot sleep for any number of seconds.
+WAIT_SECS_MAX = 86_400.0
 
 log = logging.getLogger("batchscan")
 
@@ -84,5 +86,6 @@ class Patience:
                 f"come back later, or raise retry_for",
                 retry_after=asked,
             )
+        pause = min(pause, WAIT_SECS_MAX)
         log.info("%s; trying again in %.1f s", trouble, pause)
         self._rules.clock.sleep(pause)

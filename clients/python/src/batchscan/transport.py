@@ -17,7 +17,7 @@ from requests.auth import AuthBase
 from requests.structures import CaseInsensitiveDict
 
 from batchscan.errors import BatchscanError, NotBatchscan, Unreachable, Untrusted
-from batchscan.secret import Secret, one_line
+from batchscan.secret import Secret, Sent, one_line
 
 _CHUNK_BYTES = 1 << 16
 #: Exceptions wrap each other a few deep; a circle among them must not hang us.
@@ -25,9 +25,11 @@ _CAUSES_MAX = 10
 
 
 class NoJson(Enum):
-    """Stands for a body that is not JSON; None would be JSON's null."""
+    """Stands for a body that cannot be read as JSON; None would be JSON's null."""
 
     NO_JSON = auto()
+    #: An object has a member twice: which of the two is meant, nobody can know.
+    TWICE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,14 @@ class Transport:
         self._session.headers["User-Agent"] = user_agent
         self._session.headers["Accept"] = "application/json"
         self._reached = False
+        self._sent = Sent()
 
     def close(self) -> None:
         self._session.close()
+
+    def hide_in(self, text: str) -> str:
+        """What the service wrote, without any secret that it was told."""
+        return self._sent.hide_in(text)
 
     def post(self, path: str, form: Mapping[str, str], secret: Secret, body_max: int) -> Answer | Broken:
         """Sends a form with the secret added to it as `client_secret`."""
@@ -74,8 +81,9 @@ class Transport:
         return self._exchange(request, token, body_max)
 
     def _exchange(self, request: requests.Request, secret: Secret, body_max: int) -> Answer | Broken:
+        self._sent.remember(secret)
         try:
-            return self._answer(request, secret, body_max)
+            return self._answer(request, body_max)
         except requests.RequestException as error:
             failure = self._diagnosis(error)
         # Raised out here and not from the library's exception: that one holds the request, and so the secret.
@@ -83,23 +91,43 @@ class Transport:
             raise failure
         return failure
 
-    def _answer(self, request: requests.Request, secret: Secret, body_max: int) -> Answer | Broken:
+    def _answer(self, request: requests.Request, body_max: int) -> Answer | Broken:
         prepared = self._session.prepare_request(request)
         # The environment may name a proxy or a certificate store; `send` alone would not look.
         settings = self._session.merge_environment_settings(self._url, {}, True, None, None)
         with self._session.send(prepared, timeout=self._timeout, allow_redirects=False, **settings) as response:
             self._reached = True
-            body = b"".join(_limited(response, body_max))
-            document = _document(response, body, secret)
+            if response.status_code < 200:
+                # The library ends at an interim answer. The real one follows, and must not be read by the next request.
+                self._session.close()
+                return Broken(f"{self._url} sent only the interim answer {response.status_code}")
+            body = b"".join(_limited(response, str(request.url), body_max))
+            document = self._document(response.status_code, body)
             if document is NoJson.NO_JSON and response.status_code == 200 and _is_cut(response, body):
                 return Broken(f"the answer of {self._url} broke off")
-            headers = CaseInsensitiveDict({name: secret.hide_in(text) for name, text in response.headers.items()})
-            return Answer(response.status_code, headers, document, str(request.url))
+            return Answer(response.status_code, self._headers(response, document), document, str(request.url))
+
+    def _document(self, status: int, body: bytes) -> object:
+        try:
+            # Services exist that echo what they refuse, secrets and all. A good answer is data and stays as it is.
+            text = body.decode("utf-8")
+            return json.loads(text if status == 200 else self.hide_in(text), object_pairs_hook=_members)
+        except _Twice:
+            return NoJson.TWICE
+        except (ValueError, RecursionError):
+            return NoJson.NO_JSON
+
+    def _headers(self, response: requests.Response, document: object) -> Mapping[str, str]:
+        # Of a good answer no header is ever shown.
+        if response.status_code == 200 and not isinstance(document, NoJson):
+            return response.headers
+        return CaseInsensitiveDict({name: self.hide_in(text) for name, text in response.headers.items()})
 
     def _diagnosis(self, error: requests.RequestException) -> BatchscanError | Broken:
         """A wrong address should fail at once: only a service that has answered before is given another chance."""
         causes = list(_causes(error))
-        why = _reason(causes)
+        # Hidden before it is cut to length: half a secret would be left.
+        why = one_line(self.hide_in(_reason(causes)))
         if _any(causes, ssl.SSLCertVerificationError) or (not self._reached and _any(causes, ssl.SSLError)):
             return Untrusted(f"cannot trust {self._url}: {why}; check the address and the certificate")
         if not self._reached and _any(causes, _CONNECTING):
@@ -134,22 +162,25 @@ class _Bearer(AuthBase):
         return request
 
 
-def _limited(response: requests.Response, body_max: int) -> Iterator[bytes]:
+def _limited(response: requests.Response, url: str, body_max: int) -> Iterator[bytes]:
     received = 0
     for chunk in response.iter_content(_CHUNK_BYTES):
         received += len(chunk)
         if received > body_max:
-            raise NotBatchscan(f"{response.url} answers with more than {body_max >> 20} MiB; check the address")
+            raise NotBatchscan(f"{url} answers with more than {body_max >> 20} MiB; check the address")
         yield chunk
 
 
-def _document(response: requests.Response, body: bytes, secret: Secret) -> object:
-    try:
-        # Services exist that echo what they refuse, secrets and all. A good answer is data and stays as it is.
-        text = body.decode("utf-8")
-        return json.loads(text if response.status_code == 200 else secret.hide_in(text))
-    except (ValueError, RecursionError):
-        return NoJson.NO_JSON
+class _Twice(Exception):
+    """A JSON object has a member twice."""
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # Python would keep the last of two: rows would be lost without a word.
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Twice
+    return members
 
 
 def _is_cut(response: requests.Response, body: bytes) -> bool:
@@ -190,7 +221,7 @@ def _speaks_no_http(causes: list[BaseException]) -> bool:
 def _reason(causes: list[BaseException]) -> str:
     for cause in reversed(causes):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return one_line(cause.verify_message)
+            return cause.verify_message
         if isinstance(cause, socket.gaierror):
             return "no host of that name is known"
         if isinstance(cause, (TimeoutError, urllib3.exceptions.TimeoutError)):
@@ -198,5 +229,5 @@ def _reason(causes: list[BaseException]) -> str:
         if isinstance(cause, http.client.IncompleteRead):
             return "the answer broke off"
         if isinstance(cause, OSError) and cause.strerror:
-            return one_line(cause.strerror)
-    return one_line(str(causes[-1])) or type(causes[-1]).__name__
+            return cause.strerror
+    return str(causes[-1]).strip() or type(causes[-1]).__name__

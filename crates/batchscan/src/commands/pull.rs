@@ -17,6 +17,7 @@ use crate::args::{Pull, misuse};
 use crate::connection::{self, Service};
 use crate::figures::{count, grouped, size};
 use crate::output::{bar, print, remark};
+use crate::printable::{clipped, printable};
 use crate::pull::course::{Growing, Stopped, Tally, Writer};
 use crate::pull::finish::{Finished, finish};
 use crate::pull::partial::{Journal, Next, Partial};
@@ -51,6 +52,9 @@ pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
     let pull = Pulling { command, window, shape, place, may_replace, service, bar, began: Instant::now() };
     pull.run(last).await
 }
+
+/// How much of the name of a field that nobody knows is worth a remark.
+const UNKNOWN_COLUMNS_MAX: usize = 40;
 
 /// A pull that is under way.
 struct Pulling {
@@ -184,7 +188,7 @@ impl Pulling {
             Stopped::NobodyReads => return Ok(ExitCode::SUCCESS),
             Stopped::Interrupted => anyhow::anyhow!("interrupted"),
             Stopped::Service(error) => error.into(),
-            Stopped::Writing(error) => error,
+            Stopped::Writing(error) | Stopped::Naming(error) => error,
         };
         let Some(kept) = kept else { return Err(error) };
         let batches = count(batches, "batch is", "batches are");
@@ -228,7 +232,7 @@ impl Pulling {
             Ok(finished) => finished,
             Err(Stopped::NobodyReads) => return Ok(ExitCode::SUCCESS),
             Err(Stopped::Interrupted) => bail!("interrupted; the same command with --resume makes the file"),
-            Err(Stopped::Writing(error)) => return Err(error),
+            Err(Stopped::Writing(error) | Stopped::Naming(error)) => return Err(error),
             Err(Stopped::Service(error)) => return Err(error.into()),
         };
         if let (Some(file), Some(journal)) = (&file, journal) {
@@ -264,7 +268,8 @@ impl Pulling {
     /// The last line: on standard output, unless that holds the batches themselves.
     fn say_done(&self, tally: &Tally, before: u64, finished: &Finished) -> anyhow::Result<ExitCode> {
         if !tally.unknown.is_empty() && self.shape.drops_unknown_fields() {
-            let names: Vec<&str> = tally.unknown.iter().map(String::as_str).collect();
+            let names: Vec<String> =
+                tally.unknown.iter().map(|name| clipped(&printable(name), UNKNOWN_COLUMNS_MAX)).collect();
             remark(&format!(
                 "note: fields that this version does not know are left out: {}",
                 names.join(", ")

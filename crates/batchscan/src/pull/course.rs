@@ -57,6 +57,8 @@ pub(crate) enum Stopped {
     Service(Error),
     /// The file, or the disk under it.
     Writing(anyhow::Error),
+    /// All is there, and the name is not to be had.
+    Naming(anyhow::Error),
     /// Whoever read standard output went away.
     NobodyReads,
     /// Somebody asked for it.
@@ -68,14 +70,8 @@ impl Stopped {
     /// then what is there is of no use.
     pub(crate) fn leaves_hope(&self) -> bool {
         match self {
-            Stopped::Interrupted => true,
-            Stopped::Service(error) => !matches!(
-                error,
-                Error::NotABatch { .. }
-                    | Error::NotBatchscan { .. }
-                    | Error::Circle { .. }
-                    | Error::Redirected { .. }
-            ),
+            Stopped::Interrupted | Stopped::Naming(_) => true,
+            Stopped::Service(error) => !matches!(error, Error::NotABatch { .. } | Error::Circle { .. }),
             Stopped::Writing(_) | Stopped::NobodyReads => false,
         }
     }
@@ -163,7 +159,8 @@ impl Writer {
         self.tally.batches += rows.batches;
         self.tally.is_ended = rows.next == Next::End;
         self.tally.reached = rows.reached.or(self.tally.reached);
-        self.tally.unknown.extend(rows.unknown);
+        let room = UNKNOWN_MAX.saturating_sub(self.tally.unknown.len());
+        self.tally.unknown.extend(rows.unknown.into_iter().take(room));
         Ok(())
     }
 }
@@ -189,9 +186,8 @@ impl Rows {
             form.row(&mut rows.text, &received.batch, source);
             rows.batches += 1;
             rows.reached = Some(received.batch_creation_date);
-            if !received.unknown.is_empty() && rows.unknown.len() < UNKNOWN_MAX {
-                rows.unknown.extend(received.unknown.into_keys());
-            }
+            let room = UNKNOWN_MAX.saturating_sub(rows.unknown.len());
+            rows.unknown.extend(received.unknown.into_keys().take(room));
         }
         Ok(rows)
     }

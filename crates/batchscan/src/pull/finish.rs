@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use batchscan_client::Received;
 use batchscan_model::Batch;
 
@@ -38,32 +38,46 @@ pub(crate) fn finish(
     unwanted: Unwanted<'_>,
 ) -> Result<Finished, Stopped> {
     match (growing, shape, file) {
-        (Growing::Kept(partial), Shape::Text(_), Some(file)) => {
-            let bytes = partial.len();
-            let named = partial.sync().and_then(|()| place::take(partial.path(), file, may_replace));
-            match named {
-                Ok(()) => partial.remove_journal(),
-                Err(error) => {
-                    partial.remove();
-                    return Err(Stopped::Writing(error));
-                }
-            }
-            Ok(Finished { bytes, remarks: Remarks::default() })
-        }
+        (Growing::Kept(partial), Shape::Text(_), Some(file)) => name_text(*partial, file, may_replace),
         (Growing::Kept(mut partial), Shape::Made(made), Some(file)) => {
             let new = partial.made_path();
             let finished = make(&mut partial, made, &new, file, may_replace, unwanted);
             // It has its own name by now, or is of no use.
             let _ = std::fs::remove_file(&new);
-            // What was asked for is there, or the disk cannot hold it; a pull that was called off may still go on.
-            match &finished {
-                Err(Stopped::Interrupted) => drop(partial),
-                _ => partial.remove(),
-            }
-            finished
+            end(*partial, finished)
         }
         (Growing::Spool(spool), Shape::Made(made), _) => send_made(spool, made, unwanted),
         _ => Ok(Finished::default()),
+    }
+}
+
+fn name_text(partial: Partial, file: &Path, may_replace: bool) -> Result<Finished, Stopped> {
+    let bytes = partial.len();
+    if let Err(error) = partial.sync().and_then(|()| partial.verify()) {
+        partial.remove();
+        return Err(Stopped::Writing(error));
+    }
+    match place::take(partial.path(), file, may_replace) {
+        Ok(()) => {
+            partial.remove_journal();
+            Ok(Finished { bytes, remarks: Remarks::default() })
+        }
+        Err(error) => end(partial, Err(Stopped::Naming(error))),
+    }
+}
+
+/// What was pulled stays where another try can make something of it: when somebody called it off, or took its name.
+fn end(partial: Partial, finished: Result<Finished, Stopped>) -> Result<Finished, Stopped> {
+    match finished {
+        Err(Stopped::Interrupted) => Err(Stopped::Interrupted),
+        Err(Stopped::Naming(error)) => Err(Stopped::Naming(anyhow!(
+            "{error:#}; what was pulled is kept in {}: --resume goes on from there",
+            partial.path().display()
+        ))),
+        finished => {
+            partial.remove();
+            finished
+        }
     }
 }
 
@@ -77,17 +91,15 @@ fn make(
     unwanted: Unwanted<'_>,
 ) -> Result<Finished, Stopped> {
     let cannot = || format!("cannot write {}", new.display());
-    let spool = partial.reader().map_err(Stopped::Writing)?;
-    let made_file = File::create(new).with_context(cannot).map_err(Stopped::Writing)?;
+    let spool = partial.verify().and_then(|()| partial.reader()).map_err(Stopped::Writing)?;
+    // What a pull that was killed has left, or somebody put there: a link must not be followed.
+    let _ = std::fs::remove_file(new);
+    let made_file = File::create_new(new).with_context(cannot).map_err(Stopped::Writing)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let remarks = write(spool, made, &made_file, folder, unwanted)?;
-    let name = || {
-        made_file.sync_all().with_context(cannot)?;
-        let bytes = made_file.metadata()?.len();
-        place::take(new, file, may_replace)?;
-        Ok(bytes)
-    };
-    let bytes = name().map_err(Stopped::Writing)?;
+    let synced = made_file.sync_all().and_then(|()| made_file.metadata());
+    let bytes = synced.with_context(cannot).map_err(Stopped::Writing)?.len();
+    place::take(new, file, may_replace).map_err(Stopped::Naming)?;
     Ok(Finished { bytes, remarks })
 }
 
@@ -122,11 +134,12 @@ fn write(
     let mut batches =
         Spooled { lines: BufReader::with_capacity(COPY_BYTES, spool), line: String::new(), unwanted };
     let written = match made {
-        Made::Parquet => parquet::write(&mut batches, new),
+        Made::Parquet => parquet::write(&mut batches, new).context("cannot write the Parquet file"),
         Made::Xlsx => xlsx::write(&mut batches, new, folder),
     };
     written.map_err(|error| {
-        if unwanted.load(Ordering::Relaxed) { Stopped::Interrupted } else { Stopped::Writing(error) }
+        let is_called_off = unwanted.load(Ordering::Relaxed);
+        if is_called_off { Stopped::Interrupted } else { Stopped::Writing(error) }
     })
 }
 

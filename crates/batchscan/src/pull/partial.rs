@@ -4,16 +4,17 @@
 //! promises more than is there. A checksum tells if the disk lost some of it all the same.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use flate2::Crc;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Settings, place};
 
 /// Where a walk stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,6 +145,14 @@ impl Partial {
         self.file.sync_all().with_context(|| self.cannot_write())
     }
 
+    /// Makes sure that it is this file that has the name, and that it has all bytes.
+    pub(crate) fn verify(&self) -> anyhow::Result<()> {
+        if !is_at(&self.file, &self.path) || self.file.metadata()?.len() != self.journal.bytes {
+            bail!("{} was changed by somebody else while it grew; pull again", self.path.display());
+        }
+        Ok(())
+    }
+
     /// Takes all of it away. The journal goes last: a file without one is taken for a stranger's.
     pub(crate) fn remove(self) {
         // A pull that was killed while it made its file has left that.
@@ -159,11 +168,8 @@ impl Partial {
 
     /// Written beside and renamed, so that a journal is always a whole one.
     fn write_journal(&self) -> anyhow::Result<()> {
-        let path = journal_path(&self.path);
-        let new = with_ending(&path, ".new");
-        let written = std::fs::write(&new, serde_json::to_vec(&self.journal)?);
-        let moved = written.and_then(|()| std::fs::rename(&new, &path));
-        moved.inspect_err(|_| drop(std::fs::remove_file(&new))).with_context(|| self.cannot_write())
+        let text = serde_json::to_vec(&self.journal)?;
+        place::write_small(&journal_path(&self.path), &text).with_context(|| self.cannot_write())
     }
 
     fn cannot_write(&self) -> String {
@@ -183,23 +189,28 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 
 fn read_journal(part: &Path) -> anyhow::Result<Option<Journal>> {
     let path = journal_path(part);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    let Some(text) = place::read_small(&path).with_context(|| format!("cannot read {}", path.display()))?
+    else {
+        return Ok(None);
     };
     let journal = serde_json::from_slice(&text)
         .with_context(|| format!("{} is damaged; leave --resume out to begin anew", path.display()))?;
     Ok(Some(journal))
 }
 
-/// Opens the file, or makes it, for this process alone.
+/// Opens the file, or makes it, for this process alone. What is written goes to its end, wherever that is by then: bytes
+/// that somebody else took away are missed in its length.
 fn locked(path: &Path) -> anyhow::Result<File> {
     let cannot = || format!("cannot write {}", path.display());
     loop {
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
+        // A link could lead to anything; it is not followed.
+        let options =
+            options.read(true).append(true).create(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let file = options.open(path).with_context(cannot)?;
+        if !file.metadata()?.is_file() {
+            bail!("{} is in the way, and is not a regular file; move it away", path.display());
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -208,11 +219,16 @@ fn locked(path: &Path) -> anyhow::Result<File> {
             Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
         }
         // Between opening and locking, the pull that had it may have given the file its own name.
-        let (mine, there) = (file.metadata()?, std::fs::metadata(path));
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (mine.dev(), mine.ino())) {
+        if is_at(&file, path) {
             return Ok(file);
         }
     }
+}
+
+/// Whether a name still stands for the file that was opened under it.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |mine: Metadata, there: Metadata| (there.dev(), there.ino()) == (mine.dev(), mine.ino());
+    file.metadata().is_ok_and(|mine| std::fs::symlink_metadata(path).is_ok_and(|there| same(mine, there)))
 }
 
 /// Reads what the journal vouches for; fails if it is not that.
@@ -290,6 +306,42 @@ mod tests {
             let error = Partial::resume(&target, &settings("30d")).unwrap_err().to_string();
             assert!(error.contains("not as its journal says"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_changed_while_it_grew_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, part) = (folder.path().join("a.csv"), folder.path().join("a.csv.part"));
+        let mut partial = begun(&target);
+        partial.append(b"one\n", 1, Next::After("c".into())).unwrap();
+        partial.verify().unwrap();
+        OpenOptions::new().write(true).open(&part).unwrap().set_len(0).unwrap();
+        partial.append(b"two\n", 1, Next::End).unwrap();
+        assert!(partial.verify().unwrap_err().to_string().contains("changed by somebody else"));
+        partial.remove();
+        let mut partial = begun(&target);
+        partial.append(b"one\n", 1, Next::End).unwrap();
+        std::fs::remove_file(&part).unwrap();
+        std::fs::write(&part, "one\n").unwrap();
+        assert!(partial.verify().is_err());
+    }
+
+    #[test]
+    fn no_link_is_followed_and_no_pipe_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, precious) = (folder.path().join("a.csv"), folder.path().join("precious"));
+        std::fs::write(&precious, "mine").unwrap();
+        let journal = || Journal::new(settings("30d"), None, None);
+        std::os::unix::fs::symlink(&precious, folder.path().join("a.csv.part")).unwrap();
+        assert!(Partial::begin(&target, journal()).is_err());
+        std::fs::remove_file(folder.path().join("a.csv.part")).unwrap();
+        std::os::unix::fs::symlink(&precious, folder.path().join("a.csv.part.json.new")).unwrap();
+        Partial::begin(&target, journal()).unwrap().remove();
+        let pipe = folder.path().join("a.csv.part.json");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+        assert!(Partial::resume(&target, &settings("30d")).is_err());
+        assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
     }
 
     #[test]

@@ -1,10 +1,16 @@
 //! The file's own name: whether it may be taken, and taking it in one step.
 
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+
+/// Journals and records are some hundred bytes, and a cursor.
+const SMALL_BYTES_MAX: u64 = 256 * 1024;
 
 /// Where a pull goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +67,35 @@ pub(crate) fn take(from: &Path, path: &Path, may_replace: bool) -> anyhow::Resul
             Err(error) => return Err(error).with_context(cannot),
         }
     }
+    if let Ok(there) = std::fs::metadata(path) {
+        // Whoever may read the old file, and nobody else, may read the new one.
+        std::fs::set_permissions(from, there.permissions()).with_context(cannot)?;
+    }
     std::fs::rename(from, path).with_context(cannot)
+}
+
+/// Writes a small file in one step: beside its name first, then under it. No link is followed.
+pub(crate) fn write_small(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut new = OsString::from(path);
+    new.push(".new");
+    // What a pull that was killed has left, or somebody put there.
+    let _ = std::fs::remove_file(&new);
+    let written = File::create_new(&new).and_then(|mut file| file.write_all(bytes));
+    let moved = written.and_then(|()| std::fs::rename(&new, path));
+    moved.inspect_err(|_| drop(std::fs::remove_file(&new)))
+}
+
+/// Reads a small file that a pull has written; nothing if there is none.
+pub(crate) fn read_small(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let there = match std::fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !there.is_file() || there.len() > SMALL_BYTES_MAX {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    std::fs::read(path).map(Some)
 }
 
 #[cfg(test)]

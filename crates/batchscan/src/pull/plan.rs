@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use anyhow::anyhow;
 use batchscan_client::DateRange;
 use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
@@ -108,13 +109,18 @@ pub(crate) fn ends(range: DateRange) -> (Option<String>, Option<String>) {
 
 /// The window that a journal's pull began with.
 pub(crate) fn window_of(journal: &Journal) -> anyhow::Result<Window> {
-    let typed = |text: &Option<String>, instant: &Option<String>| {
-        let (text, instant) = (text.clone()?, instant.as_deref()?);
-        let instant = DateInput::parse(instant).ok()?.as_end();
-        Some(Typed { text, instant })
+    let typed = |text: &Option<String>, instant: &Option<String>| match (text, instant) {
+        (None, None) => Ok(None),
+        (Some(text), Some(instant)) => {
+            let read = DateInput::parse(instant).map(DateInput::as_end);
+            let instant =
+                read.map_err(|_| anyhow!("the journal of the pull is damaged: {instant:?} is no date"))?;
+            Ok(Some(Typed { text: text.clone(), instant }))
+        }
+        _ => Err(anyhow!("the journal of the pull is damaged: a date without its meaning")),
     };
-    let start = typed(&journal.settings.start_date, &journal.from);
-    let end = typed(&journal.settings.end_date, &journal.to);
+    let start = typed(&journal.settings.start_date, &journal.from)?;
+    let end = typed(&journal.settings.end_date, &journal.to)?;
     Window::between(start, end).map_err(anyhow::Error::msg)
 }
 

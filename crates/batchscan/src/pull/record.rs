@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Settings, place};
 
 /// A pull that was finished.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Record {
 impl Record {
     /// The record of a file, if there is one and the file is as it was left.
     pub(crate) fn of(file: &Path) -> Option<Self> {
-        let record: Self = serde_json::from_slice(&std::fs::read(path_for(file)).ok()?).ok()?;
+        let record: Self = serde_json::from_slice(&place::read_small(&path_for(file)).ok()??).ok()?;
         let (bytes, modified_nanos) = look(file).ok()?;
         ((record.bytes, record.modified_nanos) == (bytes, modified_nanos)).then_some(record)
     }
@@ -48,7 +48,7 @@ impl Record {
         let cannot = || format!("cannot write {}", path.display());
         let (bytes, modified_nanos) = look(file).with_context(cannot)?;
         let record = Self { settings, from, to, etag, batches, bytes, modified_nanos };
-        std::fs::write(&path, serde_json::to_vec(&record)?).with_context(cannot)
+        place::write_small(&path, &serde_json::to_vec(&record)?).with_context(cannot)
     }
 
     /// Forgets a file that will not be what was remembered.

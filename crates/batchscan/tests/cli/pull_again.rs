@@ -83,6 +83,10 @@ fn a_file_that_appears_while_a_pull_is_under_way_is_not_replaced() {
         relay.plan(Plan::Pass);
         assert_eq!(crate::program::wait(&mut pull.0, std::time::Duration::from_secs(20)), Some(1));
         assert_eq!(user.read(file), b"mine");
+        // What was pulled is not lost with the name.
+        assert_eq!(user.files(), [file.to_owned(), format!("{file}.part"), format!("{file}.part.json")]);
+        let done = user.at(&relay.url()).pull(file, &["--resume", "--force"]).done();
+        assert!(done.starts_with("pulled 500 batches (500 of them before)"), "{done}");
         assert_eq!(user.files(), [file]);
         std::fs::remove_file(user.path(file)).unwrap();
     }

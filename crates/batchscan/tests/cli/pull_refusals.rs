@@ -269,7 +269,7 @@ fn an_address_id_or_secret_that_nobody_gave_is_asked_for_by_name() {
         &[],
         "the client id is missing: give --client-id, or keep it with `batchscan login`",
     );
-    let missing = "the client secret is missing: set BATCHSCAN_CLIENT_SECRET, give --client-secret-file, or run \
+    let missing = "the client secret is missing: set BATCHSCAN_CLIENT_SECRET or give --client-secret-file, or run \
         `batchscan login`";
     without(secret, &[], missing);
     without(

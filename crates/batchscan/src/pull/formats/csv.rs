@@ -84,7 +84,7 @@ fn push_text(line: &mut String, text: &str, style: CsvStyle) {
 
 /// What Excel would work out instead of showing it. What others named a tray must not run on somebody's desk.
 fn is_like_a_formula(text: &str) -> bool {
-    text.starts_with(['=', '+', '-', '@', '\t', '\r'])
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
 }
 
 fn push_decimal(line: &mut String, decimal: Hundredths, style: CsvStyle) {
