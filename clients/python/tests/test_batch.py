@@ -52,6 +52,8 @@ def test_the_fields_are_those_of_the_interface_in_its_order() -> None:
     [
         ("batch_id", None),
         ("batch_name", 7),
+        ("batch_name", "Roma \ud83d"),
+        ("comment", "\udc00"),
         ("batch_creation_date", "2026-01-31T08:00:00"),
         ("batch_creation_date", "2026-02-30T08:00:00Z"),
         ("batch_creation_date", "2026-01-31"),
@@ -79,6 +81,16 @@ def test_a_field_that_is_not_as_promised_is_named(field: str, value: Any) -> Non
 def test_what_is_no_object_is_no_batch(document: object) -> None:
     with pytest.raises(NotBatchscan):
         Batch.from_json(document)
+
+
+@pytest.mark.parametrize("extra", [{"colour": "\ud800"}, {"\ud800": 1}, {"colours": [{"left": "\ud800"}]}])
+def test_an_unknown_field_is_valid_text_too(extra: dict[str, Any]) -> None:
+    with pytest.raises(NotBatchscan, match="batch b-1: .* not valid text"):
+        Batch.from_json(batch("b-1", **extra))
+
+
+def test_characters_beyond_the_first_plane_are_text() -> None:
+    assert Batch.from_json(batch("b-1", comment="\U0001f345")).comment == "\U0001f345"
 
 
 def test_a_decimal_of_any_size_keeps_its_digits() -> None:

@@ -125,6 +125,11 @@ def test_a_start_that_is_no_moment_is_refused(scripted: ScriptedService, moment:
         source(scripted, start=moment)
 
 
+def test_a_start_after_the_end_is_refused(scripted: ScriptedService) -> None:
+    with pytest.raises(BadSettings, match="the window ends before it begins: it is from 2026-02-01 to 2026-01-31"):
+        source(scripted, start=date(2026, 2, 1), end=date(2026, 1, 31))
+
+
 def source(scripted: ScriptedService, **settings: Any) -> Any:
     return batchscan_source(scripted.url, "bs_scripted", scripted.client_secret, **settings)
 

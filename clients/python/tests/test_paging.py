@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from conftest import Service
-from scripted_service import ScriptedService, page, whole
+from scripted_service import Reply, ScriptedService, batch, page, whole
 
-from batchscan import BadSettings, Batch, Client, CursorRepeated
+from batchscan import BadSettings, Batch, Client, CursorRepeated, NotBatchscan
 
 
 def test_paging_equals_v1_exactly(service: Service, v1_batches: list[dict[str, Any]]) -> None:
@@ -62,6 +62,47 @@ def test_a_cursor_that_repeats_is_an_error(scripted: ScriptedService, scripted_c
     with pytest.raises(CursorRepeated, match="run in a circle") as caught:
         list(scripted_client().batches())
     assert not caught.value.retryable
+
+
+def test_empty_pages_without_end_are_an_error(scripted: ScriptedService, scripted_client: Any) -> None:
+    scripted.batches.extend(page(next_token=f"c{number}") for number in range(1_001))
+    with pytest.raises(CursorRepeated, match="1,000 pages of .* in a row are empty"):
+        list(scripted_client().batches())
+    assert len(scripted.asked("/v2/batches")) == 1_000
+
+
+def test_only_empty_pages_in_a_row_are_counted(
+    scripted: ScriptedService, scripted_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchscan.client._EMPTY_PAGES_MAX", 2)
+    scripted.batches.extend([page(next_token="c1"), page("a", next_token="c2"), page(next_token="c3"), page()])
+    assert [batch.batch_id for batch in scripted_client().batches()] == ["a"]
+
+
+BATCH = json.dumps(batch("a"))
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (2, f'{{"data": [{BATCH}], "data": [], "next_token": null}}'),
+        (2, '{"data": [], "next_token": "c1", "next_token": null}'),
+        (2, f'{{"data": [{BATCH[:-1]}, "warnings": true}}], "next_token": null}}'),
+        (1, f'[{BATCH[:-1]}, "w\\u0061rnings": true}}]'),
+    ],
+)
+def test_a_member_that_comes_twice_is_refused_and_not_asked_for_again(
+    scripted: ScriptedService, scripted_client: Any, version: Any, body: str
+) -> None:
+    scripted.batches.append(Reply(200, body.encode()))
+    with pytest.raises(NotBatchscan, match="an object in the answer has a member twice"):
+        list(scripted_client().batches(version=version))
+
+
+def test_a_cursor_that_is_not_valid_text_is_refused(scripted: ScriptedService, scripted_client: Any) -> None:
+    scripted.batches.append(page("a", next_token="c\ud800"))
+    with pytest.raises(NotBatchscan, match="its next_token is not valid text"):
+        list(scripted_client().batches())
 
 
 def test_unknown_fields_of_a_newer_service_are_no_error(scripted: ScriptedService, scripted_client: Any) -> None:

@@ -66,6 +66,7 @@ def test_a_proxy_s_web_page_is_no_reason_to_give_up(
 @pytest.mark.parametrize(
     ("retry_after", "waited"),
     [("0", 0.1), ("Thu, 01 Jan 2026 00:00:09 GMT", 9.0), ("Wed, 01 Jan 2025 00:00:00 GMT", 0.1), ("soon", 4.0),
+     (f"Thu, 01 Jan {'9' * 30} 00:00:00 GMT", 4.0), ("Thu, 01 Jan 2026 00:00:09 +" + "9" * 30, 4.0),
      ("-3", 4.0), ("", 4.0)],
 )  # fmt: skip
 def test_retry_after_is_read_in_both_forms(
@@ -122,6 +123,28 @@ def test_a_retry_after_beyond_the_limit_gives_up_at_once(
     with pytest.raises(ServiceUnavailable, match="asks to wait .* longer than the 120 s that are left") as caught:
         list(scripted_client(clock=clock).batches())
     assert clock.slept == [] and caught.value.retry_after == float(asked)
+
+
+@pytest.mark.parametrize("asked", ["9" * 20, "9" * 5000, "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_without_a_limit_the_longest_wait_is_a_day(
+    scripted: ScriptedService, scripted_client: Any, clock: SetClock, asked: str
+) -> None:
+    headers = {"Retry_After": asked, "Date": "Thu, 01 Jan 2026 00:00:00 GMT"}
+    scripted.batches.extend([fault(503, **headers), page("a")])
+    assert len(list(scripted_client(clock=clock, retry_for=float("inf")).batches())) == 1
+    assert clock.slept == [86_400.0]
+
+
+@pytest.mark.parametrize("status", [101, 102, 103])
+@pytest.mark.parametrize("endpoint", ["auth", "batches"])
+def test_an_interim_answer_is_not_taken_for_the_answer(
+    scripted: ScriptedService, scripted_client: Any, clock: SetClock, status: int, endpoint: str
+) -> None:
+    stale = b'HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\n{"data": [], "next_token": null}'
+    getattr(scripted, endpoint).append(Reply(status, stale))
+    scripted.batches.append(page("a"))
+    assert [batch.batch_id for batch in scripted_client(clock=clock).batches()] == ["a"]
+    assert clock.slept == [4.0]
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,23 @@
 """The secret and the token appear in no error, no repr and no log, whatever the service does with them."""
 
+import html
 import json
 import logging
 import pickle
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from scripted_service import TOKENS, Reply, ScriptedService, SetClock, fault, page
+from test_retries import raw_server
 
 import batchscan
-from batchscan import BadSettings, BatchscanError, Client
+from batchscan import BadRequest, BadSettings, BatchscanError, Client, NotBatchscan, Redirected
+from batchscan.secret import Secret, one_line
 
 SECRET = ScriptedService.client_secret
 PACKAGE = str(Path(batchscan.__file__).parent)
@@ -29,16 +34,122 @@ def test_what_a_service_echoes_is_not_repeated(
     scripted: ScriptedService, scripted_client: Any, caplog: pytest.LogCaptureFixture, status: int, endpoint: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    secret = SECRET if endpoint == "auth" else f"{TOKENS}1"
+    secret = SECRET if endpoint == "auth" else f"{TOKENS}1 {SECRET}"
     reply = echo(status, secret, Location=f"http://elsewhere.example.org/?{secret}", Content_Type=f"x/{secret}")
     getattr(scripted, endpoint).extend([reply] * 3)
     if status == 401 and endpoint == "batches":
-        scripted.batches[1] = echo(status, f"{TOKENS}2")
+        scripted.batches[1] = echo(status, f"{TOKENS}1 {TOKENS}2 {SECRET}")
     with pytest.raises(BatchscanError) as caught:
         list(scripted_client(clock=SetClock(), retry_for=5.0).batches())
     everything = [shown(caught.value), repr(vars(caught.value)), caplog.text, *package_locals(caught.tb)]
     for text in everything:
         assert SECRET not in text and TOKENS not in text
+
+
+def test_the_rest_of_what_a_service_says_stays(scripted: ScriptedService, scripted_client: Any) -> None:
+    scripted.batches.extend([fault(422, f"no {SECRET}, {TOKENS}1"), Reply(307, b"", {"Location": f"/{SECRET}/x"})])
+    with pytest.raises(BadRequest) as refused:
+        list(scripted_client().batches())
+    assert refused.value.detail == "no [redacted], [redacted]"
+    with pytest.raises(Redirected) as redirected:
+        list(scripted_client().batches())
+    assert redirected.value.target == "/[redacted]/x"
+
+
+def in_utf16_escapes(text: str) -> str:
+    units = text.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+SPELLINGS: list[Callable[[str], str]] = [
+    str,
+    str.upper,
+    quote,
+    quote_plus,
+    lambda text: quote(text, safe="").lower(),
+    lambda text: quote(quote(text, safe="")),
+    lambda text: "".join(f"%{octet:02x}" for octet in text.encode()),
+    html.escape,
+    lambda text: "".join(f"&#{ord(char)};" for char in text),
+    json.dumps,
+    lambda text: json.dumps(json.dumps(text)),
+    lambda text: json.dumps(text).replace("/", "\\/"),
+    in_utf16_escapes,
+    lambda text: text[:5] + in_utf16_escapes(text[5:]),
+    lambda text: quote(json.dumps(text)),
+    repr,
+    ascii,
+    lambda text: repr(text.encode()),
+    lambda text: text.encode().decode("latin-1"),
+]
+
+
+@pytest.mark.parametrize("secret", [SECRET, "a\"b\\c/d é&<>'+% \U0001f600xyz", "%41%42%43%44", "with a line's end\n"])
+@pytest.mark.parametrize("spelled", SPELLINGS)
+def test_a_secret_is_hidden_however_it_is_spelled(secret: str, spelled: Callable[[str], str]) -> None:
+    hidden = Secret(secret).hide_in(f"<{spelled(secret)}>")
+    assert "[redacted]" in hidden and not set(hidden) & {"x", "K", "k", "4", "w"}
+
+
+def test_what_is_no_secret_is_not_hidden() -> None:
+    text = "100 % of a+b \\u0041 &amp; %41"
+    assert Secret(SECRET).hide_in(text) == text
+
+
+def test_what_cannot_be_judged_is_not_shown() -> None:
+    assert Secret(SECRET).hide_in(f"&#{'9' * 5000};") == "[redacted]"
+
+
+def test_a_good_answer_is_data_but_what_an_error_quotes_of_it_is_hidden(
+    scripted: ScriptedService, scripted_client: Any
+) -> None:
+    # At the place where a long text is cut.
+    long = "." * 290 + SECRET
+    scripted.batches.extend([page("a", comment=SECRET), page(SECRET, number_of_images=long)])
+    client: Client = scripted_client()
+    assert next(client.batches()).comment == SECRET
+    with pytest.raises(NotBatchscan, match=r"batch \[redacted\]: number_of_images is") as caught:
+        list(client.batches())
+    assert SECRET[:5] not in str(caught.value)
+
+
+def test_a_url_in_an_error_has_no_cursor(
+    scripted: ScriptedService, scripted_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchscan.client._PAGE_BODY_MAX_BYTES", 100)
+    scripted.batches.extend([page(next_token=SECRET), page("a")])
+    with pytest.raises(NotBatchscan, match="/v2/batches answers with more than"):
+        list(scripted_client().batches())
+
+
+def test_what_a_broken_answer_says_is_hidden() -> None:
+    with raw_server(f"no HTTP, {SECRET}\r\n".encode()) as url:
+        client = Client(url, "bs_x", SECRET, retry_for=0)
+        # As after a first good answer: before it, what the server says is not quoted at all.
+        client._transport._reached = True
+        with pytest.raises(BatchscanError, match=r"broke: no HTTP, \[redacted\]") as caught:
+            list(client.batches())
+    assert SECRET not in shown(caught.value)
+
+
+@pytest.mark.parametrize("control", [*range(0x2028, 0x202F), *range(0x2066, 0x206A), 0x200F, 0xD800], ids=hex)
+def test_what_turns_or_breaks_a_line_does_not_pass(control: int) -> None:
+    assert one_line(f"a{chr(control)}b") == "a b"
+
+
+def test_a_detail_with_controls_becomes_one_line(scripted: ScriptedService, scripted_client: Any) -> None:
+    scripted.batches.append(fault(422, "not\u202e\u2067 like\u2028this\ud800"))
+    with pytest.raises(BadRequest, match=r"\(not like this\)"):
+        list(scripted_client().batches())
+
+
+@pytest.mark.parametrize("name", ["client_id", "client_secret"])
+def test_credentials_that_are_not_valid_text_are_refused_and_not_repeated(name: str) -> None:
+    credentials: dict[str, Any] = {"client_id": "bs_x", "client_secret": SECRET, name: f"{SECRET}\udcff"}
+    with pytest.raises(BadSettings, match=f"{name} is not valid text") as caught:
+        Client("http://127.0.0.1:9", **credentials)
+    assert SECRET not in shown(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 def test_no_library_s_exception_with_the_request_in_it_is_chained(scripted: ScriptedService) -> None:
@@ -95,7 +206,8 @@ def test_settings_come_from_the_environment(scripted: ScriptedService, monkeypat
 
 
 @pytest.mark.parametrize(
-    "url", ["", "scans.example.org", "ftp://x", "http://", "http://x?y=1", "http://x:99999", "http://[x"]
+    "url",
+    ["", "scans.example.org", "ftp://x", "http://", "http://x?y=1", "http://x:99999", "http://[x", "http://x/\ud800"],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(BadSettings, match="is not a service's address"):

@@ -63,8 +63,32 @@ def test_a_date_as_end_means_the_whole_day(service: Service, v1_batches: list[di
     assert len(read) > 1
 
 
-def test_a_reversed_window_is_empty(service: Service) -> None:
-    assert list(service.client().batches(date(2026, 2, 1), date(2026, 1, 1))) == []
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (date(2026, 2, 1), date(2026, 1, 1)),
+        ("2026-02-01", "2026-01-31"),
+        ("2026-01-31T08:00:00Z", "2026-01-31T08:30:00+01:00"),
+        (date(2026, 2, 1), "2026-01-31T08:00:00Z"),
+        (datetime(2026, 1, 31, 8, tzinfo=timezone.utc), datetime(2026, 1, 31, 8, 59, tzinfo=CET)),
+    ],
+)
+def test_a_window_that_ends_before_it_begins_is_refused(service: Service, start: Moment, end: Moment) -> None:
+    with pytest.raises(BadSettings, match="the window ends before it begins") as caught:
+        service.client().batches(start, end)
+    assert f"from {start} to {end};" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [("tomorrow", "2026-01-31"), ("2026-02-01", "2026-01-31T08:00:00"), ("", "")]
+)
+def test_text_that_is_no_moment_is_left_to_the_service(start: str, end: str) -> None:
+    assert set(window(start, end)) == {"start_date", "end_date"}
+
+
+def test_text_that_cannot_be_sent_is_refused() -> None:
+    with pytest.raises(BadSettings, match="start is .* not valid text"):
+        window("2026-01-31\ud800", None)
 
 
 def test_text_that_the_service_refuses_comes_back_with_its_detail(service: Service) -> None:

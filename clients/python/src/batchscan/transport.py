@@ -109,9 +109,9 @@ class Transport:
 
     def _document(self, status: int, body: bytes) -> object:
         try:
+            document: object = json.loads(body.decode("utf-8"), object_pairs_hook=_members)
             # Services exist that echo what they refuse, secrets and all. A good answer is data and stays as it is.
-            text = body.decode("utf-8")
-            return json.loads(text if status == 200 else self.hide_in(text), object_pairs_hook=_members)
+            return document if status == 200 else json.loads(self.hide_in(json.dumps(document, ensure_ascii=False)))
         except _Twice:
             return NoJson.TWICE
         except (ValueError, RecursionError):

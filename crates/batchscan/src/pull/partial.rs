@@ -266,6 +266,7 @@ mod tests {
         Partial::begin(target, Journal::new(settings("30d"), None, None)).unwrap()
     }
 
+    /// Decision 045.
     #[test]
     fn what_was_vouched_for_is_kept_and_the_rest_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
