@@ -86,29 +86,33 @@ impl Pulling {
         }
         let (pages, writer) = self.set_out(growing);
         let before = writer.tally.batches;
-        let (shown, began, is_waiting) = (self.bar.clone(), self.began, self.service.is_waiting.clone());
-        let on_page = move |tally: &Tally| {
-            if !is_waiting.load(Ordering::Relaxed) {
-                show(&shown, tally, before, began);
-            }
-        };
         let (writer, outcome) = match pages {
-            Some(pages) => {
-                let is_waiting = self.service.is_waiting.clone();
-                let pages = pages.inspect_ok(move |_| is_waiting.store(false, Ordering::Relaxed));
-                writer.run(Box::pin(pages), &mut stop, on_page).await?
-            }
+            Some(pages) => self.walk(pages, writer, &mut stop).await?,
             None => (writer, Ok(())),
         };
-        let outcome = match outcome {
-            Ok(()) if !writer.tally.is_ended => bail!("the pages ended before the last one"),
-            Ok(()) => Ok(()),
-            Err(stopped) => Err(stopped),
-        };
-        if let Err(stopped) = outcome {
-            return self.give_up(writer, stopped);
+        match outcome {
+            Ok(()) if writer.tally.is_ended => self.complete(writer, before, &mut stop).await,
+            Ok(()) => bail!("the pages ended before the last one"),
+            Err(stopped) => self.give_up(writer, stopped),
         }
-        self.complete(writer, before, &mut stop).await
+    }
+
+    /// Walks the pages into the file, and shows how far it is. While something is waited for, that is what is shown.
+    async fn walk(
+        &self,
+        pages: Pages,
+        writer: Writer,
+        stop: impl Future<Output = ()>,
+    ) -> anyhow::Result<(Writer, Result<(), Stopped>)> {
+        let (before, bar, began) = (writer.tally.batches, self.bar.clone(), self.began);
+        let (heard, is_waiting) = (self.service.is_waiting.clone(), self.service.is_waiting.clone());
+        let pages = pages.inspect_ok(move |_| heard.store(false, Ordering::Relaxed));
+        let on_page = move |tally: &Tally| {
+            if !is_waiting.load(Ordering::Relaxed) {
+                show(&bar, tally, before, began);
+            }
+        };
+        writer.run(Box::pin(pages), stop, on_page).await
     }
 
     /// Whether there is anything to do, and the ETag of what there is.
