@@ -81,10 +81,11 @@ fn judge(
     flags: &[&str],
 ) -> Result<()> {
     let python = homes::data_python(workspace)?;
-    let folder = workspace.scratch_file("pulls")?;
+    // A folder for each program: one may run beside the other.
+    let folder = workspace.scratch_file(&format!("{program}.files"))?;
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let log = workspace.scratch_file("pulls.log")?;
+    let log = workspace.scratch_file(&format!("{program}.log"))?;
     let mut demo = Demo::failing(executable, proof.batches, proof.fail_rate, log)?;
     let outcome = demo.greeting().and_then(|greeting| {
         let mut command = Command::new(&python);
