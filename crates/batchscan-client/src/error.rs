@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use batchscan_model::record::steers;
 use reqwest::StatusCode;
 
 /// How much of a service's own words an error repeats.
@@ -177,10 +178,6 @@ impl Error {
 
 /// Another's words: one line, not too long, and nothing in it turns the writing around.
 pub(crate) fn clipped(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
     let line = text.chars().map(|c| if steers(c) { ' ' } else { c });
     line.take(TOLD_CHARS_MAX).collect()
 }

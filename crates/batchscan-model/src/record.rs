@@ -147,13 +147,19 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Whether a character could move a terminal's cursor, start an escape or turn the writing around.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// The first characters of a text, printable.
 pub fn clip(text: &str) -> String {
     let mut clipped = String::new();
     for c in text.chars().take(FOUND_CHARS_MAX) {
-        // Neither what moves a cursor nor what turns the writing around.
-        let steers = c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if steers { clipped.extend(c.escape_default()) } else { clipped.push(c) }
+        if steers(c) { clipped.extend(c.escape_default()) } else { clipped.push(c) }
     }
     if text.chars().nth(FOUND_CHARS_MAX).is_some() {
         clipped.push('…');

@@ -1,6 +1,8 @@
 //! Makes foreign text fit for a line of a terminal: nothing in it steers the terminal, and its width is known.
 //! Decides nothing about colours.
 
+use batchscan_model::record::steers;
+
 /// The text with a `�` in place of whatever could move the cursor, start an escape or turn the writing around.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
@@ -36,13 +38,6 @@ pub(crate) fn width(text: &str) -> usize {
         }
     }
     columns
-}
-
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Good enough to line up names: the blocks of wide scripts and emoji, and the marks that join the character

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use batchscan_server::clock::Clock;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 
+use super::misuse;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
 use crate::pull::formats::Format;
 use crate::units::{parse_duration, parse_limit, parse_url};
+use crate::window::Window;
 
 /// Which service, and as whom. What is not given comes from the profile.
 #[derive(Clone, Debug, Args)]
@@ -64,6 +67,18 @@ pub(crate) struct WindowArgs {
     /// Up to, in the same forms; a day, month or year counts to its end
     #[arg(long, env = "BATCHSCAN_END_DATE", value_name = "DATE")]
     pub(crate) end_date: Option<String>,
+}
+
+impl WindowArgs {
+    /// The window that was typed, or the usage error of that command, which ends the program.
+    pub(crate) fn read(&self, command: &str) -> Window {
+        read_window(command, self.start_date.as_deref(), self.end_date.as_deref())
+    }
+}
+
+fn read_window(command: &str, start: Option<&str>, end: Option<&str>) -> Window {
+    let window = Window::typed(start, end, Clock::system().now());
+    window.unwrap_or_else(|error| misuse(command, error).exit())
 }
 
 /// Pull batches out of a service into a file.
@@ -161,6 +176,13 @@ pub(crate) struct Summary {
     /// Print JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+}
+
+impl Summary {
+    /// The window that was typed, or a usage error, which ends the program.
+    pub(crate) fn window(&self) -> Window {
+        read_window("summary", Some(&self.start_date), self.end_date.as_deref())
+    }
 }
 
 /// Keep the address and credentials of a service under a name.

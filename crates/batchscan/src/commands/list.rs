@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use batchscan_client::{DateRange, TryStreamExt};
 use batchscan_server::clock::Clock;
 
-use crate::args::{List, misuse};
+use crate::args::List;
 use crate::connection::{self, Service};
 use crate::output::{Screen, bar, print};
 use crate::overview::latest::Latest;
-use crate::window::Window;
 
 const DAY_SECS: i64 = 86_400;
 /// How far to look back, in days, while too few batches are found; then everything is looked at. The interface gives
@@ -18,9 +17,7 @@ const LOOKS_BACK_DAYS: [i64; 4] = [7, 30, 120, 480];
 
 pub(crate) async fn run(command: List) -> anyhow::Result<ExitCode> {
     let now = Clock::system().now();
-    let window = Window::typed(command.window.start_date.as_deref(), command.window.end_date.as_deref(), now)
-        .map_err(|error| misuse("list", error))
-        .unwrap_or_else(|error| error.exit());
+    let window = command.window.read("list");
     let profile = connection::resolve(&command.connection)?;
     let bar = bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::client(&profile, &command.connection, &bar)?;

@@ -8,12 +8,11 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use batchscan_client::{Freshness, Pages, TryStreamExt};
-use batchscan_server::clock::Clock;
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::serve::told_to_stop;
-use crate::args::{Pull, misuse};
+use crate::args::Pull;
 use crate::connection::{self, Service};
 use crate::figures::{count, grouped, size};
 use crate::output::{bar, print, remark};
@@ -27,11 +26,7 @@ use crate::pull::record::Record;
 use crate::window::Window;
 
 pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
-    let now = Clock::system().now();
-    let typed = &command.window;
-    let read = Window::typed(typed.start_date.as_deref(), typed.end_date.as_deref(), now);
-    let read = read.map_err(|error| misuse("pull", error));
-    let window = read.unwrap_or_else(|error| error.exit());
+    let window = command.window.read("pull");
     if command.output.is_dir() {
         bail!("{} is a folder; name a file in it", command.output.display());
     }

@@ -3,19 +3,14 @@
 use std::process::ExitCode;
 
 use batchscan_client::TryStreamExt;
-use batchscan_server::clock::Clock;
 
-use crate::args::{Summary, misuse};
+use crate::args::Summary;
 use crate::connection;
 use crate::output::{Screen, bar, print};
 use crate::overview::summary::Summary as Sums;
-use crate::window::Window;
 
 pub(crate) async fn run(command: Summary) -> anyhow::Result<ExitCode> {
-    let now = Clock::system().now();
-    let window = Window::typed(Some(&command.start_date), command.end_date.as_deref(), now)
-        .map_err(|error| misuse("summary", error))
-        .unwrap_or_else(|error| error.exit());
+    let window = command.window();
     let profile = connection::resolve(&command.connection)?;
     let bar = bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::client(&profile, &command.connection, &bar)?;

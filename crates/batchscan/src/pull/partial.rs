@@ -3,7 +3,6 @@
 //! Bytes are written first, then the journal that vouches for them: whatever kills the program, the journal never
 //! promises more than is there. A checksum tells if the disk lost some of it all the same.
 
-use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -61,7 +60,7 @@ pub(crate) struct Partial {
 impl Partial {
     /// The name of a file while it grows.
     pub(crate) fn path_for(target: &Path) -> PathBuf {
-        with_ending(target, ".part")
+        place::beside(target, ".part")
     }
 
     /// Begins anew. What an earlier pull left is given up.
@@ -119,7 +118,7 @@ impl Partial {
 
     /// Where a file that is made at the end grows.
     pub(crate) fn made_path(&self) -> PathBuf {
-        with_ending(&self.path, ".made")
+        place::beside(&self.path, ".made")
     }
 
     /// Adds a page, and vouches for it.
@@ -178,13 +177,7 @@ impl Partial {
 }
 
 fn journal_path(part: &Path) -> PathBuf {
-    with_ending(part, ".json")
-}
-
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
+    place::beside(part, ".json")
 }
 
 fn read_journal(part: &Path) -> anyhow::Result<Option<Journal>> {

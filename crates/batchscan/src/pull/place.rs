@@ -74,10 +74,16 @@ pub(crate) fn take(from: &Path, path: &Path, may_replace: bool) -> anyhow::Resul
     std::fs::rename(from, path).with_context(cannot)
 }
 
+/// The name of a file that belongs to another: `a.csv.part` to `a.csv`.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
 /// Writes a small file in one step: beside its name first, then under it. No link is followed.
 pub(crate) fn write_small(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut new = OsString::from(path);
-    new.push(".new");
+    let new = beside(path, ".new");
     // What a pull that was killed has left, or somebody put there.
     let _ = std::fs::remove_file(&new);
     let written = File::create_new(&new).and_then(|mut file| file.write_all(bytes));

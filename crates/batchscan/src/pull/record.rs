@@ -1,6 +1,5 @@
 //! What `--if-changed` remembers of the last pull: `FILE.pulled.json`, the ETag and how the file looked.
 
-use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -58,9 +57,7 @@ impl Record {
 }
 
 fn path_for(file: &Path) -> PathBuf {
-    let mut name = OsString::from(file);
-    name.push(".pulled.json");
-    name.into()
+    place::beside(file, ".pulled.json")
 }
 
 fn look(file: &Path) -> std::io::Result<(u64, i128)> {
