@@ -118,6 +118,10 @@ impl Asker {
             match error {
                 Error::TokenRefused { .. } if !was_renewed => was_renewed = true,
                 error if error.is_passing() && is_known_address => patience.wait(error, wait).await?,
+                Error::Unreachable { host, why } if !is_known_address => {
+                    let why = format!("{why}; check the address, and that the service runs");
+                    return Err(Error::Unreachable { host, why });
+                }
                 error => return Err(error),
             }
         }

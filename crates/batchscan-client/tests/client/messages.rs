@@ -28,7 +28,12 @@ fn not_batchscan(url: &str, why: &str) -> (String, bool) {
 async fn a_port_where_nobody_listens() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for scheme in ["http", "https"] {
-        let expected = (format!("cannot reach {address}: connection refused"), true);
+        let expected = (
+            format!(
+                "cannot reach {address}: connection refused; check the address, and that the service runs"
+            ),
+            true,
+        );
         assert_eq!(told(client_of(&format!("{scheme}://{address}"))).await, expected);
     }
 }
@@ -38,7 +43,14 @@ async fn a_host_that_does_not_exist() {
     let (told, can_retry) = told(client_of("https://nothing.invalid")).await;
     // Where no resolver is at hand, nobody can say whether there is such a host.
     let possible = ["no such host", "its name cannot be looked up now"];
-    assert!(possible.map(|why| format!("cannot reach nothing.invalid: {why}")).contains(&told), "{told}");
+    assert!(
+        possible
+            .map(|why| format!(
+                "cannot reach nothing.invalid: {why}; check the address, and that the service runs"
+            ))
+            .contains(&told),
+        "{told}"
+    );
     assert!(can_retry);
 }
 

@@ -122,5 +122,14 @@ async fn https_at_an_http_port() {
 async fn https_where_every_caller_is_turned_away() {
     let script = Script::greeting("").await;
     let (told, can_retry) = told(client_of(&format!("https://{}", script.address))).await;
-    assert_eq!((told, can_retry), (format!("cannot reach {}: it hung up", script.address), true));
+    assert_eq!(
+        (told, can_retry),
+        (
+            format!(
+                "cannot reach {}: it hung up; check the address, and that the service runs",
+                script.address
+            ),
+            true
+        )
+    );
 }

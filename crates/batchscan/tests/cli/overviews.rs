@@ -202,7 +202,9 @@ fn wrong_dates_and_limits_are_told() {
             "the window ends before it begins: it is from 2026 (2026-01-01T00:00:00Z) to 2025 \
              (2025-12-31T23:59:59.999999Z)",
         );
-        run(&[]).fails("cannot reach 127.0.0.1:9: connection refused");
+        run(&[]).fails(
+            "cannot reach 127.0.0.1:9: connection refused; check the address, and that the service runs",
+        );
     }
     for limit in ["0", "10001", "-1x", "many"] {
         let message = format!("invalid value '{limit}' for '--limit <N>': a whole number from 1 to 10000");

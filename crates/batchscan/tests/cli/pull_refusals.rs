@@ -45,12 +45,19 @@ fn a_host_that_is_not_there_is_named() {
     let site = Site::new();
     let user = User::with(&site, "", site.credential());
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    refused(&user, &format!("http://{closed}"), &[], &format!("cannot reach {closed}: connection refused"));
+    refused(
+        &user,
+        &format!("http://{closed}"),
+        &[],
+        &format!("cannot reach {closed}: connection refused; check the address, and that the service runs"),
+    );
     let Outcome { code, out, err } = user.at("https://nothing.invalid").pull("a.csv", &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     // A machine without a resolver cannot tell that there is no such host.
     let whys = ["no such host", "its name cannot be looked up at the moment"];
-    let lines = whys.map(|why| format!("error: cannot reach nothing.invalid: {why}\n"));
+    let lines = whys.map(|why| {
+        format!("error: cannot reach nothing.invalid: {why}; check the address, and that the service runs\n")
+    });
     assert!(lines.contains(&err), "{err}");
     assert_eq!(user.files(), [""; 0]);
 }
