@@ -17,17 +17,34 @@ mod window;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
+use tokio::runtime::{Builder, Runtime};
+
+// A page is a buffer of 700 KB, made and freed a thousand times a second: with the system's allocator each one is
+// mapped, faulted in and unmapped, which was a fifth of a pull's time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     output::silence_panics();
     let cli = Cli::read();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime_for(&cli.command) {
         Ok(runtime) => runtime,
         Err(error) => return output::failed(&anyhow::Error::new(error).context("cannot start")),
     };
     match runtime.block_on(run(cli)) {
         Ok(code) => code,
         Err(error) => output::failed(&error),
+    }
+}
+
+/// A service uses every core. A client waits for one answer after the other, and is faster on one thread: nothing has to
+/// wake another; rows are made on threads of their own either way.
+fn runtime_for(command: &Command) -> std::io::Result<Runtime> {
+    match command {
+        Command::Pull(_) | Command::List(_) | Command::Summary(_) | Command::Login(_) => {
+            Builder::new_current_thread().enable_all().build()
+        }
+        _ => Builder::new_multi_thread().enable_all().build(),
     }
 }
 

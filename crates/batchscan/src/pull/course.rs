@@ -121,24 +121,34 @@ impl Writer {
         Ok((writer, written.and(stopped.map_or(Ok(()), Err))))
     }
 
-    /// Rows are made of several pages at once, and written in the order of the pages.
+    /// However it ends, the next pull can go on from the last page that was written.
     fn write_all(
         mut self,
-        mut pages: Receiver<JoinHandle<Result<Rows, Error>>>,
+        pages: Receiver<JoinHandle<Result<Rows, Error>>>,
         runtime: &Handle,
         on_page: &dyn Fn(&Tally),
     ) -> (Self, Result<(), Stopped>) {
+        let written = self.write_each(pages, runtime, on_page);
+        let vouched = self.growing.vouch();
+        (self, written.and(vouched))
+    }
+
+    /// Rows are made of several pages at once, and written in the order of the pages.
+    fn write_each(
+        &mut self,
+        mut pages: Receiver<JoinHandle<Result<Rows, Error>>>,
+        runtime: &Handle,
+        on_page: &dyn Fn(&Tally),
+    ) -> Result<(), Stopped> {
         while let Some(rows) = pages.blocking_recv() {
             let made = match runtime.block_on(rows) {
                 Ok(made) => made.map_err(Stopped::Service),
                 Err(broken) => Err(Stopped::Writing(anyhow::Error::new(broken).context("a page broke"))),
             };
-            if let Err(stopped) = made.and_then(|rows| self.write(rows)) {
-                return (self, Err(stopped));
-            }
+            made.and_then(|rows| self.write(rows))?;
             on_page(&self.tally);
         }
-        (self, Ok(()))
+        Ok(())
     }
 
     fn write(&mut self, mut rows: Rows) -> Result<(), Stopped> {
@@ -202,6 +212,14 @@ impl Growing {
                 written.map_err(Stopped::Writing)
             }
             Growing::Stdout => write_out(bytes),
+        }
+    }
+
+    /// Vouches for all that was added, where somebody may go on with it.
+    fn vouch(&mut self) -> Result<(), Stopped> {
+        match self {
+            Growing::Kept(partial) => partial.vouch().map_err(Stopped::Writing),
+            Growing::Spool(_) | Growing::Stdout => Ok(()),
         }
     }
 }

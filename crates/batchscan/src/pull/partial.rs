@@ -1,12 +1,13 @@
 //! `FILE.part`: the file while it grows, and beside it the journal that says how far it is whole.
 //!
-//! Bytes are written first, then the journal that vouches for them: whatever kills the program, the journal never
-//! promises more than is there. A checksum tells if the disk lost some of it all the same.
+//! Bytes are written first, then, every now and then, the journal that vouches for them: whatever kills the program, the
+//! journal never promises more than is there. A checksum tells if the disk lost some of it all the same.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use flate2::Crc;
@@ -14,6 +15,9 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, place};
+
+/// A pull that is killed does at most so much of its work again; a journal for each page would be a tenth of all work.
+const VOUCHED_EVERY: Duration = Duration::from_millis(100);
 
 /// Where a walk stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,7 @@ pub(crate) struct Partial {
     file: File,
     crc: Crc,
     pub(crate) journal: Journal,
+    vouched: Instant,
 }
 
 impl Partial {
@@ -70,7 +75,7 @@ impl Partial {
         if file.metadata()?.len() > 0 && !journal_path(&path).exists() {
             bail!("{} is in the way, and no pull has left it there; move it away", path.display());
         }
-        let partial = Self { path, file, crc: Crc::new(), journal };
+        let partial = Self { path, file, crc: Crc::new(), journal, vouched: Instant::now() };
         partial.write_journal()?;
         partial.file.set_len(0).with_context(|| partial.cannot_write())?;
         Ok(partial)
@@ -92,7 +97,7 @@ impl Partial {
         })?;
         file.set_len(journal.bytes)?;
         file.seek(SeekFrom::End(0))?;
-        Ok(Some(Self { path, file, crc, journal }))
+        Ok(Some(Self { path, file, crc, journal, vouched: Instant::now() }))
     }
 
     /// How many batches of an earlier pull of the same settings a new one would give up; nothing if there are none.
@@ -121,7 +126,7 @@ impl Partial {
         place::beside(&self.path, ".made")
     }
 
-    /// Adds a page, and vouches for it.
+    /// Adds a page, and vouches for it if that is due.
     pub(crate) fn append(&mut self, bytes: &[u8], batches: u64, next: Next) -> anyhow::Result<()> {
         self.file.write_all(bytes).with_context(|| self.cannot_write())?;
         self.crc.update(bytes);
@@ -129,7 +134,14 @@ impl Partial {
         self.journal.crc32 = self.crc.sum();
         self.journal.batches += batches;
         self.journal.next = next;
-        self.write_journal()
+        if self.vouched.elapsed() < VOUCHED_EVERY { Ok(()) } else { self.vouch() }
+    }
+
+    /// Vouches for all that was added.
+    pub(crate) fn vouch(&mut self) -> anyhow::Result<()> {
+        self.write_journal()?;
+        self.vouched = Instant::now();
+        Ok(())
     }
 
     /// The file from its beginning, for reading.
@@ -266,6 +278,7 @@ mod tests {
         let target = folder.path().join("a.csv");
         let mut partial = begun(&target);
         partial.append(b"one\n", 1, Next::After("c1".into())).unwrap();
+        partial.vouch().unwrap();
         // A page that was written, and not vouched for.
         partial.file.write_all(b"tw").unwrap();
         drop(partial);
@@ -295,6 +308,7 @@ mod tests {
         for damage in [&b""[..], b"on", b"onX\n"] {
             let mut partial = begun(&target);
             partial.append(b"one\n", 1, Next::End).unwrap();
+            partial.vouch().unwrap();
             drop(partial);
             std::fs::write(folder.path().join("a.csv.part"), damage).unwrap();
             let error = Partial::resume(&target, &settings("30d")).unwrap_err().to_string();
