@@ -1,0 +1,131 @@
+// Claims about signing in and out, and where the secret is not.
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import { figures, heading, loaded, signIn } from '../dashboard.mjs';
+import { claim } from '../harness.mjs';
+
+describe('signing in', { concurrency: 2 }, () => {
+  claim('a client id and its secret sign in, to the overview', {}, async ({ page, service }) => {
+    await page.goto(service.url);
+    await heading(page, 'Sign in').waitFor();
+    await signIn(page, service);
+    await heading(page, 'Overview').waitFor();
+    await loaded(page);
+    assert.notEqual((await figures(page)).Batches.value, '0');
+  });
+
+  claim(
+    'a wrong secret has its own calm message, and a right one then signs in',
+    { troubles: [/status of 401/] },
+    async ({ page, service }) => {
+      await page.goto(service.url);
+      await signIn(page, { ...service, clientSecret: 'not-the-secret' });
+      await page.getByRole('alert').getByText('The client id and the secret do not match').waitFor();
+      assert.equal(await page.getByLabel('Client id').inputValue(), service.clientId, 'The id need not be typed again');
+      assert.equal(await page.getByLabel('Client secret').inputValue(), '');
+      await signIn(page, service);
+      await heading(page, 'Overview').waitFor();
+    },
+  );
+
+  claim(
+    'the link that the demo prints signs in, and leaves neither address nor history with the secret',
+    {},
+    async ({ page, context, service }) => {
+      await page.goto(service.link);
+      await heading(page, 'Overview').waitFor();
+      await loaded(page);
+      await page.getByRole('link', { name: 'Batches', exact: true }).click();
+      await heading(page, 'Batches').waitFor();
+      const debug = await context.newCDPSession(page);
+      const { entries } = await debug.send('Page.getNavigationHistory');
+      assert.deepEqual(
+        entries.map(({ url }) => url).filter((url) => url !== 'about:blank'),
+        [`${service.url}/`, `${service.url}/batches`],
+      );
+      await page.goBack();
+      await heading(page, 'Overview').waitFor();
+      assert.equal(page.url(), `${service.url}/`);
+    },
+  );
+
+  claim('the secret is in no storage, no cookie and nowhere in the page', {}, async ({ page, context, service }) => {
+    await page.goto(service.url);
+    await page.getByLabel('Stay signed in').check();
+    await signIn(page, service);
+    await loaded(page);
+    const places = await page.evaluate(() => {
+      const fields = [...document.querySelectorAll('input')].map((input) => input.value);
+      return [
+        JSON.stringify({ ...localStorage }),
+        JSON.stringify({ ...sessionStorage }),
+        document.documentElement.outerHTML,
+        ...fields,
+        location.href,
+        JSON.stringify(history.state),
+      ];
+    });
+    const kept = JSON.stringify(await context.storageState({ indexedDB: true }));
+    for (const place of [...places, kept]) assert.ok(!place.includes(service.clientSecret), place.slice(0, 500));
+    assert.deepEqual(await context.cookies(), []);
+  });
+
+  claim('signed in stays signed in over a reload when asked to, and not otherwise', {}, async ({ page, service }) => {
+    await page.goto(service.url);
+    await signIn(page, service);
+    await heading(page, 'Overview').waitFor();
+    await page.reload();
+    await heading(page, 'Sign in').waitFor();
+
+    await page.getByLabel('Stay signed in').check();
+    await signIn(page, service);
+    await heading(page, 'Overview').waitFor();
+    await page.reload();
+    await heading(page, 'Overview').waitFor();
+    await loaded(page);
+  });
+
+  claim('signing out shows the sign-in and forgets what was kept', {}, async ({ page, service }) => {
+    await page.goto(service.url);
+    await page.getByLabel('Stay signed in').check();
+    await signIn(page, service);
+    await loaded(page);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading(page, 'Sign in').waitFor();
+    assert.deepEqual(await page.evaluate(() => ({ ...sessionStorage })), {});
+    await page.reload();
+    await heading(page, 'Sign in').waitFor();
+    await page.goBack().catch(() => null);
+    assert.equal(await page.getByRole('region', { name: 'Headline figures' }).count(), 0);
+  });
+
+  claim(
+    'without a network the sign-in says so, and works when it is back',
+    { troubles: [/ERR_INTERNET_DISCONNECTED/] },
+    async ({ page, context, service }) => {
+      await page.goto(service.url);
+      await context.setOffline(true);
+      await signIn(page, service);
+      await page.getByRole('alert').getByText('cannot be reached').waitFor();
+      await context.setOffline(false);
+      await page.getByLabel('Client secret').fill(service.clientSecret);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await heading(page, 'Overview').waitFor();
+    },
+  );
+
+  claim('the link also works in a tab that shows the dashboard already', {}, async ({ page, service }) => {
+    await page.goto(service.url);
+    await heading(page, 'Sign in').waitFor();
+    await page.goto(service.link);
+    await heading(page, 'Overview').waitFor();
+    assert.equal(page.url(), `${service.url}/`);
+  });
+
+  claim('the place that was asked for is shown after signing in', {}, async ({ page, service }) => {
+    await page.goto(`${service.url}/batches?warnings=with`);
+    await signIn(page, service);
+    await heading(page, 'Batches').waitFor();
+    assert.equal(page.url(), `${service.url}/batches?warnings=with`);
+  });
+});

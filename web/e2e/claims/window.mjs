@@ -1,0 +1,104 @@
+// Claims about the window of days: presets, dates, dragging, and the figures that follow from it.
+import assert from 'node:assert/strict';
+import { describe } from 'node:test';
+import { chart, drawn, field, figures, loaded, openSignedIn } from '../dashboard.mjs';
+import { changes, headline, lastDays, plusDays, today, windowBefore } from '../expected.mjs';
+import { claim, eventually } from '../harness.mjs';
+import { batchesOf } from '../service.mjs';
+
+const DAYS = 90;
+const ends = async (page) => ({
+  from: await field(page, 'From').inputValue(),
+  to: await field(page, 'To').inputValue(),
+});
+const query = ({ from, to }) => `?from=${from}&to=${to}`;
+
+/** The headline figures of a window become those of the interface's own batches. */
+async function agrees(page, service, window) {
+  const expected = headline(await batchesOf(service, window));
+  await eventually(async () => {
+    const { Batches, Images, 'Germination rate': germination } = await figures(page);
+    assert.deepEqual(
+      [Batches.value, Images.value, germination.value],
+      [expected.batches, expected.images, expected.germination],
+    );
+  });
+}
+
+describe('the window', { concurrency: 2 }, () => {
+  claim(
+    'the first window is the last ninety days, in UTC, with the figures of the interface',
+    {},
+    async ({ page, service }) => {
+      await openSignedIn(page, service);
+      assert.deepEqual(await ends(page), lastDays(DAYS));
+      await agrees(page, service, lastDays(DAYS));
+    },
+  );
+
+  claim('the figures are compared with those of the window before', {}, async ({ page, service }) => {
+    const window = lastDays(30, plusDays(today(), -100));
+    await openSignedIn(page, service, `/${query(window)}`);
+    await agrees(page, service, window);
+    const expected = changes(await batchesOf(service, window), await batchesOf(service, windowBefore(window)));
+    await eventually(async () => {
+      const { Batches, Images, 'Germination rate': germination } = await figures(page);
+      assert.deepEqual({ batches: Batches.change, images: Images.change, germination: germination.change }, expected);
+    });
+  });
+
+  claim('each preset sets the window it names', {}, async ({ page, service }) => {
+    await openSignedIn(page, service);
+    const year = today().slice(0, 4);
+    const presets = {
+      'Last 7 days': lastDays(7),
+      'Last 30 days': lastDays(30),
+      'Last 365 days': lastDays(365),
+      'This year': { from: `${year}-01-01`, to: today() },
+      'Last year': { from: `${year - 1}-01-01`, to: `${year - 1}-12-31` },
+      'Last 90 days': lastDays(DAYS),
+    };
+    for (const [name, window] of Object.entries(presets)) {
+      await page.getByRole('button', { name, exact: true }).click();
+      assert.deepEqual(await ends(page), window, name);
+      assert.equal(await page.getByRole('button', { name, exact: true }).getAttribute('aria-pressed'), 'true');
+      await loaded(page);
+      await agrees(page, service, window);
+    }
+  });
+
+  claim('From and To set the window, and it is in the address', {}, async ({ page, service }) => {
+    await openSignedIn(page, service);
+    const window = { from: plusDays(today(), -200), to: plusDays(today(), -180) };
+    await field(page, 'From').fill(window.from);
+    await field(page, 'To').fill(window.to);
+    assert.equal(new URL(page.url()).search, query(window));
+    await loaded(page);
+    await agrees(page, service, window);
+  });
+
+  claim('dragging over the rates chart narrows the window to the days under it', {}, async ({ page, service }) => {
+    await openSignedIn(page, service);
+    await drawn(page);
+    const box = await chart(page, 'rates').boundingBox();
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * 0.4, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.6, y, { steps: 5 });
+    await page.mouse.up();
+    const whole = lastDays(DAYS);
+    const window = await eventually(async () => {
+      const narrowed = await ends(page);
+      assert.notDeepEqual(narrowed, whole);
+      return narrowed;
+    });
+    // A fifth of the chart, which has its axis beside the days; both ends are in the middle of it.
+    const length = (Date.parse(window.to) - Date.parse(window.from)) / 86_400_000 + 1;
+    assert.ok(length >= DAYS * 0.19 && length <= DAYS * 0.27, `${length} days`);
+    assert.ok(window.from > plusDays(whole.from, 25) && window.to < plusDays(whole.to, -25), JSON.stringify(window));
+    assert.equal(new URL(page.url()).search, query(window));
+    await agrees(page, service, window);
+    await page.goBack();
+    await agrees(page, service, whole);
+  });
+});

@@ -1,0 +1,95 @@
+// How a rate is spread within each crop: a box from the first to the third quartile, whiskers, and a dot for
+// the lowest batch where the whisker ends short of it.
+import type { Distribution } from '../data/figures';
+import { count, percent } from '../data/locale';
+import { cropName } from '../shown.svelte';
+import type { Option } from './echarts';
+import { axisStyle, cropColour, type Theme } from './theme';
+import type { Tip } from './tip';
+
+/** Rows that can be read at the height of the chart. */
+export const BOXES_MAX = 12;
+
+// Tukey's whiskers: one and a half box lengths at most, so that a single ruined tray does not flatten all boxes.
+const WHISKER_BOXES = 1.5;
+
+export function distributionOption(
+  boxes: readonly Distribution[],
+  slot: (crop: string | null) => number,
+  theme: Theme,
+  width: number,
+): Option {
+  const axis = axisStyle(theme);
+  const names = Math.min(170, Math.round(width * 0.36));
+  const lowest = lowestOf(boxes);
+  const colours = boxes.map(({ crop }) => cropColour(theme, slot(crop)));
+  return {
+    grid: { left: names + 12, right: 14, top: 4, bottom: 28 },
+    xAxis: {
+      type: 'value',
+      min: lowest,
+      max: 100,
+      splitNumber: 4,
+      ...axis,
+      axisLabel: { ...axis.axisLabel, formatter: (value: number) => percent(value, 0), hideOverlap: true },
+    },
+    yAxis: {
+      type: 'category',
+      inverse: true,
+      data: boxes.map(({ crop }) => cropName(crop)),
+      ...axis,
+      splitLine: { show: false },
+      axisLabel: { ...axis.axisLabel, color: theme.ink, width: names, overflow: 'truncate', interval: 0 },
+    },
+    series: [
+      {
+        type: 'boxplot',
+        boxWidth: [7, 14],
+        cursor: 'pointer',
+        emphasis: { itemStyle: { borderWidth: 2 } },
+        data: boxes.map((box, at) => ({
+          value: [whiskerLow(box), box.q1, box.median, box.q3, whiskerHigh(box)],
+          itemStyle: { color: theme.paper, borderColor: colours[at]!, borderWidth: 1.5 },
+        })),
+      },
+      {
+        type: 'scatter',
+        symbolSize: 5,
+        cursor: 'pointer',
+        // Far below the scale, an arrow at its edge says that there is more.
+        data: boxes.map((box, at) => ({
+          value: [box.min < whiskerLow(box) ? Math.max(box.min, lowest) : '-', at],
+          symbol: box.min < lowest ? 'path://M8 0L0 4l8 4z' : 'circle',
+          symbolSize: box.min < lowest ? 8 : 5,
+          itemStyle: { color: colours[at]! },
+        })),
+      },
+    ],
+  };
+}
+
+export function distributionTip(box: Distribution, colour: string): Tip {
+  return {
+    title: cropName(box.crop),
+    lines: [
+      { label: 'Median', value: percent(box.median), colour },
+      { label: 'Middle half', value: `${percent(box.q1)} – ${percent(box.q3)}` },
+      { label: 'All', value: `${percent(box.min)} – ${percent(box.max)}` },
+      { label: 'Batches', value: count(box.batches) },
+    ],
+    hint: 'Click to see this crop alone.',
+  };
+}
+
+function whiskerLow({ min, q1, q3 }: Distribution): number {
+  return Math.max(min, q1 - WHISKER_BOXES * (q3 - q1));
+}
+
+function whiskerHigh({ max, q1, q3 }: Distribution): number {
+  return Math.min(max, q3 + WHISKER_BOXES * (q3 - q1));
+}
+
+function lowestOf(boxes: readonly Distribution[]): number {
+  const low = Math.min(100, ...boxes.map(whiskerLow));
+  return Math.max(0, Math.min(90, Math.floor((low - 2) / 10) * 10));
+}

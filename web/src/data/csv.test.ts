@@ -1,0 +1,64 @@
+import { expect, it } from 'vitest';
+import { FIELDS, type Batch } from './batch';
+import { csv } from './csv';
+import { allRows, sampleColumns } from './sample';
+
+/** The file without its mark, decoded by hand: Blob.text() would swallow the mark unseen. */
+async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
+  const columns = sampleColumns(changes);
+  const bytes = new Uint8Array(await csv(columns, allRows(columns), fields).arrayBuffer());
+  expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
+  return new TextDecoder().decode(bytes.subarray(3));
+}
+
+it('has the field names in the order asked for, and CRLF after every line', async () => {
+  expect(await fileOf([{}], ['warnings', 'batch_id', 'number_of_images'])).toBe(
+    'warnings,batch_id,number_of_images\r\nfalse,b-0,4\r\n',
+  );
+});
+
+it('writes decimals exactly as sent, negative ones too', async () => {
+  const fields: (keyof Batch)[] = ['avg_germination_rate', 'avg_usable_seedlings', 'avg_non_usable_cells'];
+  const change = {
+    avg_germination_rate: '92.50',
+    avg_usable_seedlings: '-0.10',
+    avg_non_usable_cells: '999999999999.99',
+  };
+  expect(await fileOf([change], fields)).toMatch(/\r\n92\.50,-0\.10,999999999999\.99\r\n$/);
+});
+
+it('writes null as an empty cell', async () => {
+  expect(await fileOf([{ comment: null, crop_type: null }], ['crop_type', 'comment'])).toBe(
+    'crop_type,comment\r\n,\r\n',
+  );
+});
+
+it('quotes commas, quotes and line breaks', async () => {
+  const file = await fileOf([{ comment: 'a, "b"\r\nc' }, { comment: 'x\ny' }], ['comment']);
+  expect(file).toBe('comment\r\n"a, ""b""\r\nc"\r\n"x\ny"\r\n');
+});
+
+it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\tx'])('disarms %j', async (comment) => {
+  expect(await fileOf([{ comment }], ['comment'])).toBe(`comment\r\n'${comment}\r\n`);
+});
+
+it('disarms and quotes what needs both', async () => {
+  expect(await fileOf([{ comment: '\r=1' }, { batch_name: '=A,"B"', comment: 'a=1' }], ['batch_name', 'comment'])).toBe(
+    'batch_name,comment\r\nTray 1,"\'\r=1"\r\n"\'=A,""B""",a=1\r\n',
+  );
+});
+
+it('keeps umlauts, and survives half a surrogate pair', async () => {
+  expect(await fileOf([{ comment: 'Größe 日本 🌱' }, { comment: '\ud800!' }], ['comment'])).toBe(
+    'comment\r\nGröße 日本 🌱\r\n\ufffd!\r\n',
+  );
+});
+
+it('can write every field, the rows as given, and none', async () => {
+  const columns = sampleColumns([{}, {}]);
+  const fields = FIELDS.map((field) => field.name);
+  const lines = (await csv(columns, Int32Array.of(1, 0), fields).text()).split('\r\n');
+  expect(lines.slice(1, 3).map((line) => line.split(',')[0])).toEqual(['b-1', 'b-0']);
+  expect(await csv(columns, new Int32Array(), ['batch_id']).text()).toMatch(/batch_id\r\n$/);
+  expect(csv(columns, new Int32Array(), fields).type).toBe('text/csv;charset=utf-8');
+});

@@ -1,0 +1,56 @@
+// Percentiles, means and values in groups. Arithmetic over numbers; knows nothing of batches.
+
+/**
+ * The p-th quantile (0 to 1) of values sorted ascending, by linear interpolation between the two nearest:
+ * the position is p·(n-1), as numpy.percentile and Excel's PERCENTILE.INC have it, so that a reader
+ * who checks a figure in a spreadsheet finds the same. Null when there are no values.
+ */
+export function percentile(ascending: Float64Array, p: number): number | null {
+  if (ascending.length === 0) return null;
+  const position = p * (ascending.length - 1);
+  const below = Math.floor(position);
+  const low = ascending[below]!;
+  const high = ascending[Math.min(below + 1, ascending.length - 1)]!;
+  return low + (high - low) * (position - below);
+}
+
+/** The mean; null when there are no values. */
+export function mean(values: Float64Array): number | null {
+  if (values.length === 0) return null;
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
+}
+
+/** The values of the rows that have one, ascending. NaN stands for "no value" and is left out. */
+export function ascendingValues(column: Float64Array, rows: Int32Array): Float64Array {
+  return presentValues(column, rows).sort();
+}
+
+/** The values of the rows that have one, in the rows' order. */
+export function presentValues(column: Float64Array, rows: Int32Array): Float64Array {
+  const values = new Float64Array(rows.length);
+  let count = 0;
+  for (const row of rows) {
+    const value = column[row]!;
+    if (value === value) values[count++] = value;
+  }
+  return values.subarray(0, count);
+}
+
+/** Splits rows by a group each, keeping their order. A row of a group outside 0..groups-1 is left out. */
+export function splitRows(rows: Int32Array, groups: number, groupOf: (row: number) => number): Int32Array[] {
+  const ends = new Int32Array(groups + 1);
+  const group = new Int32Array(rows.length);
+  for (let at = 0; at < rows.length; at++) {
+    const of = groupOf(rows[at]!);
+    group[at] = of >= 0 && of < groups ? of : groups;
+    ends[group[at]!]!++;
+  }
+  let end = 0;
+  const starts = ends.map((count) => (end += count) - count);
+  const placed = new Int32Array(rows.length);
+  const next = starts.slice();
+  for (let at = 0; at < rows.length; at++) placed[next[group[at]!]!++] = rows[at]!;
+  return Array.from({ length: groups }, (_, of) => placed.subarray(starts[of]!, next[of]!));
+}

@@ -1,0 +1,58 @@
+// Sentences that more than one view says. Plain, short, and the same everywhere.
+import type { Measure } from '../data/figures';
+import { count, date, percent } from '../data/locale';
+import type { Trouble } from '../data/service';
+import type { Reason } from '../data/usual';
+import { dayNumber, dayText } from '../data/day';
+import { days, type Window } from '../data/window';
+
+export const MEASURE_NAMES: Record<Measure, string> = { germination: 'Germination rate', usable: 'Usable rate' };
+
+export function troubleAtSignIn(trouble: Trouble): string {
+  switch (trouble.kind) {
+    case 'wrong-credentials':
+      return 'The client id and the secret do not match. Check both and try again.';
+    case 'unavailable':
+      return 'The service is not available at the moment. Try again in a few seconds.';
+    case 'offline':
+      return 'The service cannot be reached. Check the connection and try again.';
+    case 'signed-out':
+      return 'The sign-in has expired. Sign in again.';
+    case 'refused':
+      return `The service refused the sign-in: ${trouble.detail}`;
+  }
+}
+
+export function windowInWords(window: Window): string {
+  return window.from === window.to ? date(window.from) : `${date(window.from)} – ${date(window.to)}`;
+}
+
+export function daysInWords(window: Window): string {
+  const length = days(window);
+  return length === 1 ? '1 day' : `${count(length)} days`;
+}
+
+const DAYS_AROUND = 45;
+
+/** Some ninety days with the given one in their middle, or at their end when it is recent. */
+export function windowAround(day: string, today: string): Window {
+  const last = dayText(dayNumber(day) + DAYS_AROUND);
+  return { from: dayText(dayNumber(day) - DAYS_AROUND), to: last > today && day <= today ? today : last };
+}
+
+/** Why a batch stands out, as a sentence. */
+export function reasonInWords(reason: Reason): string {
+  switch (reason.kind) {
+    case 'low-germination':
+      if (reason.value === 0) return `Nothing germinated, where ${rangeInWords(reason.usual)} is usual.`;
+      return `Only ${percent(reason.value)} germinated, where ${rangeInWords(reason.usual)} is usual.`;
+    case 'high-variation':
+      return `The seedlings vary in size by ${percent(reason.value)}, where ${rangeInWords(reason.usual)} is usual.`;
+    case 'warning':
+      return 'The scanner gave a warning.';
+  }
+}
+
+function rangeInWords(range: { low: number; high: number }): string {
+  return `${percent(range.low, 0)} to ${percent(range.high, 0)}`;
+}
