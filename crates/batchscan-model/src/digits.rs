@@ -16,8 +16,8 @@ pub fn push_digits(text: &mut String, number: u64, width: usize) {
         (0..10, 1) => text.push_str(&pair(number)[1..]),
         (10..100, 1) => text.push_str(pair(number)),
         (100..10_000, 1) | (0..10_000, 4) => {
-            let high = pair(number / 100);
-            text.push_str(if width == 1 { high.trim_start_matches('0') } else { high });
+            let zeros = usize::from(width == 1 && number < 1_000);
+            text.push_str(&pair(number / 100)[zeros..]);
             text.push_str(pair(number % 100));
         }
         _ => push_any(text, number, width),

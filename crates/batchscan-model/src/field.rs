@@ -49,30 +49,6 @@ impl Field {
         Field::Warnings,
     ];
 
-    /// The field's name on the wire and in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Field::BatchId => "batch_id",
-            Field::BatchName => "batch_name",
-            Field::BatchCreationDate => "batch_creation_date",
-            Field::CropType => "crop_type",
-            Field::NumberOfImages => "number_of_images",
-            Field::TotalCellsPerTray => "total_cells_per_tray",
-            Field::AvgGerminatedSeedlings => "avg_germinated_seedlings",
-            Field::AvgNonGerminatedSeedlings => "avg_non_germinated_seedlings",
-            Field::AvgGerminationRate => "avg_germination_rate",
-            Field::AvgUsableSeedlings => "avg_usable_seedlings",
-            Field::AvgNonUsableCells => "avg_non_usable_cells",
-            Field::AvgUsableSeedlingRate => "avg_usable_seedling_rate",
-            Field::AvgCoefficientOfVariation => "avg_coefficient_of_variation",
-            Field::AvgMedianSeedlingSizeMm2 => "avg_median_seedling_size_mm2",
-            Field::ScannedByEmail => "scanned_by_email",
-            Field::AnalysisLink => "analysis_link",
-            Field::Comment => "comment",
-            Field::Warnings => "warnings",
-        }
-    }
-
     /// The field of that name.
     pub fn from_name(name: &str) -> Option<Field> {
         Field::ALL.into_iter().find(|field| field.name() == name)
@@ -89,6 +65,44 @@ impl Field {
             .filter(|(distance, _)| *distance <= NEAR)
             .map(|(_, field)| field)
     }
+}
+
+/// Each field's name, and the same as JSON has it before a value.
+macro_rules! names {
+    ($($field:ident => $name:literal,)*) => {
+        impl Field {
+            /// The field's name on the wire and in files.
+            pub const fn name(self) -> &'static str {
+                match self { $(Field::$field => $name,)* }
+            }
+
+            /// The name as a member of an object, up to its value.
+            pub(crate) const fn member(self) -> &'static str {
+                match self { $(Field::$field => concat!("\"", $name, "\":"),)* }
+            }
+        }
+    };
+}
+
+names! {
+    BatchId => "batch_id",
+    BatchName => "batch_name",
+    BatchCreationDate => "batch_creation_date",
+    CropType => "crop_type",
+    NumberOfImages => "number_of_images",
+    TotalCellsPerTray => "total_cells_per_tray",
+    AvgGerminatedSeedlings => "avg_germinated_seedlings",
+    AvgNonGerminatedSeedlings => "avg_non_germinated_seedlings",
+    AvgGerminationRate => "avg_germination_rate",
+    AvgUsableSeedlings => "avg_usable_seedlings",
+    AvgNonUsableCells => "avg_non_usable_cells",
+    AvgUsableSeedlingRate => "avg_usable_seedling_rate",
+    AvgCoefficientOfVariation => "avg_coefficient_of_variation",
+    AvgMedianSeedlingSizeMm2 => "avg_median_seedling_size_mm2",
+    ScannedByEmail => "scanned_by_email",
+    AnalysisLink => "analysis_link",
+    Comment => "comment",
+    Warnings => "warnings",
 }
 
 impl fmt::Display for Field {

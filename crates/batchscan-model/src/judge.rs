@@ -140,6 +140,9 @@ impl<'r, 'a> Judge<'r, 'a> {
         let (Value::Number(text) | Value::Cell(text)) = value else {
             return Err("a whole number".into());
         };
+        if let Some(count) = plain_count(text) {
+            return Ok(count);
+        }
         // Data frames write a column with gaps as floats: 128.0 is still whole.
         let whole = match text.split_once('.') {
             Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
@@ -164,6 +167,16 @@ impl<'r, 'a> Judge<'r, 'a> {
             _ => Err("true or false".into()),
         }
     }
+}
+
+/// Reads the form that most counts have: digits alone, and too few of them to be too large.
+fn plain_count(text: &str) -> Option<u64> {
+    const DIGITS_MAX: usize = 15;
+    let digit = |byte: u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    if text.is_empty() || text.len() > DIGITS_MAX {
+        return None;
+    }
+    text.bytes().try_fold(0, |count, byte| Some(count * 10 + digit(byte)?))
 }
 
 /// Whether a text is a web address at which the URL standard has nothing to refuse: a host of plain labels, then any

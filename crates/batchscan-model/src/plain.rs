@@ -14,11 +14,11 @@ const DIGITS_MAX: usize = 16;
 /// tells nothing and leaves the record half filled.
 pub(crate) fn read<'a>(text: &'a str, record: &mut Record<'a>) -> Option<usize> {
     let mut reader = Reader { text, at: 0 };
-    let mut opening = "{\"";
+    let mut opening = b'{';
     for field in Field::ALL {
         if reader.takes_member(opening, field) {
             record.put(field, reader.value()?);
-            opening = ",\"";
+            opening = b',';
         }
     }
     // A name out of order, or one that is not ours, stands where the end should be. Without a member nothing was opened.
@@ -35,24 +35,26 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
+    fn bytes(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
+    }
+
     fn takes(&mut self, expected: &str) -> bool {
-        let is_there = self.rest().as_bytes().starts_with(expected.as_bytes());
+        let is_there = self.bytes().starts_with(expected.as_bytes());
         self.at += if is_there { expected.len() } else { 0 };
         is_there
     }
 
     /// Takes `{"batch_id":` or `,"batch_name":`.
-    fn takes_member(&mut self, opening: &str, field: Field) -> bool {
-        let begin = self.at;
-        let is_there = self.takes(opening) && self.takes(field.name()) && self.takes("\":");
-        if !is_there {
-            self.at = begin;
-        }
+    fn takes_member(&mut self, opening: u8, field: Field) -> bool {
+        let member = field.member();
+        let is_there = matches!(self.bytes(), [first, rest @ ..] if *first == opening && rest.starts_with(member.as_bytes()));
+        self.at += if is_there { 1 + member.len() } else { 0 };
         is_there
     }
 
     fn value(&mut self) -> Option<Value<'a>> {
-        match self.rest().as_bytes().first()? {
+        match self.bytes().first()? {
             b'"' => self.string(),
             b'0'..=b'9' => self.count(),
             b'n' => self.takes("null").then_some(Value::Null),

@@ -15,7 +15,7 @@ use super::formats::text::TextForm;
 use super::partial::{Next, Partial};
 
 /// Pages on their way to the writer: enough to keep all sides busy, few enough to hold in memory.
-const PAGES_WAITING_MAX: usize = 2;
+const PAGES_WAITING_MAX: usize = 6;
 /// Names of unknown fields worth telling.
 const UNKNOWN_MAX: usize = 10;
 
