@@ -28,6 +28,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "python3", package: "python3" },
     Tool { program: "node", package: "nodejs" },
     Tool { program: "npm", package: "npm" },
+    Tool { program: "chromium", package: "chromium" },
     Tool { program: "Rscript", package: "r-base-core" },
 ];
 
@@ -41,11 +42,14 @@ const PARTS: &[Part] = &[
     Part { proof: &["python3", "-c", "import venv"], package: "python3-venv" },
     // What a new virtual environment takes its pip from.
     Part { proof: &["python3", "-c", "import ensurepip"], package: "python3-venv" },
-    // What openid-client needs: 18 has no global `crypto`.
-    Part { proof: &["node", "--eval", "crypto.subtle.digest"], package: "nodejs" },
+    // What Vite needs; and openid-client: 18 has no global `crypto`.
+    Part { proof: &["node", "--eval", NODE_IS_NEW_ENOUGH], package: "nodejs" },
     Part { proof: &["Rscript", "-e", "library(httr2)"], package: "r-cran-httr2" },
     Part { proof: &["Rscript", "-e", "library(jsonlite)"], package: "r-cran-jsonlite" },
 ];
+
+/// 20.19 or newer, as `crates/batchscan-web/build.rs` wants it.
+const NODE_IS_NEW_ENOUGH: &str = "const [major, minor] = process.versions.node.split('.'); if (+major < 20 || (+major === 20 && +minor < 19)) process.exit(1)";
 
 /// Debian's home of servers, which is not on every user's PATH.
 const SERVERS: &str = "/usr/sbin";

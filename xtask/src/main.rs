@@ -1,10 +1,12 @@
-//! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `pulls`, `race`, `cluster`, `failover`.
+//! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `pulls`, `race`, `dashboard`,
+//! `screenshots`, `cluster`, `failover`.
 //!
 //! - [`mod@test`] does everything a change must pass, in order, and stops at the first failure;
 //! - [`tidy`] holds the tree against the rules that no compiler checks;
 //! - [`gate`] holds the hot path against its budget of instructions;
 //! - [`clients`] tries other people's libraries and our own recipes on a running service;
 //! - [`pulls`] holds what `batchscan pull` makes against the service, and its speed against a Python loop;
+//! - [`dashboard`] runs the dashboard's own tests, opens it in a real browser, and makes the README's pictures;
 //! - [`cluster`] runs a whole site on loopback: databases, nodes, a balancer;
 //! - [`failover`] breaks such a site under load, counts every request and holds the counts against rules;
 //! - [`conformance`] checks the executable against the interface, on both stores.
@@ -19,6 +21,7 @@ use clap::{Parser, Subcommand};
 mod clients;
 mod cluster;
 mod conformance;
+mod dashboard;
 mod demo;
 mod failover;
 mod gate;
@@ -51,6 +54,10 @@ enum Task {
     Pulls(pulls::Wish),
     /// Time a pull to CSV against the usual Python loop, in turn
     Race(pulls::RaceWish),
+    /// Test the dashboard: its types, its units, and a real browser on the real executable
+    Dashboard(cluster::Built),
+    /// Make the README's pictures of the dashboard anew
+    Screenshots(cluster::Built),
     /// Run a whole site on loopback: three PostgreSQL servers, three nodes, HAProxy, demo data
     Cluster(cluster::Wish),
     /// Kill parts of such a site under load, count every request, and fail if a rule is broken
@@ -77,6 +84,8 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Clients(wish) => clients::run(&workspace, &wish),
         Task::Pulls(wish) => pulls::run(&workspace, &wish),
         Task::Race(wish) => pulls::race(&workspace, &wish),
+        Task::Dashboard(built) => dashboard::run(&workspace, &built),
+        Task::Screenshots(built) => dashboard::screenshots(&workspace, &built),
         Task::Cluster(wish) => cluster::run(&workspace, &wish),
         Task::Failover(plan) => failover::run(&workspace, &plan),
     }

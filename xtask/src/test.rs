@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
-use crate::{clients, conformance, failover, gate, install, process, pulls, tidy};
+use crate::{clients, conformance, dashboard, failover, gate, install, process, pulls, tidy};
 
 /// The steps, what is quick to fail first.
 const STEPS: &[Step] = &[
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     Step { name: "conformance", run: conformance::run },
     Step { name: "clients", run: clients::run_step },
     Step { name: "pulls", run: pulls::run_step },
+    Step { name: "dashboard", run: dashboard::run_step },
     Step { name: "cluster", run: failover::run_short },
     Step { name: "gate", run: gate::run },
 ];

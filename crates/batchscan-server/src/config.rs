@@ -24,6 +24,8 @@ pub struct Config {
     pub fail_rate: f64,
     /// Whether `/metrics` is served beside the interface. Not where operators have an address of their own.
     pub metrics_in_public: bool,
+    /// The address clients use, without a slash at its end, if the operator named one (decision 046).
+    pub public_url: Option<String>,
 }
 
 impl Default for Config {
@@ -37,6 +39,7 @@ impl Default for Config {
             v1_sunset: None,
             fail_rate: 0.0,
             metrics_in_public: true,
+            public_url: None,
         }
     }
 }

@@ -66,6 +66,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Login(login) => commands::login::run(login).await,
         Command::Logout(logout) => commands::login::run_logout(&logout),
         Command::Check(check) => commands::check::run(check).await,
+        Command::Openapi(openapi) => commands::openapi::run(openapi),
         Command::Completions(completions) => commands::completions::run(&completions),
     }
 }

@@ -29,6 +29,7 @@ const MATRIX_VENV: Plan = ("matrix", "clients/matrix/requirements.txt");
 const PACKAGE_VENV: Plan = ("package", "clients/python/requirements-test.txt");
 const AIRBYTE_VENV: Plan = ("airbyte", "clients/matrix/requirements-airbyte.txt");
 const SINGER_VENV: Plan = ("singer", "clients/matrix/requirements-singer.txt");
+const OPENAPI_VENV: Plan = ("openapi", "clients/openapi/requirements.txt");
 
 /// All of them, ready.
 pub(crate) struct Homes {
@@ -36,6 +37,7 @@ pub(crate) struct Homes {
     package: PathBuf,
     airbyte: PathBuf,
     singer: PathBuf,
+    openapi: PathBuf,
     /// Holds `node_modules` and, beside them, Node's programs.
     node: PathBuf,
 }
@@ -49,6 +51,7 @@ impl Homes {
             package: planned(workspace, PACKAGE_VENV)?,
             airbyte: planned(workspace, AIRBYTE_VENV)?,
             singer: planned(workspace, SINGER_VENV)?,
+            openapi: planned(workspace, OPENAPI_VENV)?,
             node: node(&workspace.root.join(MATRIX), &folder).context("no home for Node's programs")?,
         })
     }
@@ -61,6 +64,11 @@ impl Homes {
     /// The Python that has what our own package is tested with.
     pub(crate) fn package_python(&self) -> PathBuf {
         python_of(&self.package)
+    }
+
+    /// A program of those that read our OpenAPI document.
+    pub(crate) fn openapi_program(&self, name: &str) -> PathBuf {
+        self.openapi.join("bin").join(name)
     }
 
     /// A program of Node's, where it finds its packages.

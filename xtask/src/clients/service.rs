@@ -31,6 +31,16 @@ impl Service {
         Ok(Self { url: greeting.url, credential, home, ids })
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it gives everybody at a path.
+    pub(crate) fn text(&self, path: &str) -> Result<String> {
+        Client::new(&self.url).text(path).with_context(|| format!("the service has nothing at {path}"))
+    }
+
     /// Tells a program of the service, and of nothing else.
     pub(crate) fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         process::without_settings(command)

@@ -296,7 +296,7 @@ pub(super) fn answer(status: &str, detail: &str) -> Vec<u8> {
     let id = request_id::next();
     tracing::info!(target: "request", id, status, "answered at the edge");
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

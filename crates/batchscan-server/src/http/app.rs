@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use batchscan_model::{ClientId, UtcInstant};
 
 use super::budget::Budget;
 use super::cache::PageCache;
+use super::published::Published;
 use super::rate_limit::RateLimit;
 use crate::auth::{KeyRing, NoKeys};
 use crate::clock::Clock;
@@ -35,6 +36,8 @@ pub struct App {
     pub(super) rate_limit: Option<RateLimit>,
     /// What pages on their way to clients may hold.
     pub(super) budget: Budget,
+    /// The OpenAPI document, once somebody has asked for it.
+    pub(super) document: OnceLock<Published>,
     uses: Mutex<HashMap<ClientId, UtcInstant>>,
     draining: AtomicBool,
     failures_drawn: AtomicU64,
@@ -70,6 +73,7 @@ impl App {
             metrics: Arc::new(Metrics::new()),
             rate_limit: config.rate_limit.map(RateLimit::new),
             budget: Budget::default(),
+            document: OnceLock::new(),
             uses: Mutex::default(),
             draining: AtomicBool::new(false),
             failures_drawn: AtomicU64::new(0),

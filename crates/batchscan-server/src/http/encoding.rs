@@ -26,6 +26,11 @@ pub(super) enum Encoding {
 impl Encoding {
     /// What the client likes best; of equals, what serves it best.
     pub(super) fn accepted(headers: &HeaderMap) -> Self {
+        Self::accepted_among(&[Encoding::Zstd, Encoding::Gzip], headers)
+    }
+
+    /// The same, of those that there are.
+    pub(super) fn accepted_among(offered: &[Encoding], headers: &HeaderMap) -> Self {
         let mut best = (0, Encoding::Plain);
         let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         for item in values.flat_map(|value| value.split(',')) {
@@ -36,7 +41,8 @@ impl Encoding {
                 "gzip" | "x-gzip" => Encoding::Gzip,
                 _ => continue,
             };
-            if weight > best.0 || (weight == best.0 && weight > 0 && encoding == Encoding::Zstd) {
+            let is_better = weight > best.0 || (weight == best.0 && weight > 0 && encoding == Encoding::Zstd);
+            if is_better && offered.contains(&encoding) {
                 best = (weight, encoding);
             }
         }
@@ -140,5 +146,14 @@ mod tests {
         assert_eq!(accepted("gzip;q=0, zstd;q=0"), Encoding::Plain);
         assert_eq!(accepted("identity"), Encoding::Plain);
         assert_eq!(accepted("br;q=1, *"), Encoding::Plain);
+    }
+
+    /// Decision 032.
+    #[test]
+    fn what_is_not_there_is_not_chosen() {
+        let value = HeaderValue::from_static("gzip, zstd");
+        let asked = HeaderMap::from_iter([(header::ACCEPT_ENCODING, value)]);
+        assert_eq!(Encoding::accepted_among(&[Encoding::Gzip], &asked), Encoding::Gzip);
+        assert_eq!(Encoding::accepted_among(&[], &asked), Encoding::Plain);
     }
 }

@@ -92,7 +92,7 @@ impl From<StoreError> for ApiError {
 }
 
 impl ApiError {
-    fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             ApiError::InvalidQuery(_) | ApiError::InvalidForm(_) => StatusCode::UNPROCESSABLE_ENTITY,
             ApiError::WrongCredentials { .. } | ApiError::NoToken | ApiError::BadToken(_) => {
@@ -111,7 +111,7 @@ impl ApiError {
         }
     }
 
-    fn body(&self) -> Value {
+    pub(super) fn body(&self) -> Value {
         let detail = match self {
             ApiError::InvalidQuery(invalid) => return json!({ "detail": invalid }),
             ApiError::InvalidForm(invalid) => return invalid_form(invalid),

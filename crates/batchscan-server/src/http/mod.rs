@@ -10,11 +10,15 @@ mod budget;
 mod cache;
 mod conditional;
 mod cors;
+mod docs;
 mod encoding;
 mod error;
 mod health;
 mod in_flight;
 mod observe;
+pub mod openapi;
+mod pages;
+mod published;
 mod rate_limit;
 mod request;
 pub mod request_id;
@@ -43,7 +47,16 @@ fn routes(app: Arc<App>) -> Router {
         .route("/v1/batches", only("GET, HEAD, OPTIONS", get(batches::list_v1)))
         .route("/v2/batches", only("GET, HEAD, OPTIONS", get(batches::list_v2)))
         .route("/healthz", only("GET, HEAD, OPTIONS", get(health::alive)))
-        .route("/readyz", only("GET, HEAD, OPTIONS", get(health::ready)));
+        .route("/readyz", only("GET, HEAD, OPTIONS", get(health::ready)))
+        .route("/openapi.json", only("GET, HEAD, OPTIONS", get(openapi::answer)))
+        .route("/docs", only("GET, HEAD, OPTIONS", get(docs::page)))
+        .route("/docs/", only("GET, HEAD, OPTIONS", get(docs::page)))
+        .route("/docs/{file}", only("GET, HEAD, OPTIONS", get(docs::file)))
+        .route("/", only("GET, HEAD, OPTIONS", get(pages::dashboard)))
+        .route("/batches", only("GET, HEAD, OPTIONS", get(pages::dashboard)))
+        .route("/batches/{id}", only("GET, HEAD, OPTIONS", get(pages::dashboard)))
+        .route("/assets/{file}", only("GET, HEAD, OPTIONS", get(pages::asset)))
+        .route("/favicon.svg", only("GET, HEAD, OPTIONS", get(pages::asset)));
     if app.config.metrics_in_public {
         routes = routes.route("/metrics", only("GET, HEAD, OPTIONS", get(health::metrics)));
     }

@@ -115,9 +115,23 @@ fn method_label(method: &Method) -> &'static str {
 
 /// The names under which requests are counted: a fixed few, whatever paths strangers try.
 fn route_label(path: &str) -> &'static str {
-    const KNOWN: [&str; 7] =
-        ["/v1/auth", "/v2/auth", "/v1/batches", "/v2/batches", "/healthz", "/readyz", "/metrics"];
-    KNOWN.into_iter().find(|route| *route == path).unwrap_or("other")
+    const KNOWN: [&str; 9] = [
+        "/v1/auth",
+        "/v2/auth",
+        "/v1/batches",
+        "/v2/batches",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+    ];
+    KNOWN.into_iter().find(|route| *route == path).unwrap_or_else(|| match path {
+        "/" | "/batches" => "dashboard",
+        _ if path.starts_with("/docs/") => "/docs",
+        _ if ["/batches/", "/assets/"].iter().any(|folder| path.starts_with(folder)) => "dashboard",
+        _ => "other",
+    })
 }
 
 /// What is known of a request before it is answered.

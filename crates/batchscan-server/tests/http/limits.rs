@@ -14,6 +14,7 @@ const HEADER_BYTES_MAX: usize = 32 * 1024;
 fn is_bare_error(reply: &Reply, status: u16, detail: &str) {
     assert_eq!((reply.status, reply.json()), (status, json!({ "detail": detail })));
     assert_eq!(reply.header("content-type").as_deref(), Some("application/json"));
+    assert_eq!(reply.header("cache-control").as_deref(), Some("no-store"));
     assert_eq!(reply.header("connection").as_deref(), Some("close"));
 }
 

@@ -9,7 +9,7 @@ use crate::http::wire::Wire;
 
 const READING: &str = "GET, HEAD, OPTIONS";
 const AUTH: &str = "POST, OPTIONS";
-const ROUTES: [(&str, &str); 7] = [
+const ROUTES: [(&str, &str); 14] = [
     ("/v1/auth", AUTH),
     ("/v2/auth", AUTH),
     ("/v1/batches", READING),
@@ -17,6 +17,13 @@ const ROUTES: [(&str, &str); 7] = [
     ("/healthz", READING),
     ("/readyz", READING),
     ("/metrics", READING),
+    ("/openapi.json", READING),
+    ("/docs", READING),
+    ("/docs/", READING),
+    ("/docs/swagger-ui.css", READING),
+    ("/", READING),
+    ("/batches/b1", READING),
+    ("/favicon.svg", READING),
 ];
 
 /// Interface section 1: all batch endpoints are read-only. Decision 027.

@@ -3,6 +3,7 @@
 //! | part | holds |
 //! |---|---|
 //! | `app`, `reply`, `wire`, `sample`, `journal` | the service in process, its answers, raw connections, batches, the log |
+//! | `contract`, `openapi`, `docs` | the OpenAPI document, which every answer is held against, and its pages |
 //! | `auth_*`, `bearer`, `credentials`, `order` | tokens: how one is had, what it opens, when it dies |
 //! | `dates`, `fields`, `windows`, `query` | what may be asked, and what a batch looks like |
 //! | `paging`, `cursors`, `stream`, `walks`, `tenancy` | pages, v1's stream, data that changes meanwhile, tenants |
@@ -14,6 +15,7 @@
 //! Held on every store: `http_on_sqlite` and `http_on_postgres` are the same claims over another database.
 
 pub(crate) mod app;
+pub(crate) mod contract;
 pub(crate) mod journal;
 pub(crate) mod reply;
 pub(crate) mod sample;
@@ -30,11 +32,14 @@ mod cors;
 mod credentials;
 mod cursors;
 mod dates;
+mod docs;
 mod fields;
 mod limits;
 mod methods;
+mod openapi;
 mod operator;
 mod order;
+mod pages;
 mod paging;
 mod protocol;
 mod query;

@@ -4,6 +4,8 @@ use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::http::contract;
+
 /// Status, headers and body of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
@@ -13,10 +15,16 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// Sends a request. Its answer is held against the OpenAPI document, whatever the test is about.
     pub(crate) async fn to(request: RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
+        let (client, request) = request.build_split();
+        let request = request.unwrap();
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let response = client.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, body: response.bytes().await.unwrap().to_vec() }
+        let reply = Self { status, headers, body: response.bytes().await.unwrap().to_vec() };
+        contract::hold(method.as_str(), &path, &reply);
+        reply
     }
 
     /// A header's value; all of them, joined, if it stands more than once.

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::http::app::TestApp;
+use crate::http::contract;
 use crate::http::reply::Reply;
 use crate::http::wire::Wire;
 
@@ -138,6 +139,7 @@ fn an_idle_connection_outlives_the_wait_for_a_head() {
 /// Decision 027: a JSON body with `detail`, always.
 #[test]
 fn a_form_that_does_not_come_is_a_408_and_the_end_of_its_connection() {
+    contract::hold("POST", "/v1/auth", &SEEN.slow_form);
     SEEN.slow_form.is_error(408, &json!({ "detail": "The request body did not arrive in time" }));
     assert_about_ten(SEEN.slow_form_secs);
     assert!(SEEN.closed_after_slow_form);

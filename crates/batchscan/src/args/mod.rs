@@ -11,7 +11,7 @@ use clap_complete::Shell;
 pub(crate) use operator::{
     Backup, CopyDatabase, Credential, Demo, Doctor, Import, Key, LogFormat, Org, ReadFromArg, Serve,
 };
-pub(crate) use user::{Check, Connection, List, Login, Logout, Pull, Separator, Summary};
+pub(crate) use user::{Check, Connection, List, Login, Logout, Openapi, Pull, Separator, Summary};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -137,6 +137,8 @@ pub(crate) enum Command {
     Logout(Logout),
     /// Check any deployment of the interface for conformance
     Check(Check),
+    /// Print the interface as an OpenAPI document
+    Openapi(Openapi),
     /// Print completions for a shell
     Completions(Completions),
 }

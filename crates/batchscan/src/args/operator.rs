@@ -18,8 +18,8 @@ use crate::units::{
 
 /// Serve a demo nursery on a temporary database.
 ///
-/// A year of plausible batches of several crops. Prints the address, credentials and curl lines to paste. Ctrl-C
-/// stops it and removes the data.
+/// A year of plausible batches of several crops. Prints the address, credentials, a link that opens the dashboard
+/// signed in, and curl lines to paste. Ctrl-C stops it and removes the data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

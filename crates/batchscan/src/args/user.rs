@@ -233,3 +233,18 @@ pub(crate) struct Check {
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
+
+/// Print the interface as an OpenAPI document.
+///
+/// OpenAPI 3.1, as JSON: what generators of clients and API tools read. Needs no database and no service; a running
+/// service has the same at /openapi.json, and pages for people at /docs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan openapi > openapi.json
+  batchscan openapi --public-url https://scans.example.org | jq '.paths | keys'")]
+pub(crate) struct Openapi {
+    /// The address of the service, for clients that are generated from it [default: where the document came from]
+    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
+    pub(crate) public_url: Option<String>,
+}

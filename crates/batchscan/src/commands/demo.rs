@@ -111,6 +111,10 @@ fn welcome(url: &str, command: &Demo, id: &str, secret: &str, end: UtcInstant) -
   client id      {id}
   client secret  {secret}
 
+Open the dashboard, signed in:
+
+  {url}/#sign-in={id}:{secret}
+
 Paste these:
 
   TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')

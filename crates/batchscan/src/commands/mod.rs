@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod openapi;
 pub(crate) mod org;
 pub(crate) mod pull;
 pub(crate) mod serve;

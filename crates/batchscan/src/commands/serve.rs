@@ -51,6 +51,7 @@ fn options(command: Serve) -> ServeOptions {
         v1_sunset: command.v1_sunset,
         fail_rate: 0.0,
         metrics_in_public: command.operator_listen.is_none(),
+        public_url: command.public_url,
     };
     let tls = command.tls_cert.zip(command.tls_key).map(|(cert, key)| TlsFiles { cert, key });
     ServeOptions {

@@ -43,6 +43,8 @@ fn the_welcome_tells_all_that_one_needs() {
     assert!(lines[0].starts_with("Green Valley Nursery: 3,000 batches of the year up to 20"), "{}", lines[0]);
     assert!(lines[0].ends_with("T00:00:00Z"), "{}", lines[0]);
     assert!(lines.contains(&format!("  URL            {url}").as_str()));
+    let signs_in = format!("  {url}/#sign-in={id}:{secret}");
+    assert!(lines.contains(&signs_in.as_str()), "{lines:#?}");
     assert!(id.starts_with("bs_") && secret.len() == 43, "{id} {secret}");
     assert_eq!(
         lines[lines.len() - 2..],

@@ -4,7 +4,7 @@ use crate::program::{Outcome, batchscan, clean};
 use crate::site::{ORG, Site};
 
 /// Every command with its flags and arguments.
-const COMMANDS: [(&str, &[&str]); 27] = [
+const COMMANDS: [(&str, &[&str]); 28] = [
     (
         "",
         &[
@@ -23,6 +23,7 @@ const COMMANDS: [(&str, &[&str]); 27] = [
             "login",
             "logout",
             "check",
+            "openapi",
             "completions",
         ],
     ),
@@ -120,6 +121,7 @@ const COMMANDS: [(&str, &[&str]); 27] = [
         &["--url", "--client-id", "--client-secret-file", "--profile", "--ca-cert", "--retry-for", "--list"],
     ),
     ("logout", &["--profile"]),
+    ("openapi", &["--public-url"]),
     ("completions", &["<SHELL>"]),
     ("check", &["<URL>", "--client-id", "--strict", "--json"]),
 ];

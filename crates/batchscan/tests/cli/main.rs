@@ -46,6 +46,7 @@ mod keys;
 mod logins;
 mod memory;
 mod neighbours;
+mod openapi;
 mod organisations;
 mod overviews;
 mod postgres;
