@@ -41,6 +41,7 @@ def main() -> None:
 def sign_in(page: Page) -> None:
     page.locator(".auth-wrapper button.authorize").click()
     scheme = page.locator(".auth-container").filter(has_text="OAuth2, clientCredentials")
+    expect(scheme.locator("#client_id_clientCredentials")).to_be_focused()
     scheme.locator("#client_id_clientCredentials").fill(os.environ["BATCHSCAN_CLIENT_ID"])
     scheme.locator("#client_secret_clientCredentials").fill(os.environ["BATCHSCAN_CLIENT_SECRET"])
     scheme.locator("button.authorize").click()

@@ -13,8 +13,6 @@ const REDRAW_MS = 500;
 /** The batches of one window, growing as pages come. */
 export class Load extends Walking {
   readonly columns = new Columns();
-  /** Changes whenever `columns` should be read anew; they are not reactive themselves. */
-  version = $state(0);
   loadedAt = $state<number | null>(null);
   #drawnAt = -Infinity;
 
@@ -28,25 +26,27 @@ export class Load extends Walking {
     return this.state === 'complete' || (this.reached !== null && this.reached > window.to);
   }
 
-  protected override take(batches: Batch[]): void {
-    this.columns.append(batches);
+  protected override take(page: Batch[]): void {
+    this.columns.append(page);
     const now = performance.now();
     if (now - this.#drawnAt < REDRAW_MS) return;
     this.#drawnAt = now;
-    this.version++;
+    batches.version++;
   }
 
   protected override ended(state: WalkState, trouble: Trouble | null): void {
     super.ended(state, trouble);
     this.loadedAt = Date.now();
     this.batches = this.columns.length;
-    this.version++;
+    batches.version++;
   }
 }
 
 class Batches {
   main = $state.raw<Load | null>(null);
   earlier = $state.raw<Load | null>(null);
+  /** Changes whenever the columns of either should be read anew; they are not reactive themselves. */
+  version = $state(0);
 
   /** Makes sure that the window is here or on its way, and after it the window before. */
   tend(window: Window): void {

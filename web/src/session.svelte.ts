@@ -14,6 +14,8 @@ class Session {
   /** The token was refused while a view is open: a dialog asks for a new one over that view. */
   asking = $state(false);
   #stay = false;
+  /** The sign-in under way. A later one, or a sign-out, ends it: the reader's last word holds. */
+  #attempt = new AbortController();
 
   constructor() {
     const kept = readKept();
@@ -28,14 +30,25 @@ class Session {
     return this.#stay;
   }
 
-  async signIn(clientId: string, clientSecret: string, stay: boolean): Promise<void> {
-    const token = await askForToken(clientId, clientSecret);
+  /** Whether it came to its end; not when something else was asked for meanwhile. Throws `ServiceTrouble`. */
+  async signIn(clientId: string, clientSecret: string, stay: boolean): Promise<boolean> {
+    this.#attempt.abort();
+    const { signal } = (this.#attempt = new AbortController());
+    let token: Token;
+    try {
+      token = await askForToken(clientId, clientSecret, signal);
+    } catch (error) {
+      if (signal.aborted) return false;
+      throw error;
+    }
+    if (signal.aborted) return false;
     this.clientId = clientId;
     this.#stay = stay;
     this.token = token;
     this.asking = false;
     if (stay) keep({ ...token, clientId });
     else forget();
+    return true;
   }
 
   /** The service no longer takes the token. */
@@ -45,6 +58,7 @@ class Session {
   }
 
   signOut(): void {
+    this.#attempt.abort();
     forget();
     this.token = null;
     this.clientId = '';

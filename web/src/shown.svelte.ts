@@ -32,7 +32,7 @@ class Shown {
   measure = $state<Measure>('germination');
 
   /** Rows number into these. Reading them ties the reader to pages that come. */
-  columns = $derived.by(() => (void batches.main?.version, batches.main?.columns ?? NOTHING));
+  columns = $derived.by(() => (void batches.version, batches.main?.columns ?? NOTHING));
 
   // The object stays the same while it grows, so that the version must be read wherever rows are made.
   rows = $derived.by(() => (this.#follow(), select(this.columns, view.current.filter, view.current.window)));
@@ -48,7 +48,7 @@ class Shown {
     const window = before(view.current.window);
     const load = batches.main?.covers(view.current.window) ? batches.holding(window) : null;
     if (load === null) return null;
-    void load.version;
+    this.#follow();
     return headline(load.columns, select(load.columns, view.current.filter, window));
   });
 
@@ -81,7 +81,7 @@ class Shown {
   }
 
   #follow(): void {
-    void batches.main?.version;
+    void batches.version;
   }
 }
 

@@ -1,6 +1,6 @@
 // Owns what the reader looks at (screen, window, filters, order, columns) and keeps it in the address,
 // so that a view can be shared and the browser's back and forward work. Loads and draws nothing.
-import { read, takeSignIn, write, type Screen, type View } from './data/address';
+import { hasBrokenWindow, read, takeSignIn, write, type Screen, type View } from './data/address';
 import { dayAt } from './data/day';
 import { NO_FILTER, type Filter, type SortKey } from './data/filter';
 import { isWindow, type Window } from './data/window';
@@ -18,12 +18,17 @@ class CurrentView {
   /** Whether the reader went back or forward: then the browser returns to where the page was scrolled. */
   isReturn = false;
 
+  /** The dates in the address made no window, so that the default is shown: the reader is told. */
+  isWindowRefused = $state(false);
+
   constructor() {
+    this.#correctAddress();
     addEventListener('popstate', () => {
       this.isReturn = true;
       this.#begin('filter');
       this.today = dayAt(Date.now());
       this.current = read(new URL(location.href), this.today);
+      this.#correctAddress();
     });
   }
 
@@ -31,7 +36,8 @@ class CurrentView {
   takeSignIn(): { clientId: string; clientSecret: string } | null {
     const url = new URL(location.href);
     const taken = takeSignIn(url);
-    if (url.hash.startsWith('#sign-in=')) history.replaceState(history.state, '', url.pathname + url.search);
+    // Also one that is misspelt, and so not taken: a secret must not stay in sight.
+    if (/sign-?in/i.test(url.hash)) history.replaceState(history.state, '', url.pathname + url.search);
     return taken;
   }
 
@@ -43,11 +49,13 @@ class CurrentView {
   /** Goes to an address of this page, as a click on a link does. */
   open(url: URL): void {
     this.#show(read(url, this.today), 'push');
+    if (hasBrokenWindow(url)) this.isWindowRefused = true;
   }
 
   showWindow(window: Window, how: How = 'push'): void {
     if (!isWindow(window)) return;
     this.#begin('filter');
+    this.isWindowRefused = false;
     this.#show({ ...this.current, window }, how);
   }
 
@@ -68,6 +76,12 @@ class CurrentView {
 
   showFields(fields: (keyof Batch)[]): void {
     this.#show({ ...this.current, fields }, 'replace');
+  }
+
+  // The fragment stays: it may hold a sign-in that is taken a moment later.
+  #correctAddress(): void {
+    this.isWindowRefused = hasBrokenWindow(new URL(location.href));
+    if (this.isWindowRefused) history.replaceState(history.state, '', write(this.current, this.today) + location.hash);
   }
 
   #begin(change: 'filter' | 'sort'): void {

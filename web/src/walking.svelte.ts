@@ -14,6 +14,11 @@ export function goOnAfterSignIn(): void {
   for (const walking of [...interrupted]) walking.go();
 }
 
+/** For another reader's sign-in: nothing of the first one's is gone on with. */
+export function dropInterrupted(): void {
+  for (const walking of [...interrupted]) walking.drop();
+}
+
 export abstract class Walking {
   state = $state<WalkState>('walking');
   batches = $state(0);
@@ -85,9 +90,14 @@ export abstract class Walking {
       if (this.#walk === walk) this.ended(outcome === 'cancelled' ? 'part' : outcome, null);
     } catch (error) {
       if (this.#walk !== walk) return;
+      // Whatever else was thrown is a defect; the reader must not wait for it, and the console tells of it.
+      const trouble: Trouble =
+        error instanceof ServiceTrouble
+          ? error.trouble
+          : { kind: 'refused', status: 0, detail: 'The answer of the service could not be read.' };
+      this.ended('failed', trouble);
       if (!(error instanceof ServiceTrouble)) throw error;
-      this.ended('failed', error.trouble);
-      if (error.trouble.kind !== 'signed-out') return;
+      if (trouble.kind !== 'signed-out') return;
       interrupted.add(this);
       session.expire();
     }

@@ -13,3 +13,12 @@ window.ui = SwaggerUIBundle({
   // Tokens are gone with the page.
   persistAuthorization: false,
 });
+
+// The dialog would open at its last form, which is for the auth endpoints alone; most people want the first.
+new MutationObserver(() => {
+  const dialog = document.querySelector(".dialog-ux:not([data-opened])");
+  if (!dialog) return;
+  dialog.dataset.opened = "";
+  dialog.querySelector("input")?.focus();
+  dialog.querySelector(".modal-ux-content").scrollTop = 0;
+}).observe(document.querySelector("#docs"), { childList: true, subtree: true });

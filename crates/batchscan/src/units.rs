@@ -95,6 +95,15 @@ pub(crate) fn parse_url(text: &str) -> Result<String, String> {
     Err("write a URL such as https://scans.example.org".into())
 }
 
+/// The address clients use. It is told to everybody, so it holds no user, and what is appended to it must be a path.
+pub(crate) fn parse_public_url(text: &str) -> Result<String, String> {
+    let url = parse_url(text)?;
+    let is_plain = !url.contains(['@', '?', '#', '"', '<', '>', '\\']);
+    is_plain
+        .then_some(url)
+        .ok_or_else(|| "leave out user, query and fragment: https://scans.example.org".into())
+}
+
 /// An organisation's name.
 pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
     OrgName::new(text).ok_or_else(|| "1 to 100 characters, no control characters, no blanks around it".into())

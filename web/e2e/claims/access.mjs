@@ -82,6 +82,7 @@ describe('access', { concurrency: 2 }, () => {
     await page.getByText('Show as table').first().click();
     await openMenu(page, 'Crop');
     assert.deepEqual(await complaints(page), [], 'overview with an open menu and a chart as a table');
+    await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'Batches', exact: true }).click();
     await heading(page, 'Batches').waitFor();
     assert.deepEqual(await complaints(page), [], 'table');

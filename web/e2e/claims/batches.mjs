@@ -98,6 +98,18 @@ describe('batches', { concurrency: 2 }, () => {
     await heading(page, 'Batches').waitFor();
   });
 
+  claim('the table shows the same after each of three reloads', {}, async ({ page, service }) => {
+    const { length } = await batchesOf(service, lastDays(90));
+    await openSignedIn(page, service, '/batches');
+    for (let reload = 0; reload < 3; reload++) {
+      const answered = page.waitForResponse(/v2.batches/);
+      await page.getByRole('button', { name: 'Reload' }).click();
+      await answered;
+      await loaded(page);
+      await eventually(async () => assert.equal(await rowCount(page), length));
+    }
+  });
+
   claim(
     'a column sorts the table both ways, and the last row is as right as the first',
     {},
@@ -171,7 +183,7 @@ describe('batches', { concurrency: 2 }, () => {
       await openSignedIn(page, service, '/?warnings=with');
       const { name, head, rows } = await exported(page);
       const { from, to } = lastDays(90);
-      assert.equal(name, `batches-${from}-to-${to}.csv`);
+      assert.equal(name, `batches-${from}-to-${to}-filtered.csv`);
       assert.deepEqual(head, FIELDS);
       assertSameRows(
         rows,
@@ -187,7 +199,9 @@ describe('batches', { concurrency: 2 }, () => {
       service,
       '/batches?fields=batch_name,batch_id,batch_creation_date,avg_usable_seedling_rate',
     );
-    const { head, rows } = await exported(page);
+    const { name, head, rows } = await exported(page);
+    const { from, to } = lastDays(90);
+    assert.equal(name, `batches-${from}-to-${to}-table.csv`);
     assert.deepEqual(head, ['batch_name', 'batch_id', 'batch_creation_date', 'avg_usable_seedling_rate']);
     assertSameRows(
       rows,

@@ -137,6 +137,17 @@ describe('filters', { concurrency: 2 }, () => {
     assert.deepEqual(await names(copy), await names(page));
   });
 
+  claim('a click beside an open menu closes it and does nothing else', {}, async ({ page, service }) => {
+    await openSignedIn(page, service, '/batches');
+    const panel = await openMenu(page, 'Columns');
+    const link = page.getByRole('grid').getByRole('link').first();
+    await link.click();
+    await panel.waitFor({ state: 'hidden' });
+    assert.equal(new URL(page.url()).pathname, '/batches');
+    await link.click();
+    await page.waitForURL(/\/batches\/./);
+  });
+
   claim('back and forward walk through windows, filters and screens', {}, async ({ page, service }) => {
     const month = await batchesOf(service, lastDays(30));
     const warned = month.filter((batch) => batch.warnings);

@@ -1,8 +1,18 @@
 // Claims about signing in and out, and where the secret is not.
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { figures, heading, loaded, signIn } from '../dashboard.mjs';
+import { figures, goSignedIn, heading, loaded, openSignedIn, signIn } from '../dashboard.mjs';
 import { claim } from '../harness.mjs';
+import { newDatabase, serve } from '../service.mjs';
+
+async function twoNurseries() {
+  const database = newDatabase();
+  const batch = { batch_id: 'secret-1', batch_name: 'Secret tray', batch_creation_date: '2020-01-31T08:00:00Z' };
+  const rest = { number_of_images: 1, warnings: false };
+  const first = await database.organisation('First', [{ ...batch, ...rest }]);
+  const second = await database.organisation('Second', [{ ...batch, ...rest, batch_id: 'other-1', batch_name: 'Other' }]);
+  return { ...(await serve(database)), first, second };
+}
 
 describe('signing in', { concurrency: 2 }, () => {
   claim('a client id and its secret sign in, to the overview', {}, async ({ page, service }) => {
@@ -120,6 +130,32 @@ describe('signing in', { concurrency: 2 }, () => {
     await page.goto(service.link);
     await heading(page, 'Overview').waitFor();
     assert.equal(page.url(), `${service.url}/`);
+  });
+
+  claim(
+    'a link with wrong credentials leaves who is signed in signed in, and says so',
+    { troubles: [/status of 401/] },
+    async ({ page, service }) => {
+      await openSignedIn(page, service);
+      await page.goto(`${service.url}/#sign-in=${service.clientId}:not-the-secret`);
+      const said = page.getByText('The sign-in link did not work: the client id and the secret do not match.');
+      await said.waitFor();
+      assert.equal(page.url(), `${service.url}/`);
+      await page.getByRole('button', { name: 'Dismiss' }).click();
+      await said.waitFor({ state: 'hidden' });
+      await page.getByRole('button', { name: 'Last 365 days' }).click();
+      await loaded(page);
+      await heading(page, 'Overview').waitFor();
+    },
+  );
+
+  claim('nothing of one organisation is left when another signs in', { at: twoNurseries }, async ({ page, service }) => {
+    // Outside the window, so that it is looked for in all of the organisation.
+    await goSignedIn(page, { ...service, ...service.first }, '/batches/secret-1');
+    await heading(page, 'Secret tray').waitFor();
+    await goSignedIn(page, { ...service, ...service.second }, '/batches/secret-1');
+    await page.getByText('There is no such batch').waitFor();
+    assert.ok(!(await page.content()).includes('Secret tray'));
   });
 
   claim('the place that was asked for is shown after signing in', {}, async ({ page, service }) => {

@@ -195,6 +195,6 @@ describe('trouble', { concurrency: 3 }, () => {
   claim('a window without batches says when the first one was', {}, async ({ page, service }) => {
     await openSignedIn(page, service, '/?from=2020-01-01&to=2020-01-31');
     await page.getByRole('heading', { name: 'Nothing was scanned in this window' }).waitFor();
-    await page.getByText(/first batch of all is of/).waitFor();
+    await page.getByText(/first batch was scanned on/).waitFor();
   });
 });

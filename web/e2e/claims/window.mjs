@@ -47,6 +47,50 @@ describe('the window', { concurrency: 2 }, () => {
     });
   });
 
+  claim('a window before that holds nothing is said to, and not compared with', {}, async ({ page, service }) => {
+    const [first] = await batchesOf(service, { from: '1900-01-01', to: today() });
+    const day = first.batch_creation_date.slice(0, 10);
+    await openSignedIn(page, service, `/${query({ from: day, to: plusDays(day, 9) })}`);
+    await page.getByText('Nothing was scanned in the window before.', { exact: true }).waitFor();
+    const shown = Object.values(await figures(page));
+    assert.deepEqual(
+      shown.map(({ change }) => change),
+      shown.map(() => ''),
+    );
+  });
+
+  claim(
+    'dates in the address that make no window are said to, and leave the address',
+    {},
+    async ({ page, service }) => {
+      const said = page.getByText('The dates in this address make no window; the last 90 days are shown.');
+      const broken = ['?from=2026-03-09&to=2026-03-02', '?from=yesterday&to=today', '?from=1900-01-01&to=2026-01-01'];
+      for (const dates of [...broken, '?from=2026-03-02']) {
+        await openSignedIn(page, service, `/${dates}&warnings=with`);
+        await said.waitFor();
+        assert.equal(new URL(page.url()).search, '?warnings=with', dates);
+        assert.deepEqual(await ends(page), lastDays(DAYS));
+      }
+      await page.getByRole('button', { name: 'Dismiss' }).click();
+      await said.waitFor({ state: 'hidden' });
+    },
+  );
+
+  claim('From after To is refused with a word, and To then completes the window', {}, async ({ page, service }) => {
+    const window = { from: plusDays(today(), -200), to: plusDays(today(), -180) };
+    await openSignedIn(page, service, `/${query(window)}`);
+    const later = { from: plusDays(today(), -50), to: plusDays(today(), -40) };
+    await field(page, 'From').fill(later.from);
+    await page.getByRole('alert').getByText('From is after To').waitFor();
+    assert.equal(new URL(page.url()).search, query(window));
+    await field(page, 'To').fill(later.to);
+    await eventually(() => assert.equal(new URL(page.url()).search, query(later)));
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await field(page, 'To').fill('');
+    await field(page, 'Search').focus();
+    await eventually(async () => assert.deepEqual(await ends(page), later));
+  });
+
   claim('each preset sets the window it names', {}, async ({ page, service }) => {
     await openSignedIn(page, service);
     const year = today().slice(0, 4);

@@ -1,16 +1,17 @@
 // A rate over time: its mean as a line, the middle eight tenths of the batches as a band.
 import { DAY_MS } from '../data/day';
-import type { SeriesPoint, Step } from '../data/figures';
+import type { SeriesPoint } from '../data/figures';
 import { count, percent } from '../data/locale';
 import type { Window } from '../data/window';
 import type { Option } from './echarts';
-import { dayLabel, endMs, labelDays, middleMs, spans, startMs, stepInWords } from './steps';
+import { dayLabel, endMs, labelDays, middleMs, spans, startMs } from './steps';
 import { axisStyle, type Theme } from './theme';
 import type { Tip } from './tip';
 
 export interface Rates {
   points: SeriesPoint[];
-  step: Step;
+  /** What the step that starts on a day is called. */
+  nameOf: (start: string) => string;
   window: Window;
   /** The bottom of the scale. */
   lowest: number;
@@ -72,13 +73,13 @@ export function ratesOption({ points, window, lowest }: Rates, theme: Theme, wid
 
 /** What is said at a moment of the axis: the step it falls in. */
 export function ratesTip(rates: Rates, ms: number, colour: string): { at: number; tip: Tip } | null {
-  const { points, step, window } = rates;
+  const { points, nameOf, window } = rates;
   const found = stepAt(rates, ms);
   const point = points[found];
   if (point === undefined) return null;
   return {
     at: middleMs(spans(points, window)[found]!),
-    tip: { title: stepInWords(point.start, step), lines: pointLines(point, colour) },
+    tip: { title: nameOf(point.start), lines: pointLines(point, colour) },
   };
 }
 

@@ -1,7 +1,7 @@
 // Where the steps of a series lie on the time axis, and which days of it get a label. UTC throughout.
 import { DAY_MS, dayNumber, dayText } from '../data/day';
 import type { SeriesPoint, Step } from '../data/figures';
-import { month, shortDate } from '../data/locale';
+import { date, month, shortDate } from '../data/locale';
 import { days, type Window } from '../data/window';
 
 /** The first and last day of each step, cut at the window's ends. */
@@ -27,10 +27,18 @@ export function endMs(window: Window): number {
   return (dayNumber(window.to) + 1) * DAY_MS;
 }
 
-/** What a step is called: its day, its week or its month. */
-export function stepInWords(start: string, step: Step): string {
-  if (step === 'month') return month(start);
-  return step === 'week' ? `Week of ${shortDate(start)}` : shortDate(start);
+/** What the steps of a window are called: day, week or month. Only this year goes without saying. */
+export function stepNames(step: Step, window: Window, today: string): (start: string) => string {
+  const dayName = stepDays(step, window, today);
+  return (start) => (step === 'week' ? `Week of ${dayName(start)}` : dayName(start));
+}
+
+/** The same without the word for a week, where room is short. */
+export function stepDays(step: Step, window: Window, today: string): (start: string) => string {
+  if (step === 'month') return month;
+  const isThisYear = (day: string): boolean => day.slice(0, 4) === today.slice(0, 4);
+  const withYear = !isThisYear(window.from) || !isThisYear(window.to);
+  return (start) => (withYear || !isThisYear(start) ? date(start) : shortDate(start));
 }
 
 // A label such as "12 Sept" and air around it.

@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, LIST_MAX, read, takeSignIn, TEXT_CHARS_MAX, write, type View } from './address';
+import { defaultView, hasBrokenWindow, LIST_MAX, read, takeSignIn, TEXT_CHARS_MAX, write, type View } from './address';
 import { FIELDS } from './batch';
 import { dayNumber, dayText } from './day';
 import { chance } from './sample';
 
 const TODAY = '2026-03-02';
 const at = (path: string): URL => new URL(path, 'https://scan.example.org');
+
+it('tells dates that make no window from none at all', () => {
+  const broken = ['from=2026-03-09&to=2026-03-02', 'from=x&to=y', 'from=1900-01-01&to=2026-01-01', 'from=2026-03-02'];
+  for (const dates of broken) expect(hasBrokenWindow(at(`/?${dates}`))).toBe(true);
+  for (const fine of ['', 'q=a', 'from=2026-03-02&to=2026-03-02'])
+    expect(hasBrokenWindow(at(`/?${fine}`))).toBe(false);
+});
+
 const ODD = [
   'a/b',
   'ü',

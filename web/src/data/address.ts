@@ -63,6 +63,12 @@ export function read(url: URL, today: string): View {
   };
 }
 
+/** Whether the address asks for a window and its dates make none, so that `read` falls back to the default. */
+export function hasBrokenWindow(url: URL): boolean {
+  const query = url.searchParams;
+  return (query.has('from') || query.has('to')) && !isWindow({ from: query.get('from'), to: query.get('to') });
+}
+
 /** Path and query; what is as by default is left out. */
 export function write(view: View, today: string): string {
   const query = new URLSearchParams();

@@ -152,7 +152,8 @@ function haystackOf(batch: Batch): string {
 
 // A Map, never a plain object: a crop may be called "__proto__".
 function indexOf(name: string | null, names: string[], indices: Map<string, number>): number {
-  if (name === null) return -1;
+  // A blank name names nothing, as none does.
+  if (name === null || name.trim() === '') return -1;
   const known = indices.get(name);
   if (known !== undefined) return known;
   indices.set(name, names.length);

@@ -71,7 +71,8 @@ export function memberOf(value: unknown, name: string): unknown {
 function complaintOf(entry: unknown): string {
   const loc = memberOf(entry, 'loc');
   const msg = memberOf(entry, 'msg');
-  const where = Array.isArray(loc) ? String(loc.at(-1) ?? '') : '';
+  const last: unknown = Array.isArray(loc) ? loc.at(-1) : '';
+  const where = typeof last === 'string' ? last : '';
   const what = typeof msg === 'string' ? msg : 'invalid';
   return where === '' ? what : `${where}: ${what}`;
 }

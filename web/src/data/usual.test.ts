@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
 import { allRows, sampleColumns } from './sample';
-import { BATCHES_FOR_USUAL, standOuts, STAND_OUT_IQRS, usual, WARNING_WEIGHT } from './usual';
+import { BATCHES_FOR_USUAL, NOTHING_WEIGHT, standOuts, STAND_OUT_IQRS, usual, WARNING_WEIGHT } from './usual';
 
 /** Germination rates 80.00, 81.00 … 100.00: median 90, quartiles 85 and 95. */
 const evenly = (change: Partial<Batch> = {}): Partial<Batch>[] =>
@@ -75,6 +75,22 @@ describe('standOuts', () => {
     expect(rows.map(({ row }) => row)).toEqual([21, 22]);
     expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning' }], weight: WARNING_WEIGHT });
     expect(WARNING_WEIGHT).toBeLessThan(STAND_OUT_IQRS);
+  });
+
+  it('finds what did not germinate at all first, whether or not its crop has a usual range', () => {
+    const changes = [
+      ...evenly(),
+      { avg_germination_rate: '1.00', warnings: true },
+      { avg_germination_rate: '0.00' },
+      { crop_type: 'Rare', avg_germination_rate: '0.00' },
+    ];
+    const { found: rows } = found(changes);
+    expect(rows.map(({ row }) => row)).toEqual([22, 23, 21]);
+    expect(rows[1]).toEqual({
+      row: 23,
+      reasons: [{ kind: 'low-germination', value: 0, usual: null }],
+      weight: NOTHING_WEIGHT,
+    });
   });
 
   it('puts the stronger first, then the newer, and says how many there are', () => {

@@ -47,14 +47,15 @@ export function usual(columns: Columns, rows: Int32Array): Map<number, Usual> {
 }
 
 export type Reason =
-  | { kind: 'low-germination'; value: number; usual: Range }
+  /** Without what is usual only when nothing germinated: that needs no comparison. */
+  | { kind: 'low-germination'; value: number; usual: Range | null }
   | { kind: 'high-variation'; value: number; usual: Range }
   | { kind: 'warning' };
 
 export interface StandOut {
   row: number;
   reasons: Reason[];
-  /** The sum of its reasons' scores; a warning counts `WARNING_WEIGHT`. */
+  /** The sum of its reasons' scores; a warning counts `WARNING_WEIGHT`, nothing germinated `NOTHING_WEIGHT` more. */
   weight: number;
 }
 
@@ -63,6 +64,9 @@ export const STAND_OUT_IQRS = 2;
 
 // Under any value that stands out: a warning is worth a look, but many are about a blurred picture only.
 export const WARNING_WEIGHT = 1;
+
+// Over any score: 100 points at the smallest IQR are 200. A tray without a seedling is the first thing to look at.
+export const NOTHING_WEIGHT = 1_000;
 
 // Values in percent carry two digits and trays have some hundred cells: under half a point all are alike,
 // and a crop whose batches are all alike must not make a mountain of one cell.
@@ -87,9 +91,10 @@ function judged(columns: Columns, row: number, germination: Spread | null, varia
   const reasons: Reason[] = [];
   let weight = 0;
   const low = columns.germination[row]!;
-  if (germination !== null && scoreBelow(low, germination) >= STAND_OUT_IQRS) {
-    reasons.push({ kind: 'low-germination', value: low, usual: germination.range });
-    weight += scoreBelow(low, germination);
+  const below = germination === null ? 0 : scoreBelow(low, germination);
+  if (low === 0 || below >= STAND_OUT_IQRS) {
+    reasons.push({ kind: 'low-germination', value: low, usual: germination?.range ?? null });
+    weight += low === 0 ? NOTHING_WEIGHT + below : below;
   }
   const high = columns.variation[row]!;
   if (variation !== null && -scoreBelow(high, variation) >= STAND_OUT_IQRS) {

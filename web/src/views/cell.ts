@@ -28,18 +28,41 @@ export function isNumber(field: Field): boolean {
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
-  batch_name: 13,
-  batch_creation_date: 10.5,
-  crop_type: 11.5,
+  batch_name: 12,
+  crop_type: 10.5,
   number_of_images: 5.5,
   total_cells_per_tray: 6,
   scanned_by_email: 14,
   analysis_link: 18,
   comment: 20,
-  warnings: 6,
+  warnings: 5.75,
 };
 
 /** Columns have fixed widths, so that rows scrolling by never shift them. */
 export function widthRem(field: Field): number {
+  if (field.kind === 'instant') return (instantRem ??= measuredInstantRem());
   return WIDTHS_REM[field.name] ?? 7;
+}
+
+/** The head of a column. A unit that its cells do not show stands here. */
+export function headText({ kind, label, unit }: Field): string {
+  return kind === 'decimal' && unit === 'mm²' ? `${label} (${unit})` : label;
+}
+
+let instantRem: number | undefined;
+
+// The padding of a cell, and some air: the picture is measured without the page's figures of equal width.
+const AROUND_INSTANT_REM = 1.75;
+
+/** The widest instant of a year: "14 Nov 2026, 10:03" and "Nov 14, 2026, 10:03 AM" differ by a third. */
+function measuredInstantRem(): number {
+  const context = document.createElement('canvas').getContext('2d');
+  if (context === null) return 14;
+  const body = getComputedStyle(document.body);
+  context.font = `${body.fontSize} ${body.fontFamily}`;
+  const widths = Array.from({ length: 12 }, (_, month) => {
+    const iso = `2026-${String(month + 1).padStart(2, '0')}-28T22:58:00Z`;
+    return context.measureText(instant(iso)).width;
+  });
+  return Math.max(...widths) / parseFloat(getComputedStyle(document.documentElement).fontSize) + AROUND_INSTANT_REM;
 }

@@ -23,8 +23,32 @@ export function troubleAtSignIn(trouble: Trouble): string {
   }
 }
 
+/** A link that signs in failed while somebody is signed in. */
+export function troubleWithLink(trouble: Trouble): string {
+  return `The sign-in link did not work: ${reasonOf(trouble)}.`;
+}
+
+function reasonOf(trouble: Trouble): string {
+  switch (trouble.kind) {
+    case 'wrong-credentials':
+    case 'signed-out':
+      return 'the client id and the secret do not match';
+    case 'unavailable':
+      return 'the service is not available at the moment';
+    case 'offline':
+      return 'the service cannot be reached';
+    case 'refused':
+      return `the service refused it (${trouble.detail})`;
+  }
+}
+
 export function windowInWords(window: Window): string {
   return window.from === window.to ? date(window.from) : `${date(window.from)} – ${date(window.to)}`;
+}
+
+/** When, as a part of a sentence. */
+export function windowInSentence(window: Window): string {
+  return window.from === window.to ? `on ${date(window.from)}` : `from ${date(window.from)} to ${date(window.to)}`;
 }
 
 export function daysInWords(window: Window): string {
@@ -44,8 +68,9 @@ export function windowAround(day: string, today: string): Window {
 export function reasonInWords(reason: Reason): string {
   switch (reason.kind) {
     case 'low-germination':
-      if (reason.value === 0) return `Nothing germinated, where ${rangeInWords(reason.usual)} is usual.`;
-      return `Only ${percent(reason.value)} germinated, where ${rangeInWords(reason.usual)} is usual.`;
+      return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value)}`} germinated${
+        reason.usual === null ? '' : `, where ${rangeInWords(reason.usual)} is usual`
+      }.`;
     case 'high-variation':
       return `The seedlings vary in size by ${percent(reason.value)}, where ${rangeInWords(reason.usual)} is usual.`;
     case 'warning':

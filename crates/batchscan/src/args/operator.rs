@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use super::DatabaseText;
 use crate::units::{
     parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name, parse_origin,
-    parse_rate, parse_share, parse_ttl, parse_url,
+    parse_public_url, parse_rate, parse_share, parse_ttl,
 };
 
 /// Serve a demo nursery on a temporary database.
@@ -63,7 +63,7 @@ pub(crate) struct Serve {
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) page_size: u16,
     /// The address clients use, where it is not the one listened on
-    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
+    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
     /// A certificate chain in PEM form: serve HTTPS. Changed files are taken over without a restart
     #[arg(long, env = "BATCHSCAN_TLS_CERT", value_name = "FILE", requires = "tls_key")]

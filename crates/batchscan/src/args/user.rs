@@ -11,7 +11,7 @@ use clap::{ArgMatches, Args, ValueEnum};
 use super::misuse;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
 use crate::pull::formats::Format;
-use crate::units::{parse_duration, parse_limit, parse_url};
+use crate::units::{parse_duration, parse_limit, parse_public_url, parse_url};
 use crate::window::Window;
 
 /// Which service, and as whom. What is not given comes from the profile.
@@ -245,6 +245,6 @@ Examples:
   batchscan openapi --public-url https://scans.example.org | jq '.paths | keys'")]
 pub(crate) struct Openapi {
     /// The address of the service, for clients that are generated from it [default: where the document came from]
-    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
+    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
 }

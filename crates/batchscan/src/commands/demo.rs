@@ -46,13 +46,14 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     // Midnight, so that the same seed makes the same batches all day.
     let end = UtcInstant::from_micros(now.micros() / DAY_MICROS * DAY_MICROS).unwrap_or(now);
     let mut stop = std::pin::pin!(told_to_stop()?);
+    let url = reachable(&server.url());
     let filled = tokio::select! {
-        filled = fill(&store, &command, end, server.url()) => filled.map(|()| true)?,
+        filled = fill(&store, &command, end, url.clone()) => filled.map(|()| true)?,
         () = &mut stop => false,
     };
     if filled {
         let (client, secret) = issue(&store, NURSERY, "demo".into(), None, now).await?;
-        print(&welcome(&server.url(), &command, client.as_str(), secret.reveal(), end))?;
+        print(&welcome(&url, &command, client.as_str(), secret.reveal(), end))?;
         server.run(stop).await;
     } else {
         drop(server);
@@ -60,6 +61,11 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     drop(store);
     folder.close().context("cannot remove the demo's data")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A demo that listens on every address is asked at this machine's own.
+fn reachable(url: &str) -> String {
+    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
 /// Makes the batches. If this is dropped before its end, the making stops and nothing is kept.

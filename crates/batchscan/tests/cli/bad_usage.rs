@@ -13,7 +13,7 @@ const PROFILE: &str = "1 to 40 letters, digits, underscores, dots and hyphens";
 const ORIGIN: &str = "write a scheme and a host without a path, such as https://app.example.org";
 
 /// A command, a flag of it and what it takes; a value it does not take, and what is said then.
-const WRONG_VALUES: [[&str; 4]; 18] = [
+const WRONG_VALUES: [[&str; 4]; 19] = [
     ["serve", "--page-size <N>", "0", "0 is not in 1..=10000"],
     ["serve", "--page-size <N>", "10001", "10001 is not in 1..=10000"],
     ["serve", "--page-size <N>", "ten", "invalid digit found in string"],
@@ -25,6 +25,12 @@ const WRONG_VALUES: [[&str; 4]; 18] = [
     ["serve", "--rate-limit <N/UNIT>", "5", RATE],
     ["serve", "--cors-origin <ORIGIN>", "app.example.org", ORIGIN],
     ["serve", "--public-url <URL>", "app.example.org", "write a URL such as https://scans.example.org"],
+    [
+        "serve",
+        "--public-url <URL>",
+        "https://ann:word@example.org",
+        "leave out user, query and fragment: https://scans.example.org",
+    ],
     ["serve", "--v1-sunset <DATE>", "soon", "write a date such as 2027-12-31 or 2027-12-31T12:00:00Z"],
     ["import", "--format <FORMAT>", "xml", "expected ndjson, json, csv or parquet"],
     ["demo", "--fail-rate <SHARE>", "2", "a number from 0 to 1, such as 0.1"],

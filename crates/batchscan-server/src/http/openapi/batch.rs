@@ -99,13 +99,13 @@ fn told(field: Field) -> (Kind, &'static str, Value) {
         Field::CropType => (Kind::Text, "What grows in the tray", json!("Tomato 'Roma'")),
         Field::NumberOfImages => (Kind::Count, "How many images were taken", json!(12)),
         Field::TotalCellsPerTray => (Kind::Count, "How many cells a tray has", json!(128)),
-        Field::AvgGerminatedSeedlings => decimal("Germinated seedlings of a tray, in the average", "118.40"),
+        Field::AvgGerminatedSeedlings => decimal("Germinated seedlings of a tray, on average", "118.40"),
         Field::AvgNonGerminatedSeedlings => {
-            decimal("Seedlings of a tray that did not germinate, in the average", "9.60")
+            decimal("Seedlings of a tray that did not germinate, on average", "9.60")
         }
         Field::AvgGerminationRate => decimal("Average germination rate, in percent", "92.50"),
-        Field::AvgUsableSeedlings => decimal("Usable seedlings of a tray, in the average", "110.00"),
-        Field::AvgNonUsableCells => decimal("Cells of a tray without a usable one, in the average", "18.00"),
+        Field::AvgUsableSeedlings => decimal("Usable seedlings of a tray, on average", "110.00"),
+        Field::AvgNonUsableCells => decimal("Cells of a tray without a usable one, on average", "18.00"),
         Field::AvgUsableSeedlingRate => decimal("Average rate of usable seedlings, in percent", "85.94"),
         Field::AvgCoefficientOfVariation => decimal(
             "How much seedlings differ in size: the average coefficient of variation, in percent",

@@ -119,7 +119,7 @@ fn security_schemes(config: &Config) -> Node {
         BASIC => object! {
             "type" => "http",
             "scheme" => "basic",
-            "description" => "The client id and secret, in place of the form's fields.",
+            "description" => "For the auth endpoints alone: the client id and secret in place of the form's fields. Batches want a token.",
         },
     }
 }

@@ -31,7 +31,7 @@ fn date(name: &str, meaning: &str) -> Node {
         "in" => "query",
         "description" => format!(
             "{meaning} In UTC: YYYY-MM-DDTHH:MM:SS, a fraction of up to nine digits or none, then Z or +00:00. \
-             An unescaped + arrives as a space, which is read as one. At most once."
+             An unescaped + arrives as a space, which is read as a +. At most once."
         ),
         // Examples of the schema, not of the parameter: Swagger UI would fill those in, and ask for a single second.
         "schema" => object! {
