@@ -79,9 +79,9 @@ async function countsDown(page) {
 describe('trouble', { concurrency: 3 }, () => {
   claim(
     'an expired token asks for a sign-in over the view, Esc puts it off, and loading then goes on',
-    { at: () => manyPages(['--token-ttl', '4s']), troubles: [/status of 401/] },
+    { at: () => manyPages(['--token-ttl', '6s']), troubles: [/status of 401/] },
     async ({ page, context, service }) => {
-      const fast = await slow(context, page, 150);
+      const fast = await slow(context, page, 200);
       await goSignedIn(page, service, '/?warnings=without');
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('heading', { name: 'Sign in again' }).waitFor();
