@@ -1,4 +1,4 @@
-// Claims about narrow screens and dark ones.
+// Claims about narrow screens, low ones and dark ones.
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { drawn, goSignedIn, heading, openMenu, openSignedIn } from '../dashboard.mjs';
@@ -81,6 +81,16 @@ describe('looks', { concurrency: 2 }, () => {
       await heading(page, 'Sign in').waitFor();
     },
   );
+
+  claim('in windows of any height the table ends before the footer begins', {}, async ({ page, service }) => {
+    await openSignedIn(page, service, '/batches');
+    for (const height of [500, 700, 840, 1100]) {
+      await page.setViewportSize({ width: 1280, height });
+      const table = await page.getByRole('grid', { name: 'Batches' }).locator('..').boundingBox();
+      const footer = await page.getByRole('contentinfo').boundingBox();
+      assert.ok(table.y + table.height <= footer.y, `${height} px: ${table.y + table.height} and ${footer.y}`);
+    }
+  });
 
   claim(
     'dark is as the system says, charts included, and follows it while the page is open',

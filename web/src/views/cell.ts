@@ -29,8 +29,8 @@ export function isNumber(field: Field): boolean {
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
   batch_name: 12,
-  crop_type: 10.5,
-  number_of_images: 5.5,
+  crop_type: 12,
+  number_of_images: 5.25,
   total_cells_per_tray: 6,
   scanned_by_email: 14,
   analysis_link: 18,
@@ -41,7 +41,7 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
 /** Columns have fixed widths, so that rows scrolling by never shift them. */
 export function widthRem(field: Field): number {
   if (field.kind === 'instant') return (instantRem ??= measuredInstantRem());
-  return WIDTHS_REM[field.name] ?? 7;
+  return WIDTHS_REM[field.name] ?? 6.5;
 }
 
 /** The head of a column. A unit that its cells do not show stands here. */
