@@ -49,6 +49,18 @@ impl Field {
         Field::Warnings,
     ];
 
+    /// Whether a batch may do without a value (interface section 2).
+    pub const fn is_nullable(self) -> bool {
+        !matches!(
+            self,
+            Field::BatchId
+                | Field::BatchName
+                | Field::BatchCreationDate
+                | Field::NumberOfImages
+                | Field::Warnings
+        )
+    }
+
     /// The field of that name.
     pub fn from_name(name: &str) -> Option<Field> {
         Field::ALL.into_iter().find(|field| field.name() == name)

@@ -33,20 +33,8 @@ pub(super) fn example() -> Node {
 
 fn property(field: Field) -> Node {
     let (kind, description, example) = told(field);
-    let kind = kind.schema(is_nullable(field));
+    let kind = kind.schema(field.is_nullable());
     kind.with("description", Some(description)).with("examples", Some([example]))
-}
-
-/// Whether a batch may do without a value (interface section 2).
-fn is_nullable(field: Field) -> bool {
-    !matches!(
-        field,
-        Field::BatchId
-            | Field::BatchName
-            | Field::BatchCreationDate
-            | Field::NumberOfImages
-            | Field::Warnings
-    )
 }
 
 /// What stands in a field.
@@ -136,7 +124,7 @@ mod tests {
         for field in Field::ALL {
             let mut batch = serde_json::to_value(example()).unwrap();
             batch[field.name()] = Value::Null;
-            assert_eq!(Batch::from_json(&batch.to_string()).is_ok(), is_nullable(field), "{field}");
+            assert_eq!(Batch::from_json(&batch.to_string()).is_ok(), field.is_nullable(), "{field}");
         }
     }
 

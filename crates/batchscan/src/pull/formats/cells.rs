@@ -73,18 +73,6 @@ pub(super) fn kind(field: Field) -> Kind {
     }
 }
 
-/// Whether a field's cells may be null.
-pub(super) fn is_nullable(field: Field) -> bool {
-    !matches!(
-        field,
-        Field::BatchId
-            | Field::BatchName
-            | Field::BatchCreationDate
-            | Field::NumberOfImages
-            | Field::Warnings
-    )
-}
-
 fn text(value: Option<&String>) -> Cell<'_> {
     value.map_or(Cell::Null, |text| Cell::Text(text))
 }
@@ -126,7 +114,7 @@ mod tests {
     fn a_cell_is_null_where_the_interface_lets_it_be() {
         let batch = bare("b");
         for (field, cell) in Field::ALL.into_iter().zip(cells(&batch)) {
-            assert_eq!(cell == Cell::Null, is_nullable(field), "{field}");
+            assert_eq!(cell == Cell::Null, field.is_nullable(), "{field}");
         }
     }
 }

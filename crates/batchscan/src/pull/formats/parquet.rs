@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::cells::{Cell, Kind, cells, is_nullable, kind};
+use super::cells::{Cell, Kind, cells, kind};
 use super::{Batches, Remarks};
 
 /// How many rows a group has: enough for columns to compress and to be skipped, few enough to be held.
@@ -45,7 +45,7 @@ pub(crate) fn write(batches: &mut Batches<'_>, file: File) -> anyhow::Result<Rem
 
 fn schema() -> Result<TypePtr, ParquetError> {
     let columns = Field::ALL.map(|field| {
-        let repetition = if is_nullable(field) { "optional" } else { "required" };
+        let repetition = if field.is_nullable() { "optional" } else { "required" };
         match kind(field) {
             Kind::Text => format!("{repetition} binary {field} (STRING);"),
             Kind::Instant => format!("{repetition} int64 {field} (TIMESTAMP(MICROS,true));"),
@@ -126,7 +126,7 @@ impl Column {
             Kind::Instant | Kind::Count | Kind::Decimal => Values::Numbers(Vec::new()),
             Kind::Flag => Values::Flags(Vec::new()),
         };
-        Self { levels: is_nullable(field).then(Vec::new), values }
+        Self { levels: field.is_nullable().then(Vec::new), values }
     }
 
     fn push(&mut self, cell: Cell<'_>) {
