@@ -158,6 +158,25 @@ describe('signing in', { concurrency: 2 }, () => {
     assert.ok(!(await page.content()).includes('Secret tray'));
   });
 
+  claim('of two sign-ins under way the later one holds', { at: twoNurseries }, async ({ page, service }) => {
+    let letGo;
+    const held = new Promise((resolve) => (letGo = resolve));
+    await page.route('**/v2/auth', async (route) => {
+      if (route.request().postData().includes(service.first.clientId)) await held;
+      // The page may have given it up by then.
+      await route.continue().catch(() => null);
+    });
+    await goSignedIn(page, { ...service, ...service.first }, '/batches/secret-1');
+    await goSignedIn(page, { ...service, ...service.second }, '/batches/secret-1');
+    await page.getByText('There is no such batch').waitFor();
+    letGo();
+    await page.getByRole('link', { name: 'Overview', exact: true }).click();
+    await loaded(page);
+    await page.goBack();
+    await page.getByText('There is no such batch').waitFor();
+    assert.ok(!(await page.content()).includes('Secret tray'));
+  });
+
   claim('the place that was asked for is shown after signing in', {}, async ({ page, service }) => {
     await page.goto(`${service.url}/batches?warnings=with`);
     await signIn(page, service);
