@@ -26,6 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     output::silence_panics();
+    use_small_pages();
     let cli = Cli::read();
     let runtime = match runtime_for(&cli.command) {
         Ok(runtime) => runtime,
@@ -35,6 +36,14 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => output::failed(&error),
     }
+}
+
+/// The allocator asks for huge pages where the system gives them on request. They made every command 10 to 40 MiB larger,
+/// and nothing that we measured faster.
+fn use_small_pages() {
+    // A kernel that knows no such setting has no huge pages to give.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// A service uses every core. A client waits for one answer after the other, and is faster on one thread: nothing has to

@@ -20,7 +20,7 @@ use super::{Batches, Remarks};
 const GROUP_ROWS_MAX: usize = 65_536;
 
 /// How many bytes of text a group has at most. It bounds the memory, however long the comments are.
-const GROUP_TEXT_BYTES_MAX: usize = 12 * 1024 * 1024;
+const GROUP_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Fields whose values seldom repeat: a dictionary would be built in vain.
 const UNREPEATED: [Field; 4] =
@@ -170,9 +170,11 @@ impl Column {
     }
 }
 
-/// Takes the texts apart. They share the bytes they stood in, which the next group's texts do without.
+/// Takes the texts apart. They share the bytes they stood in, so the next group's texts get new room: as much at once,
+/// since what grows by doubling leaves its smaller selves behind in memory.
 fn split(bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Vec<ByteArray> {
-    let all = ByteArray::from(std::mem::take(bytes));
+    let room = Vec::with_capacity(bytes.len());
+    let all = ByteArray::from(std::mem::replace(bytes, room));
     let mut start = 0;
     let texts = ends.drain(..).map(|end| {
         let text = all.slice(start, end - start);
