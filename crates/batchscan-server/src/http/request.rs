@@ -1,5 +1,7 @@
 //! Reads requests: who is calling, and what they ask for. After this a type is the proof.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -36,27 +38,27 @@ pub(super) struct BatchQuery {
 impl BatchQuery {
     /// The query of `GET /v1/batches`: dates alone (decision 024).
     pub(super) fn v1(query: &str) -> Result<Self, Invalid> {
-        let mut faults = Invalid::default();
-        let start = date(query, "start_date", &mut faults).map(DateInput::as_start);
-        let end = date(query, "end_date", &mut faults).map(DateInput::as_end);
+        let (query, mut faults) = (Parameters::of(query), Invalid::default());
+        let start = date(&query, "start_date", &mut faults).map(DateInput::as_start);
+        let end = date(&query, "end_date", &mut faults).map(DateInput::as_end);
         faults.or_ok(Self { range: DateRange { start, end }, walk: None })
     }
 
     /// The query of `GET /v2/batches`: dates and a cursor, which remembers the dates (decision 021).
     pub(super) fn v2(query: &str, sealer: &Sealer, tenant: &Tenant) -> Result<Self, Invalid> {
-        let mut faults = Invalid::default();
+        let (query, mut faults) = (Parameters::of(query), Invalid::default());
         // Opened before the dates, which are held against it, and told of after them, in the interface's order.
-        let cursor = parameter(query, "next_token").and_then(|text| {
-            text.map(|text| sealer.open(tenant.org, &text).ok_or(Reason::BadCursor)).transpose()
+        let cursor = query.one("next_token").and_then(|text| {
+            text.map(|text| sealer.open(tenant.org, text).ok_or(Reason::BadCursor)).transpose()
         });
         let begun = cursor.as_ref().ok().and_then(Option::as_ref).map(|cursor| cursor.range);
-        let start = date(query, "start_date", &mut faults).map(DateInput::as_start);
+        let start = date(&query, "start_date", &mut faults).map(DateInput::as_start);
         hold(start, begun.map(|range| range.start), "start_date", &mut faults);
-        let end = date(query, "end_date", &mut faults).map(DateInput::as_end);
+        let end = date(&query, "end_date", &mut faults).map(DateInput::as_end);
         hold(end, begun.map(|range| range.end), "end_date", &mut faults);
         let cursor = cursor.map_err(|reason| faults.push(Part::Query, "next_token", reason)).ok().flatten();
         for name in WRONG_CURSOR_NAMES {
-            if parameter(query, name) != Ok(None) {
+            if query.one(name) != Ok(None) {
                 faults.push(Part::Query, name, Reason::WrongCursorName);
             }
         }
@@ -96,10 +98,10 @@ impl TokenRequest {
         let basic = basic_credentials(headers);
         let by_basic = basic.is_some();
         let (basic_id, basic_secret) = basic.unzip();
-        let mut faults = Invalid::default();
-        let id = credential(form, "client_id", basic_id, &mut faults);
-        let secret = credential(form, "client_secret", basic_secret, &mut faults);
-        match parameter(form, "grant_type") {
+        let (form, mut faults) = (Parameters::of(form), Invalid::default());
+        let id = credential(&form, "client_id", basic_id, &mut faults);
+        let secret = credential(&form, "client_secret", basic_secret, &mut faults);
+        match form.one("grant_type") {
             Ok(Some(grant)) if grant == "client_credentials" => {}
             Ok(Some(grant)) if !grant.is_empty() => {
                 faults.push(Part::Body, "grant_type", Reason::NotClientCredentials);
@@ -119,9 +121,14 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-fn credential(form: &str, name: &'static str, basic: Option<String>, faults: &mut Invalid) -> Option<String> {
-    let sent = match parameter(form, name) {
-        Ok(sent) => sent.filter(|text| !text.is_empty()),
+fn credential(
+    form: &Parameters<'_>,
+    name: &'static str,
+    basic: Option<String>,
+    faults: &mut Invalid,
+) -> Option<String> {
+    let sent = match form.one(name) {
+        Ok(sent) => sent.filter(|text| !text.is_empty()).map(str::to_owned),
         Err(reason) => {
             faults.push(Part::Body, name, reason);
             return None;
@@ -149,23 +156,28 @@ fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     Some((decoded(id), decoded(secret)))
 }
 
-fn date(query: &str, name: &'static str, faults: &mut Invalid) -> Option<DateInput> {
-    let parsed = match parameter(query, name) {
+fn date(query: &Parameters<'_>, name: &'static str, faults: &mut Invalid) -> Option<DateInput> {
+    let parsed = match query.one(name) {
         Ok(None) => return None,
-        Ok(Some(text)) => DateInput::parse(&text),
+        Ok(Some(text)) => DateInput::parse(text),
         Err(reason) => Err(reason),
     };
     parsed.map_err(|reason| faults.push(Part::Query, name, reason)).ok()
 }
 
-/// The value of a parameter that may stand at most once (decision 016).
-fn parameter(encoded: &str, name: &str) -> Result<Option<String>, Reason> {
-    let mut values = form_urlencoded::parse(encoded.as_bytes()).filter(|(key, _)| key == name);
-    let first = values.next();
-    if values.next().is_some() {
-        Err(Reason::Repeated)
-    } else {
-        Ok(first.map(|(_, value)| value.into_owned()))
+/// The parameters of a query or a form, decoded once.
+struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Parameters<'a> {
+    fn of(encoded: &'a str) -> Self {
+        Self(form_urlencoded::parse(encoded.as_bytes()).collect())
+    }
+
+    /// The value of one that may stand at most once (decision 016).
+    fn one(&self, name: &str) -> Result<Option<&str>, Reason> {
+        let mut values = self.0.iter().filter(|(key, _)| key == name);
+        let first = values.next();
+        if values.next().is_some() { Err(Reason::Repeated) } else { Ok(first.map(|(_, value)| &**value)) }
     }
 }
 
