@@ -1,4 +1,10 @@
 //! The page cache: pages as bytes, by data version, so that nothing stale can be found. Bounded in bytes.
+//!
+//! A page is kept when it is asked for again. A walk over a year asks for each page once; kept, they would push out what
+//! others poll, and each would be written to memory that no processor's cache holds.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -12,6 +18,8 @@ use crate::store::DataVersion;
 const PAGE_BYTES_USUAL: u64 = 700_000;
 /// What an entry costs besides its bytes.
 const ENTRY_BYTES: u64 = 128;
+/// How many pages that were asked for are remembered: 64 KiB of marks.
+const ASKED_MAX: usize = 8_192;
 
 /// Which page. The query's mark names the organisation too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,26 +39,40 @@ impl Weighter<PageKey, HeldPage> for ByBytes {
 }
 
 /// Pages that were sent before.
-pub(super) struct PageCache(Cache<PageKey, HeldPage, ByBytes>);
+pub(super) struct PageCache {
+    pages: Cache<PageKey, HeldPage, ByBytes>,
+    /// Marks of what was asked for, each in the one place where it can be.
+    asked: Box<[AtomicU64]>,
+    marks: RandomState,
+}
 
 impl PageCache {
     /// A cache of at most so many bytes; 0 keeps nothing.
     pub(super) fn new(bytes: u64) -> Self {
         let entries = usize::try_from(bytes / PAGE_BYTES_USUAL + 16).unwrap_or(16);
-        Self(Cache::with_weighter(entries, bytes, ByBytes))
+        Self {
+            pages: Cache::with_weighter(entries, bytes, ByBytes),
+            asked: (0..ASKED_MAX).map(|_| AtomicU64::new(0)).collect(),
+            marks: RandomState::new(),
+        }
     }
 
     pub(super) fn get(&self, key: &PageKey) -> Option<HeldPage> {
-        self.0.get(key)
+        self.pages.get(key)
     }
 
+    /// Keeps a page, if it was asked for before.
     pub(super) fn put(&self, key: PageKey, page: HeldPage) {
-        self.0.insert(key, page);
+        let mark = self.marks.hash_one(key);
+        let place = usize::try_from(mark % ASKED_MAX as u64).ok().and_then(|place| self.asked.get(place));
+        if place.is_some_and(|place| place.swap(mark, Ordering::Relaxed) == mark) {
+            self.pages.insert(key, page);
+        }
     }
 }
 
 impl std::fmt::Debug for PageCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageCache").field("bytes", &self.0.weight()).finish_non_exhaustive()
+        f.debug_struct("PageCache").field("bytes", &self.pages.weight()).finish_non_exhaustive()
     }
 }

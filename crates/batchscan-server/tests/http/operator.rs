@@ -60,6 +60,7 @@ async fn metrics_tell_latency_bytes_cache_store_and_connections() {
     let token = app.token(&client).await;
     let bytes = app.get("/v2/batches", &token).await.body.len();
     app.get("/v2/batches", &token).await;
+    app.get("/v2/batches", &token).await;
     app.lose_batches();
     app.get("/v1/batches", &token).await;
     let reply = Reply::to(app.request("GET", "/metrics")).await;
@@ -67,12 +68,12 @@ async fn metrics_tell_latency_bytes_cache_store_and_connections() {
     assert_eq!((reply.status, reply.header("content-type").as_deref()), (200, Some(kind)));
     let text = reply.text();
     let number = |start: &str| value(text, start);
-    assert_eq!(number("batchscan_request_seconds_count{route=\"/v2/batches\"}"), 2);
-    assert_eq!(number("batchscan_request_seconds_bucket{le=\"+Inf\",route=\"/v2/batches\"}"), 2);
-    assert_eq!(number("batchscan_sent_bytes_total{route=\"/v2/batches\"}"), 2 * bytes as u64);
+    assert_eq!(number("batchscan_request_seconds_count{route=\"/v2/batches\"}"), 3);
+    assert_eq!(number("batchscan_request_seconds_bucket{le=\"+Inf\",route=\"/v2/batches\"}"), 3);
+    assert_eq!(number("batchscan_sent_bytes_total{route=\"/v2/batches\"}"), 3 * bytes as u64);
     assert_eq!(
         (number("batchscan_page_cache_hits_total"), number("batchscan_page_cache_misses_total")),
-        (1, 1)
+        (1, 2)
     );
     assert_eq!(number("batchscan_store_errors_total{kind=\"broken\"}"), 1);
     assert!(number("batchscan_open_connections ") >= 1);
