@@ -70,6 +70,12 @@ const WALLS: &[Wall] = &[
         why: "the dashboard's files are only carried there; the service sends them",
     },
     Wall {
+        name: "plain-rust",
+        ours: &[],
+        never: &[],
+        why: "a peer that the benchmark holds beside ours must owe it nothing",
+    },
+    Wall {
         name: "xtask",
         ours: &["batchscan-testbed"],
         never: &["axum", "rusqlite", "tokio", "tokio-postgres"],

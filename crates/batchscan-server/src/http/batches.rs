@@ -20,7 +20,8 @@ use super::request::{BatchQuery, caller};
 use super::{response, stream};
 use crate::auth::TokenRefused;
 use crate::cursor::Cursor;
-use crate::store::{Answer, DataVersion, Page, PageAsk, PageLimit, Tenant, Walk};
+use crate::deflate::whole_gzip;
+use crate::store::{Answer, DataVersion, Form, Page, PageAsk, PageLimit, PageText, Tenant, Walk};
 
 /// `GET /v1/batches`: all matching batches as one array, streamed, oldest first.
 pub(super) async fn list_v1(
@@ -55,14 +56,14 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
         let etag = mark.etag(version);
         held.matches(&etag).then_some(etag)
     };
-    let first = PageAsk { seen, ..stream::first_ask(app, query.range) };
+    let encoding = Encoding::accepted(&asked.headers);
+    let first = PageAsk { seen, ..stream::first_ask(app, query.range, encoding) };
     let page = match app.store.page(tenant, first, known).await? {
         Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(etag) => return Ok(response::not_modified(&etag)),
         Answer::Page(page) => page,
     };
-    let encoding = Encoding::accepted(&asked.headers);
-    let encoding = if page.next.is_none() { encoding.for_size(page.text.len()) } else { encoding };
+    let encoding = if page.next.is_none() { encoding.for_size(page.text.text_bytes()) } else { encoding };
     let etag = mark.etag(page.version);
     let body = stream::body(app.clone(), tenant.clone(), query.range, page, encoding)?;
     Ok(response::json(body, encoding, &etag))
@@ -80,8 +81,8 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
     let seen = query.walk.as_ref().map_or(0, |walk| walk.seen).max(held.seen(lookup.mark));
     let known = move |version| lookup.known(version, &held, &cache);
     let limit = PageLimit { rows: app.config.page_rows, bytes: usize::MAX };
-    let (range, walk) = (query.range, query.walk.clone());
-    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", seen, now: app.clock.now() };
+    let (range, walk, form) = (query.range, query.walk.clone(), lookup.encoding.form());
+    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", seen, now: app.clock.now(), form };
     match app.store.page(tenant, ask, known).await? {
         Answer::DeadCredential => Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(Known::Held(etag)) => Ok(response::not_modified(&etag)),
@@ -92,8 +93,8 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
         Answer::Page(page) => {
             app.metrics.cache_misses.inc();
             let version = page.version;
-            let page = hold(app, envelope(app, tenant, &query, page)?)?;
-            send(app, lookup, Found { version, page, encoding: Encoding::Plain, is_cached: false }).await
+            let (page, encoding) = envelope(app, tenant, &query, page)?;
+            send(app, lookup, Found { version, page: hold(app, page)?, encoding, is_cached: false }).await
         }
     }
 }
@@ -124,14 +125,16 @@ impl Lookup {
         PageKey { version, query: self.mark, encoding }
     }
 
-    /// The client's own copy, else the cache's: in the encoding wanted, or plain to be encoded.
+    /// The client's own copy, else the cache's: in the encoding wanted, or plain to be encoded. The store is quicker with
+    /// gzip than encoding a plain page would be.
     fn known(self, version: DataVersion, held: &Held, cache: &PageCache) -> Option<Known> {
         let etag = self.mark.etag(version);
         if held.matches(&etag) {
             return Some(Known::Held(etag));
         }
         let found = |encoding| cache.get(&self.key(version, encoding)).map(|page| (page, encoding));
-        let (page, encoding) = found(self.encoding).or_else(|| found(Encoding::Plain))?;
+        let plain = || (self.encoding.form() == Form::Plain).then(|| found(Encoding::Plain)).flatten();
+        let (page, encoding) = found(self.encoding).or_else(plain)?;
         Some(Known::Cached(Found { version, page, encoding, is_cached: true }))
     }
 }
@@ -165,12 +168,16 @@ async fn in_good_standing(
     }
 }
 
-/// Closes the page's text with the cursor of the next one.
-fn envelope(app: &App, tenant: &Tenant, query: &BatchQuery, page: Page) -> Result<Bytes, ApiError> {
+/// Closes the page's text with the cursor of the next one; tells how the text is encoded.
+fn envelope(
+    app: &App,
+    tenant: &Tenant,
+    query: &BatchQuery,
+    page: Page,
+) -> Result<(Bytes, Encoding), ApiError> {
     let mut text = page.text;
-    text.extend_from_slice(b"],\"next_token\":");
     match page.next {
-        None => text.extend_from_slice(b"null}"),
+        None => text.push(b"],\"next_token\":null}"),
         Some(after) => {
             let since = query.walk.as_ref().map_or(page.version.number, |walk| walk.since);
             let walk = Walk { after, since, seen: page.version.number };
@@ -178,12 +185,17 @@ fn envelope(app: &App, tenant: &Tenant, query: &BatchQuery, page: Page) -> Resul
             let sealed = app.keys().sealer.seal(tenant.org, &cursor);
             let sealed =
                 sealed.ok_or_else(|| ApiError::Broken(Cause::ours("a cursor could not be sealed")))?;
-            text.extend([b"\"", sealed.as_bytes(), b"\"}"].concat());
+            text.push(&[b"],\"next_token\":\"", sealed.as_bytes(), b"\"}"].concat());
         }
     }
-    // The cache counts what a page holds, not what its buffer could.
-    text.shrink_to_fit();
-    Ok(Bytes::from(text))
+    match text {
+        PageText::Plain(mut text) => {
+            // The cache counts what a page holds, not what its buffer could.
+            text.shrink_to_fit();
+            Ok((Bytes::from(text), Encoding::Plain))
+        }
+        PageText::Deflated(piece) => Ok((Bytes::from(whole_gzip(&piece)), Encoding::Gzip)),
+    }
 }
 
 /// Sends a page in the encoding the client likes, and keeps it for the next one who asks.

@@ -4,14 +4,13 @@ use std::io::Write;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
+
+use crate::deflate::{Deflated, GzipBody, gzip};
+use crate::store::{Form, PageText};
 
 /// Below this a compressed body saves nothing worth the work.
 const PLAIN_BYTES_MAX: usize = 1_024;
-/// Made on the fly for one answer: the cheapest level is the best deal.
-const GZIP_LEVEL: u32 = 1;
 /// Made on the fly for one answer: seven times smaller at 1.5 ms a page.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -58,6 +57,14 @@ impl Encoding {
         }
     }
 
+    /// What to ask the store for: gzip it may have already.
+    pub(super) fn form(self) -> Form {
+        match self {
+            Encoding::Gzip => Form::Deflated,
+            Encoding::Plain | Encoding::Zstd => Form::Plain,
+        }
+    }
+
     /// This encoding, unless a body of that size is better sent plain.
     pub(super) fn for_size(self, bytes: usize) -> Self {
         if bytes < PLAIN_BYTES_MAX { Encoding::Plain } else { self }
@@ -67,11 +74,7 @@ impl Encoding {
     pub(super) fn encode(self, plain: &Bytes) -> std::io::Result<Bytes> {
         match self {
             Encoding::Plain => Ok(plain.clone()),
-            Encoding::Gzip => {
-                let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-                encoder.write_all(plain)?;
-                encoder.finish().map(Bytes::from)
-            }
+            Encoding::Gzip => Ok(Bytes::from(gzip(plain))),
             Encoding::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL).map(Bytes::from),
         }
     }
@@ -80,7 +83,7 @@ impl Encoding {
 /// Encodes a body chunk by chunk.
 pub(super) enum Encoder {
     Plain,
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip(GzipBody),
     Zstd(ZstdEncoder<'static, Vec<u8>>),
 }
 
@@ -89,17 +92,25 @@ impl Encoder {
     pub(super) fn new(encoding: Encoding) -> std::io::Result<Self> {
         Ok(match encoding {
             Encoding::Plain => Encoder::Plain,
-            Encoding::Gzip => Encoder::Gzip(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
+            Encoding::Gzip => Encoder::Gzip(GzipBody::default()),
             Encoding::Zstd => Encoder::Zstd(ZstdEncoder::new(Vec::new(), ZSTD_LEVEL)?),
         })
     }
 
     /// What can be sent after this chunk; it may be nothing yet.
-    pub(super) fn push(&mut self, chunk: Vec<u8>) -> std::io::Result<Vec<u8>> {
-        match self {
-            Encoder::Plain => Ok(chunk),
-            Encoder::Gzip(encoder) => encoder.write_all(&chunk).map(|()| std::mem::take(encoder.get_mut())),
-            Encoder::Zstd(encoder) => encoder.write_all(&chunk).map(|()| std::mem::take(encoder.get_mut())),
+    pub(super) fn push(&mut self, chunk: PageText) -> std::io::Result<Vec<u8>> {
+        match (self, chunk) {
+            (Encoder::Gzip(body), PageText::Deflated(piece)) => Ok(body.push(&piece)),
+            (Encoder::Gzip(body), PageText::Plain(text)) => {
+                let mut piece = Deflated::default();
+                piece.push_text(&text);
+                Ok(body.push(&piece))
+            }
+            (Encoder::Plain, PageText::Plain(text)) => Ok(text),
+            (Encoder::Zstd(encoder), PageText::Plain(text)) => {
+                encoder.write_all(&text).map(|()| std::mem::take(encoder.get_mut()))
+            }
+            (Encoder::Plain | Encoder::Zstd(_), PageText::Deflated(_)) => Err(unasked()),
         }
     }
 
@@ -107,10 +118,15 @@ impl Encoder {
     pub(super) fn finish(self) -> std::io::Result<Vec<u8>> {
         match self {
             Encoder::Plain => Ok(Vec::new()),
-            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Gzip(body) => Ok(body.finish()),
             Encoder::Zstd(encoder) => encoder.finish(),
         }
     }
+}
+
+/// A store gives compressed text to those alone who ask for it.
+pub(super) fn unasked() -> std::io::Error {
+    std::io::Error::other("the store gave compressed text that was not asked for")
 }
 
 /// A quality value such as `q=0.8`, in thousandths. What cannot be read is taken as 1, as most servers do.

@@ -10,21 +10,21 @@ use futures_util::stream;
 use super::App;
 use super::encoding::{Encoder, Encoding};
 use super::error::{ApiError, Cause};
-use crate::store::{Answer, Page, PageAsk, PageLimit, StoreError, Tenant, Walk};
+use crate::store::{Answer, Form, Page, PageAsk, PageLimit, PageText, StoreError, Tenant, Walk};
 
 /// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// What to ask the store for first.
-pub(super) fn first_ask(app: &App, range: DateRange) -> PageAsk {
-    chunk_ask(app, range, None, usize::MAX)
+pub(super) fn first_ask(app: &App, range: DateRange, encoding: Encoding) -> PageAsk {
+    chunk_ask(app, range, None, usize::MAX, encoding.form())
 }
 
-fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize) -> PageAsk {
+fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize, form: Form) -> PageAsk {
     let opening = if walk.is_none() { "[" } else { "," };
     let limit = PageLimit { rows, bytes: CHUNK_BYTES };
     let seen = walk.as_ref().map_or(0, |walk| walk.seen);
-    PageAsk { range, walk, limit, opening, seen, now: app.clock.now() }
+    PageAsk { range, walk, limit, opening, seen, now: app.clock.now(), form }
 }
 
 /// A body that begins with `first` and reads on as the client does.
@@ -35,17 +35,16 @@ pub(super) fn body(
     app: Arc<App>,
     tenant: Tenant,
     range: DateRange,
-    first: Page,
+    mut first: Page,
     encoding: Encoding,
 ) -> Result<Body, ApiError> {
-    if first.next.is_none() && encoding == Encoding::Plain {
-        let mut text = first.text;
+    if let (Encoding::Plain, None, PageText::Plain(text)) = (encoding, &first.next, &mut first.text) {
         text.push(b']');
-        return Ok(Body::from(text));
+        return Ok(Body::from(std::mem::take(text)));
     }
     let encoder = Encoder::new(encoding).map_err(|error| ApiError::Broken(Cause::ours(&error)))?;
     let since = first.version.number;
-    let walking = Walking { app, tenant, range, since, rows: usize::MAX, encoder };
+    let walking = Walking { app, tenant, range, since, rows: usize::MAX, form: encoding.form(), encoder };
     let chunks = stream::try_unfold(Some((walking, Step::Have(first))), |state| async {
         let Some((mut walking, step)) = state else { return Ok(None) };
         let page = match step {
@@ -65,6 +64,7 @@ struct Walking {
     since: i64,
     /// How many batches fill a chunk, by the last one: what a store reads past that is thrown away.
     rows: usize,
+    form: Form,
     encoder: Encoder,
 }
 
@@ -77,12 +77,12 @@ type Next = Option<(Bytes, Option<(Walking, Step)>)>;
 
 impl Walking {
     async fn read(&mut self, walk: Walk) -> Result<Page, StoreError> {
-        let ask = chunk_ask(&self.app, self.range, Some(walk), self.rows);
+        let ask = chunk_ask(&self.app, self.range, Some(walk), self.rows, self.form);
         match self.app.store.page(&self.tenant, ask, |_| None::<()>).await? {
             Answer::Page(mut page) => {
                 // What followed a moment ago may be gone; then there is nothing to separate.
                 if page.rows == 0 {
-                    page.text.clear();
+                    page.text = PageText::Plain(Vec::new());
                 }
                 Ok(page)
             }
@@ -97,7 +97,7 @@ impl Walking {
         let broken = |error: std::io::Error| StoreError::Broken(error.to_string());
         let Page { mut text, next, version, rows } = page;
         // A quarter more than expected: batches differ.
-        self.rows = CHUNK_BYTES / (text.len() / rows.max(1)).max(1) * 5 / 4 + 1;
+        self.rows = CHUNK_BYTES / (text.text_bytes() / rows.max(1)).max(1) * 5 / 4 + 1;
         match next {
             Some(after) => {
                 let walk = Walk { after, since: self.since, seen: version.number };
@@ -105,7 +105,7 @@ impl Walking {
                 Ok(Some((bytes, Some((self, Step::After(walk))))))
             }
             None => {
-                text.push(b']');
+                text.push(b"]");
                 let mut bytes = self.encoder.push(text).map_err(broken)?;
                 bytes.extend(self.encoder.finish().map_err(broken)?);
                 Ok(Some((Bytes::from(bytes), None)))

@@ -1,8 +1,10 @@
-//! A page in the making: rows are copied into one buffer until it is full, and one more is looked at.
+//! A page in the making: rows are copied into one buffer until it is full, and one more is looked at. Runs of rows that are
+//! compressed already are copied as they are.
 
 use batchscan_model::{Batch, Position};
 
-use super::{DataVersion, Page, PageLimit};
+use super::{DataVersion, Page, PageLimit, PageText};
+use crate::deflate::{Deflated, Piece};
 
 /// The first allocation of a page: small windows fit, and so does what is needed to guess the size of larger ones.
 const BUFFER_BYTES_FIRST: usize = 16 * 1024;
@@ -15,6 +17,8 @@ pub(super) struct NotABatch;
 /// A page that is being filled.
 pub(super) struct Filling {
     limit: PageLimit,
+    /// What came before the text, if that is compressed.
+    deflated: Option<Deflated>,
     text: Vec<u8>,
     rows: usize,
     /// The batch that filled the page.
@@ -26,7 +30,7 @@ impl Filling {
     pub(super) fn new(opening: &str, limit: PageLimit) -> Self {
         let mut text = Vec::with_capacity(BUFFER_BYTES_FIRST);
         text.extend_from_slice(opening.as_bytes());
-        Self { limit, text, rows: 0, last: None, next: None }
+        Self { limit, deflated: None, text, rows: 0, last: None, next: None }
     }
 
     /// Whether nothing more is to be read.
@@ -49,15 +53,58 @@ impl Filling {
         }
         text.extend_from_slice(json);
         *rows += 1;
-        if *rows >= limit.rows || text.len() >= limit.bytes {
+        if self.is_full() {
             self.last = Some(position(json)?);
         }
         Ok(())
     }
 
+    /// Whether so many more batches are not too many.
+    pub(super) fn has_room_for(&self, rows: usize) -> bool {
+        self.last.is_none() && rows <= self.limit.rows.saturating_sub(self.rows)
+    }
+
+    /// Takes a run of batches that is compressed already, for which there is room. `last` gives its last one's place.
+    pub(super) fn take_piece(
+        &mut self,
+        rows: usize,
+        piece: Piece<'_>,
+        last: impl FnOnce() -> Option<Position>,
+    ) -> Result<(), NotABatch> {
+        if self.rows > 0 {
+            self.text.push(b',');
+        }
+        self.deflate_text().push_piece(piece);
+        self.rows += rows;
+        if self.is_full() {
+            self.last = Some(last().ok_or(NotABatch)?);
+        }
+        Ok(())
+    }
+
     /// The page, read at that version.
-    pub(super) fn finish(self, version: DataVersion) -> Page {
-        Page { version, text: self.text, rows: self.rows, next: self.next }
+    pub(super) fn finish(mut self, version: DataVersion) -> Page {
+        if self.deflated.is_some() {
+            self.deflate_text();
+        }
+        let text = self.deflated.map_or(PageText::Plain(self.text), PageText::Deflated);
+        Page { version, text, rows: self.rows, next: self.next }
+    }
+
+    fn is_full(&self) -> bool {
+        let before = self.deflated.as_ref().map_or(0, Deflated::text_bytes);
+        let bytes = self.text.len().saturating_add(usize::try_from(before).unwrap_or(usize::MAX));
+        self.rows >= self.limit.rows || bytes >= self.limit.bytes
+    }
+
+    /// Compresses the text that is not compressed yet.
+    fn deflate_text(&mut self) -> &mut Deflated {
+        let deflated = self.deflated.get_or_insert_default();
+        if !self.text.is_empty() {
+            deflated.push_text(&self.text);
+            self.text.clear();
+        }
+        deflated
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::deflate::Deflated;
 use batchscan_model::{Batch, ClientId, DateRange, OrgId, Position, UtcInstant};
 use tokio::sync::mpsc;
 
@@ -88,13 +89,24 @@ pub struct PageAsk {
     pub seen: i64,
     /// What time it is: a credential may have expired.
     pub now: UtcInstant,
+    /// The form the caller likes best. A store that has no other gives plain text.
+    pub form: Form,
+}
+
+/// What a page's text may come as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text as it is.
+    Plain,
+    /// Compressed, if a good part of it is kept so (decision 049).
+    Deflated,
 }
 
 impl PageAsk {
     /// No batches at all: for asking the standing alone.
     pub fn nothing(now: UtcInstant) -> Self {
         let limit = PageLimit { rows: 0, bytes: 0 };
-        Self { range: DateRange::default(), walk: None, limit, opening: "", seen: 0, now }
+        Self { range: DateRange::default(), walk: None, limit, opening: "", seen: 0, now, form: Form::Plain }
     }
 }
 
@@ -136,11 +148,38 @@ pub struct Page {
     /// The version they were read at.
     pub version: DataVersion,
     /// The opening, then the batches, separated by commas.
-    pub text: Vec<u8>,
+    pub text: PageText,
     /// How many batches.
     pub rows: usize,
     /// The last batch, if others follow it.
     pub next: Option<Position>,
+}
+
+/// A page's text.
+#[derive(Debug)]
+pub enum PageText {
+    /// As it is.
+    Plain(Vec<u8>),
+    /// As a piece of a gzip body.
+    Deflated(Deflated),
+}
+
+impl PageText {
+    /// How long the text is when it is not compressed.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            PageText::Plain(text) => text.len(),
+            PageText::Deflated(piece) => usize::try_from(piece.text_bytes()).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Adds to its end.
+    pub fn push(&mut self, more: &[u8]) {
+        match self {
+            PageText::Plain(text) => text.extend_from_slice(more),
+            PageText::Deflated(piece) => piece.push_text(more),
+        }
+    }
 }
 
 /// An organisation.

@@ -46,7 +46,8 @@ async fn walk(nursery: &Nursery, rows: usize) -> Vec<String> {
     loop {
         let limit = PageLimit { rows, bytes: usize::MAX };
         let (seen, range) = (walk.as_ref().map_or(0, |walk| walk.seen), DateRange::default());
-        let ask = PageAsk { range, walk: walk.clone(), limit, opening: "[", seen, now: now() };
+        let ask =
+            PageAsk { range, walk: walk.clone(), limit, opening: "[", seen, now: now(), form: Form::Plain };
         let Answer::Page(page) = nursery.store.page(&nursery.tenant, ask, |_| None::<()>).await.unwrap()
         else {
             panic!("a dead credential")

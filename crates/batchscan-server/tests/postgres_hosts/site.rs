@@ -127,7 +127,15 @@ impl Nursery {
     /// The ids of one long page, for a caller who has seen that version.
     pub(crate) async fn ids_since(&self, seen: i64) -> Result<Vec<String>, StoreError> {
         let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
-        let ask = PageAsk { range: DateRange::default(), walk: None, limit, opening: "[", seen, now: now() };
+        let ask = PageAsk {
+            range: DateRange::default(),
+            walk: None,
+            limit,
+            opening: "[",
+            seen,
+            now: now(),
+            form: Form::Plain,
+        };
         let Answer::Page(page) = self.store.page(&self.tenant, ask, |_| None::<()>).await? else {
             panic!("a dead credential")
         };

@@ -1,13 +1,16 @@
 //! A fresh store with an organisation in it, and short ways to do what the claims need.
 
+use std::io::Read as _;
 use std::sync::OnceLock;
 
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
+use batchscan_server::deflate::whole_gzip;
 use batchscan_server::store::{
-    Answer, DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Page, PageAsk,
-    PageLimit, Store, Tenant, Walk,
+    Answer, DatabaseUrl, Form, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Page,
+    PageAsk, PageLimit, PageText, Store, Tenant, Walk,
 };
 use batchscan_testbed::{Postgres, Settings};
+use flate2::read::GzDecoder;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -62,8 +65,18 @@ impl Fixture {
 
     /// One page of `rows`.
     pub(crate) async fn page(&self, range: DateRange, walk: Option<Walk>, rows: usize) -> Page {
-        let limit = PageLimit { rows, bytes: usize::MAX };
-        let ask = PageAsk { range, walk, limit, opening: "", seen: 0, now: at(0) };
+        self.page_as(Form::Plain, range, walk, PageLimit { rows, bytes: usize::MAX }).await
+    }
+
+    /// One page in the form asked for.
+    pub(crate) async fn page_as(
+        &self,
+        form: Form,
+        range: DateRange,
+        walk: Option<Walk>,
+        limit: PageLimit,
+    ) -> Page {
+        let ask = PageAsk { range, walk, limit, opening: "", seen: 0, now: at(0), form };
         match self.store.page(&self.tenant, ask, |_| None::<()>).await.unwrap() {
             Answer::Page(page) => page,
             other => panic!("no page but {other:?}"),
@@ -140,9 +153,23 @@ pub(crate) fn ids_of(page: &Page) -> Vec<String> {
     texts_of(page).iter().map(|text| Batch::from_json(text).unwrap().batch_id.as_str().to_owned()).collect()
 }
 
+/// A page's text, whatever its form.
+pub(crate) fn text_of(page: &Page) -> String {
+    let text = match &page.text {
+        PageText::Plain(text) => text.clone(),
+        PageText::Deflated(piece) => {
+            let mut text = Vec::new();
+            GzDecoder::new(&*whole_gzip(piece)).read_to_end(&mut text).unwrap();
+            text
+        }
+    };
+    assert_eq!(page.text.text_bytes(), text.len());
+    String::from_utf8(text).unwrap()
+}
+
 /// The texts on a page, taken apart by an independent reader of JSON.
 pub(crate) fn texts_of(page: &Page) -> Vec<String> {
-    let array = format!("[{}]", String::from_utf8(page.text.clone()).unwrap());
+    let array = format!("[{}]", text_of(page));
     let parts: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(&array).unwrap();
     parts.iter().map(|part| part.get().to_owned()).collect()
 }

@@ -11,6 +11,7 @@
 mod fixture;
 mod imports;
 mod operators;
+mod packs;
 mod pages;
 mod sqlite_file;
 mod versions;
@@ -44,6 +45,7 @@ holds_on!(
     pages::a_credential_of_another_organisation_is_dead,
     pages::what_is_known_of_the_version_spares_the_reading,
     pages::a_walk_never_meets_a_batch_again_whose_date_moved,
+    packs::a_compressed_page_has_the_text_of_the_plain_one_whatever_was_imported,
     versions::every_change_gives_a_version_that_never_was,
     versions::an_import_that_changes_nothing_leaves_the_version_alone,
     versions::a_second_handle_sees_a_commit_at_once,

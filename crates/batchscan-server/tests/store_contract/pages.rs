@@ -1,9 +1,9 @@
 //! Claims about reading: order, windows, pages, tenancy.
 
 use batchscan_model::{DateRange, UtcInstant};
-use batchscan_server::store::{Answer, PageAsk, PageLimit, Tenant, Walk};
+use batchscan_server::store::{Answer, Form, PageAsk, PageLimit, Tenant, Walk};
 
-use crate::fixture::{Fixture, at, batch, commented, ids_of, new_tenant, texts_of, whole};
+use crate::fixture::{Fixture, at, batch, commented, ids_of, new_tenant, text_of, texts_of, whole};
 
 /// Decision 018.
 pub(crate) async fn batches_come_by_instant_then_by_the_bytes_of_their_id(fixture: &Fixture) {
@@ -53,12 +53,12 @@ pub(crate) async fn a_page_ends_at_its_limit_of_bytes(fixture: &Fixture) {
         (0..9).map(|number| commented(batch(&format!("b{number}"), number), &"x".repeat(1_000))).collect();
     fixture.import(&batches).await;
     let limit = PageLimit { rows: usize::MAX, bytes: 2_500 };
-    let ask = PageAsk { range: whole(), walk: None, limit, opening: "[", seen: 0, now: at(0) };
+    let ask = PageAsk { limit, opening: "[", ..ask(0) };
     let Answer::Page(page) = fixture.store.page(&fixture.tenant, ask, |_| None::<()>).await.unwrap() else {
         panic!("no page")
     };
     assert_eq!(page.rows, 2);
-    assert!(page.text.starts_with(b"[{"));
+    assert!(text_of(&page).starts_with("[{"));
     assert_eq!(page.next, Some(batches[1].position()));
 }
 
@@ -121,6 +121,7 @@ fn ask(rows: usize) -> PageAsk {
         opening: "",
         seen: 0,
         now: at(0),
+        form: Form::Plain,
     }
 }
 

@@ -24,7 +24,7 @@ async fn ten_that_open_a_new_file_at_once_migrate_it_once() {
     let file = Connection::open(folder.path().join("new.db")).unwrap();
     let applied: i64 =
         file.query_row("SELECT count(*) FROM refinery_schema_history", [], |row| row.get(0)).unwrap();
-    assert_eq!(applied, 2);
+    assert_eq!(applied, 3);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::{SqliteStore, open};
+use super::{SqliteStore, open, packs};
 use crate::store::backup::NewFile;
 use crate::store::examine::{BATCHES_PER_STEP, StoredBatch};
 use crate::store::{AdminError, Examination, Progress, StoreError};
@@ -84,7 +84,8 @@ fn examine_all(
     progress(0, total);
     examine_file(&snapshot, report)?;
     examine_orgs(&snapshot, report)?;
-    examine_batches(&snapshot, report, &|done| progress(done, total))
+    examine_batches(&snapshot, report, &|done| progress(done, total))?;
+    packs::examine(&snapshot, report)
 }
 
 fn examine_mode(path: &Path) -> Option<String> {

@@ -3,9 +3,9 @@
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use super::SqliteStore;
 use super::credentials::{add_keys, read_keys};
 use super::organisations::{instant, maybe_instant};
+use super::{SqliteStore, packs};
 use crate::store::dump::ROWS_PER_STEP;
 use crate::store::{
     AdminError, BatchRecord, CredentialRecord, DataVersion, DumpSource, DumpStep, DumpSteps, MovedRecord,
@@ -175,12 +175,16 @@ fn load_org(connection: &mut Connection, org: &OrgRecord, source: &mut DumpSourc
     ] {
         load.execute(part, [org.id.0])?;
     }
+    packs::drop_all(&load, org.id)?;
     add_org(&load, org)?;
     loop {
         match source.blocking_recv() {
             Some(DumpStep::Batches(batches)) => add_batches(&load, org.id, &batches)?,
             Some(DumpStep::Moved(moved)) => note_moved(&load, org.id, &moved)?,
-            Some(DumpStep::OrgEnd) => return Ok(load.commit()?),
+            Some(DumpStep::OrgEnd) => {
+                packs::pack_all(&load, org.id)?;
+                return Ok(load.commit()?);
+            }
             Some(DumpStep::Shared(_) | DumpStep::Org(_)) | None => return Err(AdminError::Abandoned),
         }
     }

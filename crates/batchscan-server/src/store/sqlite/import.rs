@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::SqliteStore;
 use super::organisations::org_id;
+use super::packs::Upkeep;
 use crate::store::{AdminError, ImportCounts, ImportRow, ImportRows, ImportStep, StoreError};
 
 impl SqliteStore {
@@ -30,8 +31,14 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
     let version: i64 =
         transaction
             .query_row("SELECT version + 1 FROM organisation WHERE id = ?1", [org.0], |row| row.get(0))?;
-    let mut merge =
-        Merge { transaction: &transaction, org, version, counts: ImportCounts::default(), moved: false };
+    let mut merge = Merge {
+        transaction: &transaction,
+        org,
+        version,
+        counts: ImportCounts::default(),
+        moved: false,
+        packs: Upkeep::new(org),
+    };
     let keep = loop {
         match rows.blocking_recv() {
             Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.row(row))?,
@@ -40,12 +47,13 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
             None => return Err(AdminError::Abandoned),
         }
     };
-    let (counts, moved) = (merge.counts, merge.moved);
+    let Merge { counts, moved, packs, .. } = merge;
     // An import that changed nothing leaves no trace: pollers go on getting 304.
     if keep && counts.new + counts.corrected > 0 {
         let raise = "UPDATE organisation SET version = ?2, version_mark = random(),
                          moved_version = iif(?3, ?2, moved_version) WHERE id = ?1";
         transaction.execute(raise, params![org.0, version, moved])?;
+        packs.pack(&transaction)?;
         transaction.commit()?;
     } else {
         transaction.rollback()?;
@@ -60,6 +68,7 @@ struct Merge<'t> {
     version: i64,
     counts: ImportCounts,
     moved: bool,
+    packs: Upkeep,
 }
 
 /// A batch as it stands in the table.
@@ -95,13 +104,17 @@ impl Merge<'_> {
         if same { Ok(()) } else { self.replace(row, &stored) }
     }
 
-    fn insert(&self, row: &ImportRow) -> Result<bool, AdminError> {
+    fn insert(&mut self, row: &ImportRow) -> Result<bool, AdminError> {
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO batch (org_id, created_at, batch_id, json, version) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO NOTHING",
         )?;
         let (created, id) = (row.position.created.micros(), row.position.id.as_str());
-        Ok(insert.execute(params![self.org.0, created, id, row.json, self.version])? == 1)
+        let is_new = insert.execute(params![self.org.0, created, id, row.json, self.version])? == 1;
+        if is_new {
+            self.packs.changed(self.transaction, created, id)?;
+        }
+        Ok(is_new)
     }
 
     fn stored(&self, row: &ImportRow) -> Result<Stored, AdminError> {
@@ -118,6 +131,7 @@ impl Merge<'_> {
 
     fn replace(&mut self, row: &ImportRow, stored: &Stored) -> Result<(), AdminError> {
         let (created, id) = (row.position.created.micros(), row.position.id.as_str());
+        self.packs.changed(self.transaction, stored.created_at, id)?;
         if stored.created_at == created {
             let mut update = self.transaction.prepare_cached(
                 "UPDATE batch SET json = ?4, version = ?5 WHERE org_id = ?1 AND created_at = ?2 AND batch_id = ?3",

@@ -9,6 +9,7 @@ mod dump;
 mod import;
 mod open;
 mod organisations;
+mod packs;
 mod pages;
 mod same_file;
 mod threads;

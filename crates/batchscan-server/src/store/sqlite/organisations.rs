@@ -3,7 +3,7 @@
 use batchscan_model::{OrgId, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::SqliteStore;
+use super::{SqliteStore, packs};
 use crate::store::{AdminError, DataVersion, OrgName, Organisation, StoreError};
 
 const ORGANISATION: &str = "
@@ -71,6 +71,7 @@ impl SqliteStore {
             let org = org_id(&removal, &name)?;
             removal.execute("DELETE FROM batch WHERE org_id = ?1", [org.0])?;
             removal.execute("DELETE FROM moved_batch WHERE org_id = ?1", [org.0])?;
+            packs::drop_all(&removal, org)?;
             removal.execute("DELETE FROM organisation WHERE id = ?1", [org.0])?;
             Ok(removal.commit()?)
         })

@@ -1,12 +1,14 @@
-//! The hot path: one page, read in one snapshot and copied into one buffer.
+//! The hot path: one page, read in one snapshot and copied into one buffer. Where compressed text is asked for, it is put
+//! together from packs (decision 049) and from the batches at the edges.
 
-use batchscan_model::UtcInstant;
+use batchscan_model::{BatchId, OrgId, Position, UtcInstant};
 use rusqlite::types::Type;
-use rusqlite::{Connection, Rows, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use super::SqliteStore;
-use crate::store::filling::Filling;
-use crate::store::{Answer, DataVersion, Page, PageAsk, StoreError, Tenant};
+use super::packs::{Place, piece};
+use crate::store::filling::{Filling, NotABatch};
+use crate::store::{Answer, DataVersion, Form, Page, PageAsk, StoreError, Tenant};
 
 const STANDING: &str = "
     SELECT o.version, o.version_mark, o.moved_version, c.revoked_at IS NOT NULL, c.expires_at
@@ -26,6 +28,17 @@ macro_rules! batches_where {
 const TIES: &str = batches_where!("created_at = ?2 AND batch_id > ?3");
 /// What comes after an instant. Asking for both at once, by comparing pairs, would cost every row a second comparison.
 const AFTER: &str = batches_where!("created_at > ?2 AND created_at <= ?3");
+
+/// Packs from a place on, in order.
+const PACKS: &str = "
+    SELECT first_created_at, first_id, last_created_at, last_id, until_created_at, until_id,
+           batches, text_bytes, text_sum, deflated
+    FROM pack WHERE org_id = ?1 AND (first_created_at, first_id) >= (?2, ?3) ORDER BY first_created_at, first_id";
+/// Batches from a place on, up to another; and up to the end of the window.
+const BETWEEN: &str = batches_where!(
+    "(created_at, batch_id) >= (?2, ?3) AND (created_at, batch_id) < (?4, ?5) AND created_at <= ?6"
+);
+const FROM: &str = batches_where!("(created_at, batch_id) >= (?2, ?3) AND created_at <= ?4");
 
 /// The same for the rare walk during which a batch changed its place: those it may have met before are left out.
 const TIES_WITHOUT_MOVED: &str = batches_where!(
@@ -89,6 +102,14 @@ fn read_page(
     // The start is inclusive, and instants are whole microseconds.
     let start = ask.range.start.map_or(i64::MIN, |start| start.micros() - 1);
     let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
+    if ask.form == Form::Deflated && moved_since.is_none() {
+        let from = match &ask.walk {
+            None => Place::new(start.saturating_add(1), ""),
+            Some(walk) => Place::new(walk.after.created.micros(), walk.after.id.as_str()).after(),
+        };
+        read_packed(connection, tenant.org, from, end, &mut filling)?;
+        return Ok(filling.finish(version));
+    }
     let after = ask.walk.as_ref().map_or(start, |walk| walk.after.created.micros());
     if let Some(walk) = &ask.walk {
         let id = walk.after.id.as_str();
@@ -110,14 +131,61 @@ fn read_page(
     Ok(filling.finish(version))
 }
 
+/// Fills a page with packs as far as they go, and with batches where they do not.
+fn read_packed(
+    connection: &Connection,
+    org: OrgId,
+    mut from: Place,
+    end: i64,
+    filling: &mut Filling,
+) -> rusqlite::Result<()> {
+    let mut packs = connection.prepare_cached(PACKS)?;
+    let mut packs = packs.query(params![org.0, from.created, from.id])?;
+    // Up to here there is nothing but what the pack before held.
+    let mut until = None;
+    while let Some(pack) = packs.next()? {
+        let (last, batches) = (pack.get::<_, i64>(2)?, pack.get::<_, u32>(6)? as usize);
+        if last > end || !filling.has_room_for(batches) {
+            break;
+        }
+        let first = Place { created: pack.get(0)?, id: pack.get(1)? };
+        if until.as_ref() != Some(&first) {
+            let mut between = connection.prepare_cached(BETWEEN)?;
+            let loose = params![org.0, from.created, from.id, first.created, first.id, end];
+            fill(filling, between.query(loose)?)?;
+        }
+        if !filling.has_room_for(batches) {
+            from = first;
+            break;
+        }
+        let (piece, position) = (piece(pack, 7)?, || position(pack));
+        filling.take_piece(batches, piece, position).map_err(|error| unsound(9, error))?;
+        from = Place { created: last, id: pack.get(3)? }.after();
+        until = Some(Place { created: pack.get(4)?, id: pack.get(5)? });
+    }
+    if filling.is_done() {
+        return Ok(());
+    }
+    let mut rest = connection.prepare_cached(FROM)?;
+    fill(filling, rest.query(params![org.0, from.created, from.id, end])?)
+}
+
+/// The place of a pack's last batch.
+fn position(pack: &Row<'_>) -> Option<Position> {
+    let created = UtcInstant::from_micros(pack.get(2).ok()?)?;
+    Some(Position { created, id: BatchId::new(pack.get::<_, String>(3).ok()?)? })
+}
+
 fn fill(filling: &mut Filling, mut rows: Rows<'_>) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
-        let taken = filling.take(row.get_ref(0)?.as_bytes()?);
-        taken
-            .map_err(|unsound| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(unsound)))?;
+        filling.take(row.get_ref(0)?.as_bytes()?).map_err(|error| unsound(0, error))?;
         if filling.is_done() {
             break;
         }
     }
     Ok(())
+}
+
+fn unsound(column: usize, error: NotABatch) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

@@ -1,0 +1,57 @@
+//! Batches as a nursery has them: some 680 bytes each, ids in no order, values that differ. The same in every run.
+
+use batchscan_model::{Batch, BatchFaults};
+
+const CROPS: [&str; 8] = [
+    "Tomato 'Roma'",
+    "Lettuce 'Salanova'",
+    "Basil 'Genovese'",
+    "Pepper 'Corno di Toro'",
+    "Cucumber 'Marketmore'",
+    "Cabbage 'Filderkraut'",
+    "Leek 'Bandit'",
+    "Broccoli 'Marathon'",
+];
+const STAFF: [&str; 5] = ["ines.moreau", "jan.de.vries", "petra.novak", "luca.rossi", "amina.diallo"];
+
+/// So many batches, the first created at the first second of 2026, and one more each second.
+pub(crate) fn batches(count: usize) -> Result<Vec<Batch>, BatchFaults> {
+    (0..count).map(|number| Batch::from_json(&text(number))).collect()
+}
+
+/// The instant at which a batch was created.
+pub(crate) fn created(number: usize) -> String {
+    let (hours, minutes, seconds) = (number / 3_600, number / 60 % 60, number % 60);
+    format!("2026-01-01T{hours:02}:{minutes:02}:{seconds:02}Z")
+}
+
+fn text(number: usize) -> String {
+    let mut chance = Chance(number as u64);
+    let id = format!("{:08x}-9f6a-4c3e-8a55-{:012x}", chance.below(1 << 32), chance.below(1 << 48));
+    let crop = CROPS[number % CROPS.len()];
+    let name = format!("{crop} W{} bench {}", number % 52, chance.below(40));
+    let created = created(number);
+    let images = 4 + chance.below(28);
+    let mut decimal = |most: u64| format!("{}.{:02}", chance.below(most), chance.below(100));
+    let (germinated, missing, rate) = (decimal(128), decimal(20), decimal(100));
+    let (usable, unusable, usable_rate) = (decimal(128), decimal(30), decimal(100));
+    let (variation, size) = (decimal(40), decimal(400));
+    let email = format!("{}@example.org", STAFF[number % STAFF.len()]);
+    let comment = if number.is_multiple_of(9) { "\"north bench, second sowing\"" } else { "null" };
+    let warnings = number.is_multiple_of(14);
+    format!(
+        r#"{{"batch_id":"{id}","batch_name":"{name}","batch_creation_date":"{created}","crop_type":"{crop}","number_of_images":{images},"total_cells_per_tray":128,"avg_germinated_seedlings":"{germinated}","avg_non_germinated_seedlings":"{missing}","avg_germination_rate":"{rate}","avg_usable_seedlings":"{usable}","avg_non_usable_cells":"{unusable}","avg_usable_seedling_rate":"{usable_rate}","avg_coefficient_of_variation":"{variation}","avg_median_seedling_size_mm2":"{size}","scanned_by_email":"{email}","analysis_link":"https://scans.example.org/batches/{id}","comment":{comment},"warnings":{warnings}}}"#
+    )
+}
+
+/// Numbers without a pattern, by multiplying and mixing a counter (Weyl sequence, then two xor-shift-multiply steps).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}

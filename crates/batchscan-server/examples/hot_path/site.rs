@@ -1,0 +1,98 @@
+//! A service over a filled store, called as a function: no socket between. Log lines go nowhere, as nothing listens.
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, request};
+use batchscan_model::{Batch, ClientId};
+use batchscan_server::auth::{KeyRing, issue};
+use batchscan_server::clock::Clock;
+use batchscan_server::config::Config;
+use batchscan_server::http::{App, InFlight, Service};
+use batchscan_server::store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, Opening, OrgName, Store};
+use http_body_util::BodyExt;
+use tempfile::TempDir;
+
+use crate::{Failure, sample};
+
+/// The one organisation of every store.
+pub(crate) const ORG: &str = "hot";
+/// More than one page, so that a page has a cursor to seal.
+pub(crate) const BATCHES: usize = 4_000;
+
+/// A running service, and a client that is signed in.
+pub(crate) struct Site {
+    service: Service,
+    sign_in: String,
+    bearer: String,
+    // Removed when the site is.
+    _folder: TempDir,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Site {
+    /// Fills a store and opens the service on it.
+    pub(crate) async fn open(config: Config) -> Result<Self, Failure> {
+        let folder = tempfile::tempdir()?;
+        let store = fresh_store(&folder, "hot.db").await?;
+        fill(&store, &sample::batches(BATCHES)?).await?;
+        let (client, secret) = credential(&store).await?;
+        let service = Service::public(App::new(store, config, Clock::system()).await?);
+        let sign_in = format!("grant_type=client_credentials&client_id={client}&client_secret={secret}");
+        let mut site = Self { service, sign_in, bearer: String::new(), _folder: folder };
+        let token: serde_json::Value = serde_json::from_slice(&site.auth().await?.body)?;
+        site.bearer = format!("Bearer {}", token["access_token"].as_str().ok_or("no token")?);
+        Ok(site)
+    }
+
+    /// Signs in.
+    pub(crate) async fn auth(&self) -> Result<Answer, Failure> {
+        let kind = "application/x-www-form-urlencoded";
+        let request = Request::post("/v2/auth").header("content-type", kind);
+        self.ask(request, self.sign_in.clone().into()).await
+    }
+
+    /// Asks for batches, with a header field more if one is given.
+    pub(crate) async fn get(&self, target: &str, field: Option<(&str, &str)>) -> Result<Answer, Failure> {
+        let request = Request::get(target).header("authorization", &self.bearer);
+        let request = field.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+        self.ask(request, Body::empty()).await
+    }
+
+    async fn ask(&self, request: request::Builder, body: Body) -> Result<Answer, Failure> {
+        let response = self.service.answer(request.body(body)?, InFlight::default().begin()).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+}
+
+/// A new file with the organisation and nothing else.
+pub(crate) async fn fresh_store(folder: &TempDir, name: &str) -> Result<Store, Failure> {
+    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join(name)), Opening::OR_MAKE).await?;
+    store.add_org(&OrgName::new(ORG).ok_or("no name")?, Clock::system().now()).await?;
+    Ok(store)
+}
+
+async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
+    let (steps, receiver) = tokio::sync::mpsc::channel(2);
+    steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await?;
+    steps.send(ImportStep::Commit).await?;
+    store.import(ORG, receiver).await?;
+    Ok(())
+}
+
+async fn credential(store: &Store) -> Result<(ClientId, String), Failure> {
+    let now = Clock::system().now();
+    let issued = issue().ok_or("no random numbers")?;
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&issued.secret);
+    let client = issued.client.clone();
+    let credential = NewCredential { client, label: String::new(), expires_at: None, secret_hash, now };
+    store.add_credential(ORG, credential).await?;
+    Ok((issued.client, issued.secret.reveal().to_owned()))
+}

@@ -1,0 +1,376 @@
+//! Packs: runs of neighbouring batches, compressed once when they are written (decision 049). Owns how they are made and
+//! dropped; pages are put together from them in [`super::pages`].
+//!
+//! A pack claims that between its first batch and the place it reaches until there are its batches and no others. So
+//! whoever changes a batch first drops the pack that claims the batch's place, and packs what is loose when all is changed.
+
+use batchscan_model::OrgId;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::deflate::{Deflated, Piece};
+use crate::store::{AdminError, Examination};
+
+/// How many batches a pack has: a page of a thousand is ten of them, and what is left at its edges is little.
+const PACK_BATCHES: usize = 100;
+/// A pack ends here at the latest, however few its batches are.
+const PACK_TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// A place in the order of batches. Ids are compared as bytes, here as in SQLite.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) created: i64,
+    pub(super) id: String,
+}
+
+impl Place {
+    /// Before all batches.
+    pub(super) const START: Place = Place { created: i64::MIN, id: String::new() };
+
+    pub(super) fn new(created: i64, id: &str) -> Self {
+        Self { created, id: id.to_owned() }
+    }
+
+    /// The place right after this one: no id has a control character, so none is between.
+    pub(super) fn after(mut self) -> Self {
+        self.id.push('\0');
+        self
+    }
+
+    /// Becomes another place, in the same memory.
+    fn set(&mut self, created: i64, id: &str) {
+        self.created = created;
+        self.id.clear();
+        self.id.push_str(id);
+    }
+
+    fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Self> {
+        Ok(Self { created: row.get(column)?, id: row.get(column + 1)? })
+    }
+}
+
+/// Keeps the packs of one organisation true while its batches change.
+#[derive(Debug)]
+pub(super) struct Upkeep {
+    org: OrgId,
+    /// From here until there no pack claims anything, as a look at them has shown.
+    free: Option<(Place, Option<Place>)>,
+    /// The first and the last place that changed.
+    changed: Option<(Place, Place)>,
+}
+
+impl Upkeep {
+    pub(super) fn new(org: OrgId) -> Self {
+        Self { org, free: None, changed: None }
+    }
+
+    /// To be called for each place whose batch came, changed or went.
+    pub(super) fn changed(
+        &mut self,
+        connection: &Connection,
+        created: i64,
+        id: &str,
+    ) -> rusqlite::Result<()> {
+        let is_before = |place: &Place| (place.created, place.id.as_str()) <= (created, id);
+        match &mut self.changed {
+            None => self.changed = Some((Place::new(created, id), Place::new(created, id))),
+            Some((first, _)) if !is_before(first) => *first = Place::new(created, id),
+            Some((_, last)) if is_before(last) => last.set(created, id),
+            Some(_) => {}
+        }
+        let is_free = |(from, until): &(Place, Option<Place>)| {
+            is_before(from) && until.as_ref().is_none_or(|until| !is_before(until))
+        };
+        if self.free.as_ref().is_some_and(is_free) {
+            return Ok(());
+        }
+        self.drop_claim(connection, Place::new(created, id))
+    }
+
+    /// Drops the pack that claims the place, and notes how far there is none.
+    fn drop_claim(&mut self, connection: &Connection, place: Place) -> rusqlite::Result<()> {
+        let claim = pack_at(connection, self.org, &place)?.filter(|pack| place < pack.until);
+        let from = match claim {
+            None => place,
+            Some(pack) => {
+                let mut drop = connection.prepare_cached("DELETE FROM pack WHERE id = ?1")?;
+                drop.execute([pack.id])?;
+                pack.first
+            }
+        };
+        let next = pack_after(connection, self.org, &from)?;
+        self.free = Some((from, next.map(|pack| pack.first)));
+        Ok(())
+    }
+
+    /// Packs what is loose around what changed. An organisation without packs is packed whole.
+    pub(super) fn pack(self, connection: &Connection) -> rusqlite::Result<()> {
+        let Some((first, last)) = self.changed else { return Ok(()) };
+        let mut before = pack_at(connection, self.org, &first)?;
+        loop {
+            let from = before.as_ref().map_or(Place::START, |pack| pack.last.clone().after());
+            let next = pack_after(connection, self.org, &from)?;
+            let until = next.as_ref().map(|pack| &pack.first);
+            if before.as_ref().map(|pack| &pack.until) != until || before.is_none() {
+                Gap { org: self.org, before: before.as_ref(), from, until }.fill(connection)?;
+            }
+            match next {
+                Some(pack) if pack.first <= last => before = Some(pack),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Packs a whole organisation that has no packs.
+pub(super) fn pack_all(connection: &Connection, org: OrgId) -> rusqlite::Result<()> {
+    Gap { org, before: None, from: Place::START, until: None }.fill(connection)
+}
+
+/// Drops all packs of an organisation.
+pub(super) fn drop_all(connection: &Connection, org: OrgId) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM pack WHERE org_id = ?1", [org.0]).map(|_| ())
+}
+
+/// Proves that every pack has the text of the batches it claims.
+pub(super) fn examine(snapshot: &Connection, report: &mut Examination) -> Result<(), AdminError> {
+    let mut all = snapshot.prepare(
+        "SELECT p.id, p.first_created_at, p.first_id, p.until_created_at, p.until_id, p.org_id,
+                p.batches, p.text_bytes, p.text_sum, p.deflated, coalesce(o.name, 'organisation ' || p.org_id)
+         FROM pack p LEFT JOIN organisation o ON o.id = p.org_id ORDER BY p.id",
+    )?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        if is_true(snapshot, row)? {
+            continue;
+        }
+        let (id, org): (i64, String) = (row.get(0)?, row.get(10)?);
+        report.findings.push(format!(
+            "a compressed copy of batches of \"{org}\" is not what they are: \
+             remove it with the SQL statement DELETE FROM pack WHERE id = {id}"
+        ));
+        if report.findings.len() >= Examination::FINDINGS_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn is_true(snapshot: &Connection, pack: &Row<'_>) -> rusqlite::Result<bool> {
+    let mut claimed = snapshot.prepare_cached(
+        "SELECT json FROM batch WHERE org_id = ?1 AND (created_at, batch_id) >= (?2, ?3)
+         AND (created_at, batch_id) < (?4, ?5) ORDER BY created_at, batch_id",
+    )?;
+    let (first, until) = (Place::read(pack, 1)?, Place::read(pack, 3)?);
+    let place = params![pack.get::<_, i64>(5)?, first.created, first.id, until.created, until.id];
+    let mut run = Run::default();
+    let mut rows = claimed.query(place)?;
+    while let Some(row) = rows.next()? {
+        run.push(0, "", row.get_ref(0)?.as_bytes()?);
+    }
+    let is_same_text = piece(pack, 7)?.text().is_ok_and(|text| text == run.text);
+    Ok(is_same_text && pack.get::<_, i64>(6)? == i64::try_from(run.batches).unwrap_or(-1))
+}
+
+/// A pack's text as it is kept, in three columns from that one on: its length, its checksum, its blocks.
+pub(super) fn piece<'a>(pack: &'a Row<'_>, column: usize) -> rusqlite::Result<Piece<'a>> {
+    let text_bytes = pack.get::<_, i64>(column)?.cast_unsigned();
+    Ok(Piece { text_bytes, sum: pack.get(column + 1)?, bytes: pack.get_ref(column + 2)?.as_blob()? })
+}
+
+/// Where a pack stands.
+struct Standing {
+    id: i64,
+    first: Place,
+    last: Place,
+    until: Place,
+}
+
+/// The pack that begins at a place or is the next one before it.
+fn pack_at(connection: &Connection, org: OrgId, place: &Place) -> rusqlite::Result<Option<Standing>> {
+    let mut find = connection.prepare_cached(
+        "SELECT id, first_created_at, first_id, last_created_at, last_id, until_created_at, until_id FROM pack
+         WHERE org_id = ?1 AND (first_created_at, first_id) <= (?2, ?3)
+         ORDER BY first_created_at DESC, first_id DESC LIMIT 1",
+    )?;
+    find.query_row(params![org.0, place.created, place.id], standing).optional()
+}
+
+/// The pack that begins at a place or is the next one after it.
+fn pack_after(connection: &Connection, org: OrgId, place: &Place) -> rusqlite::Result<Option<Standing>> {
+    let mut find = connection.prepare_cached(
+        "SELECT id, first_created_at, first_id, last_created_at, last_id, until_created_at, until_id FROM pack
+         WHERE org_id = ?1 AND (first_created_at, first_id) >= (?2, ?3)
+         ORDER BY first_created_at, first_id LIMIT 1",
+    )?;
+    find.query_row(params![org.0, place.created, place.id], standing).optional()
+}
+
+fn standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
+    let (first, last, until) = (Place::read(row, 1)?, Place::read(row, 3)?, Place::read(row, 5)?);
+    Ok(Standing { id: row.get(0)?, first, last, until })
+}
+
+/// A stretch without packs.
+struct Gap<'a> {
+    org: OrgId,
+    /// The pack before it.
+    before: Option<&'a Standing>,
+    from: Place,
+    /// Where the next pack begins, if one follows.
+    until: Option<&'a Place>,
+}
+
+impl Gap<'_> {
+    /// Packs the batches in it. Between packs nothing stays loose; at the end of all, what does not fill a pack does: the
+    /// next import goes on there.
+    fn fill(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut all = connection.prepare_cached(
+            "SELECT created_at, batch_id, json FROM batch
+             WHERE org_id = ?1 AND (created_at, batch_id) >= (?2, ?3) ORDER BY created_at, batch_id",
+        )?;
+        let mut rows = all.query(params![self.org.0, self.from.created, self.from.id])?;
+        let mut writing = Writing { connection, org: self.org, finished: None };
+        let mut runs = [Run::default(), Run::default()];
+        let mut reached = false;
+        while let Some(row) = rows.next()? {
+            let (created, id) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+            if self.until.is_some_and(|until| (until.created, until.id.as_str()) <= (created, id)) {
+                break;
+            }
+            if !reached {
+                reached = true;
+                self.extend_before(connection, &Place::new(created, id))?;
+            }
+            let [run, ahead] = &mut runs;
+            if !run.is_full() {
+                run.push(created, id, row.get_ref(2)?.as_bytes()?);
+                continue;
+            }
+            ahead.push(created, id, row.get_ref(2)?.as_bytes()?);
+            if ahead.is_full() {
+                writing.run(run)?;
+                runs.swap(0, 1);
+            }
+        }
+        if !reached && let Some(until) = self.until {
+            self.extend_before(connection, until)?;
+        }
+        self.finish(writing, runs)
+    }
+
+    /// The last two runs: one full pack and what is left.
+    fn finish(&self, mut writing: Writing<'_>, [mut run, mut ahead]: [Run; 2]) -> rusqlite::Result<()> {
+        let is_end = self.until.is_none();
+        if run.is_full() && (is_end || ahead.batches > PACK_BATCHES / 2) {
+            writing.run(&mut run)?;
+            std::mem::swap(&mut run, &mut ahead);
+        }
+        // A remnant between packs joins the run before it, so that late batches do not crumble what they fall into.
+        run.append(ahead);
+        if is_end && !run.is_full() {
+            return writing.finish(run.first.as_ref());
+        }
+        writing.run(&mut run)?;
+        writing.finish(self.until)
+    }
+
+    /// The pack before the gap reaches until the first batch after it.
+    fn extend_before(&self, connection: &Connection, until: &Place) -> rusqlite::Result<()> {
+        let Some(before) = self.before.filter(|before| before.until != *until) else { return Ok(()) };
+        let mut extend = connection
+            .prepare_cached("UPDATE pack SET until_created_at = ?2, until_id = ?3 WHERE id = ?1")?;
+        extend.execute(params![before.id, until.created, until.id]).map(|_| ())
+    }
+}
+
+/// Batches that will be a pack.
+#[derive(Default)]
+struct Run {
+    batches: usize,
+    first: Option<Place>,
+    last: Option<Place>,
+    text: Vec<u8>,
+}
+
+impl Run {
+    fn is_full(&self) -> bool {
+        self.batches >= PACK_BATCHES || self.text.len() >= PACK_TEXT_BYTES_MAX
+    }
+
+    fn push(&mut self, created: i64, id: &str, json: &[u8]) {
+        if self.batches > 0 {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(json);
+        self.batches += 1;
+        self.first.get_or_insert_with(|| Place::new(created, id));
+        self.last.get_or_insert(Place::START).set(created, id);
+    }
+
+    fn append(&mut self, other: Run) {
+        if self.batches > 0 && other.batches > 0 {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(&other.text);
+        self.batches += other.batches;
+        self.first = self.first.take().or(other.first);
+        self.last = other.last.or(self.last.take());
+    }
+}
+
+/// Writes packs in order, each when it is known what follows it.
+struct Writing<'a> {
+    connection: &'a Connection,
+    org: OrgId,
+    finished: Option<Packed>,
+}
+
+struct Packed {
+    first: Place,
+    last: Place,
+    batches: usize,
+    deflated: Deflated,
+}
+
+impl Writing<'_> {
+    /// Takes a run, and leaves it empty.
+    fn run(&mut self, run: &mut Run) -> rusqlite::Result<()> {
+        let (Some(first), Some(last)) = (run.first.take(), run.last.take()) else { return Ok(()) };
+        self.write(Some(&first))?;
+        let deflated = Deflated::kept(&run.text);
+        self.finished = Some(Packed { first, last, batches: run.batches, deflated });
+        run.batches = 0;
+        run.text.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, until: Option<&Place>) -> rusqlite::Result<()> {
+        self.write(until)
+    }
+
+    fn write(&mut self, until: Option<&Place>) -> rusqlite::Result<()> {
+        let Some(packed) = self.finished.take() else { return Ok(()) };
+        let Packed { first, last, batches, deflated } = packed;
+        let until = until.cloned().unwrap_or_else(|| last.clone().after());
+        let piece = deflated.as_piece();
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO pack (org_id, first_created_at, first_id, last_created_at, last_id, until_created_at, until_id,
+                               batches, text_bytes, text_sum, deflated)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?;
+        insert.execute(params![
+            self.org.0,
+            first.created,
+            first.id,
+            last.created,
+            last.id,
+            until.created,
+            until.id,
+            i64::try_from(batches).unwrap_or(i64::MAX),
+            piece.text_bytes.cast_signed(),
+            piece.sum,
+            piece.bytes
+        ])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Claims about compressed pages, and what is true of packs in the SQLite file (decision 049).
+
+use batchscan_model::{Batch, DateRange, UtcInstant};
+use batchscan_server::store::{Form, PageLimit, PageText, Walk};
+use rusqlite::Connection;
+
+use crate::fixture::{Fixture, batch, commented, text_of, whole};
+
+/// Imports that append, fall in between, correct and move batches, many of them of one instant.
+pub(crate) async fn a_compressed_page_has_the_text_of_the_plain_one_whatever_was_imported(fixture: &Fixture) {
+    let mut draw = Draw(7);
+    for round in 0..12 {
+        let batches: Vec<Batch> = (0..draw.below(260)).map(|_| some_batch(&mut draw, round)).collect();
+        fixture.import(&batches).await;
+        for _ in 0..6 {
+            let window = DateRange { start: some_end(&mut draw), end: some_end(&mut draw) };
+            for range in [whole(), window] {
+                let rows = usize::try_from(1 + draw.below(400)).unwrap();
+                same_walk(fixture, range, PageLimit { rows, bytes: usize::MAX }).await;
+            }
+        }
+        same_walk(fixture, whole(), PageLimit { rows: usize::MAX, bytes: 20_000 }).await;
+    }
+}
+
+/// Walks in both forms, page by page.
+async fn same_walk(fixture: &Fixture, range: DateRange, limit: PageLimit) {
+    let mut walk = None;
+    loop {
+        let plain = fixture.page_as(Form::Plain, range, walk.clone(), limit).await;
+        let compressed = fixture.page_as(Form::Deflated, range, walk.clone(), limit).await;
+        if limit.rows < usize::MAX {
+            assert_eq!(text_of(&compressed), text_of(&plain), "{range:?} {limit:?} {walk:?}");
+            assert_eq!((compressed.rows, &compressed.next), (plain.rows, &plain.next));
+        } else {
+            // A limit of bytes is met to the batch or to the pack.
+            assert!(text_of(&compressed).starts_with(&text_of(&plain)), "{limit:?} {walk:?}");
+        }
+        let since = plain.version.number;
+        let Some(after) = compressed.next else { return };
+        walk = Some(Walk { after, since, seen: since });
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_thousand_comes_from_packs_and_an_edge_stays_text() {
+    let fixture = Fixture::sqlite().await;
+    let batches: Vec<Batch> = (0..1_250).map(|number| batch(&format!("b{number:04}"), number)).collect();
+    fixture.import(&batches).await;
+    let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
+    let page = fixture.page_as(Form::Deflated, whole(), None, limit).await;
+    assert!(matches!(page.text, PageText::Deflated(_)));
+    let few = PageLimit { rows: 20, ..limit };
+    let page = fixture.page_as(Form::Deflated, whole(), None, few).await;
+    assert!(matches!(page.text, PageText::Plain(_)), "no pack fits, so nothing is compressed here");
+    let (packs, packed) = packs(&fixture);
+    assert_eq!((packs, packed), (12, 1_200), "what does not fill a pack waits for the next import");
+}
+
+#[tokio::test]
+async fn batches_that_come_one_by_one_and_late_leave_no_crumbs() {
+    let fixture = Fixture::sqlite().await;
+    let early: Vec<Batch> = (0..1_000).map(|number| batch(&format!("b{number:04}"), number * 10)).collect();
+    fixture.import(&early).await;
+    let mut draw = Draw(3);
+    for number in 0..60 {
+        fixture.import(&[batch(&format!("late{number}"), i64::try_from(draw.below(10_000)).unwrap())]).await;
+    }
+    let (packs, packed) = packs(&fixture);
+    assert!(packed >= 1_000 && packs <= 14, "{packs} packs of {packed} batches");
+    let unsound = fixture.store.examine(std::sync::Arc::new(|_, _| ())).await.unwrap().findings;
+    assert_eq!(unsound, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_examination_finds_a_pack_that_is_not_what_its_batches_are() {
+    let fixture = Fixture::sqlite().await;
+    let batches: Vec<Batch> = (0..300).map(|number| batch(&format!("b{number:04}"), number)).collect();
+    fixture.import(&batches).await;
+    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    // As a person at an SQL prompt might: the text is changed, and the packs are not.
+    let name = "UPDATE batch SET json = replace(json, '\"batch_name\":\"n\"', '\"batch_name\":\"m\"') WHERE batch_id = 'b0150'";
+    assert_eq!(file.execute(name, []).unwrap(), 1);
+    let found = fixture.store.examine(std::sync::Arc::new(|_, _| ())).await.unwrap().findings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("compressed copy"), "{found:?}");
+    assert!(found[0].contains("DELETE FROM pack WHERE id = 2"), "{found:?}");
+}
+
+/// How many packs there are, and how many batches are in them.
+fn packs(fixture: &Fixture) -> (i64, i64) {
+    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    let count = "SELECT count(*), coalesce(sum(batches), 0) FROM pack";
+    file.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}
+
+fn some_batch(draw: &mut Draw, round: u64) -> Batch {
+    // A known id now and then: a correction, which often moves.
+    let id = format!("b{}", draw.below(300 + round * 150));
+    let created = i64::try_from(draw.below(40 + round * 30)).unwrap();
+    commented(batch(&id, created), &format!("round {round}"))
+}
+
+fn some_end(draw: &mut Draw) -> Option<UtcInstant> {
+    (draw.below(3) > 0).then(|| UtcInstant::from_micros(i64::try_from(draw.below(300)).unwrap()).unwrap())
+}
+
+/// Numbers that look drawn and are the same each time.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
