@@ -1,4 +1,4 @@
-//! Installs what the tests need and the machine lacks, through its package manager, and says so.
+//! Installs what the tests and the benchmark need and the machine lacks, through its package manager, and says so.
 //!
 //! Where it cannot, it fails with the line to type: nothing is skipped in silence.
 
@@ -32,6 +32,16 @@ const TOOLS: &[Tool] = &[
     Tool { program: "Rscript", package: "r-base-core" },
 ];
 
+/// What `cargo xtask bench` runs; the tests do not need all of it.
+const BENCH_TOOLS: &[Tool] = &[
+    Tool { program: "wrk", package: "wrk" },
+    Tool { program: "nginx", package: "nginx-light" },
+    Tool { program: "gzip", package: "gzip" },
+    Tool { program: "zstd", package: "zstd" },
+    Tool { program: "initdb", package: "postgresql" },
+    Tool { program: "python3", package: "python3" },
+];
+
 /// A part that a program lacks unless a package of its own brings it, and the command that shows it is there.
 struct Part {
     proof: &'static [&'static str],
@@ -48,6 +58,11 @@ const PARTS: &[Part] = &[
     Part { proof: &["Rscript", "-e", "library(jsonlite)"], package: "r-cran-jsonlite" },
 ];
 
+const BENCH_PARTS: &[Part] = &[
+    Part { proof: &["python3", "-c", "import venv"], package: "python3-venv" },
+    Part { proof: &["python3", "-c", "import ensurepip"], package: "python3-venv" },
+];
+
 /// 20.19 or newer, as `crates/batchscan-web/build.rs` wants it.
 const NODE_IS_NEW_ENOUGH: &str = "const [major, minor] = process.versions.node.split('.'); if (+major < 20 || (+major === 20 && +minor < 19)) process.exit(1)";
 
@@ -62,14 +77,24 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Makes sure that every program the steps run is there.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     require_components(workspace)?;
-    let packages = missing_packages(is_there, is_proven);
+    bring(TOOLS, PARTS)
+}
+
+/// Makes sure that every program of a benchmark is there. Debian's nginx starts a service of its own when it is installed;
+/// the benchmark does not use that one.
+pub(crate) fn run_for_bench() -> Result<()> {
+    bring(BENCH_TOOLS, BENCH_PARTS)
+}
+
+fn bring(tools: &[Tool], parts: &[Part]) -> Result<()> {
+    let packages = missing_packages(tools, parts, is_there, is_proven);
     if packages.is_empty() {
         println!("nothing to install");
         return Ok(());
     }
     println!("missing on this machine: {}; installing with apt-get", packages.join(" "));
     install(&packages).map_err(|error| anyhow!("{error:#}; install by hand: {}", packages.join(" ")))?;
-    let still = missing_packages(is_there, is_proven);
+    let still = missing_packages(tools, parts, is_there, is_proven);
     if !still.is_empty() {
         bail!("apt-get succeeded, yet their programs are not found, or too old: {}", still.join(" "));
     }
@@ -87,11 +112,13 @@ fn require_components(workspace: &Workspace) -> Result<()> {
 
 /// Each once, tools before parts of theirs.
 fn missing_packages(
+    tools: &[Tool],
+    parts: &[Part],
     is_there: impl Fn(&str) -> bool,
     is_proven: impl Fn(&[&str]) -> bool,
 ) -> Vec<&'static str> {
-    let tools = TOOLS.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package);
-    let parts = PARTS.iter().filter(|part| !is_proven(part.proof)).map(|part| part.package);
+    let tools = tools.iter().filter(|tool| !is_there(tool.program)).map(|tool| tool.package);
+    let parts = parts.iter().filter(|part| !is_proven(part.proof)).map(|part| part.package);
     let mut packages = Vec::new();
     for package in tools.chain(parts) {
         if !packages.contains(&package) {
@@ -142,14 +169,16 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_installed() {
-        assert_eq!(missing_packages(|program| program != "valgrind", |_| true), ["valgrind"]);
-        assert!(missing_packages(|_| true, |_| true).is_empty());
+        assert_eq!(missing_packages(TOOLS, PARTS, |program| program != "valgrind", |_| true), ["valgrind"]);
+        assert!(missing_packages(TOOLS, PARTS, |_| true, |_| true).is_empty());
+        assert_eq!(missing_packages(BENCH_TOOLS, BENCH_PARTS, |program| program != "wrk", |_| true), ["wrk"]);
     }
 
     #[test]
     fn a_package_is_named_once_however_much_of_it_is_missing() {
         let python = |name: &str| !name.starts_with("python3");
-        assert_eq!(missing_packages(python, |proof| python(proof[0])), ["python3", "python3-venv"]);
+        let missing = missing_packages(TOOLS, PARTS, python, |proof| python(proof[0]));
+        assert_eq!(missing, ["python3", "python3-venv"]);
     }
 
     #[test]

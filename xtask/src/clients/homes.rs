@@ -99,8 +99,9 @@ fn planned(workspace: &Workspace, (name, requirements): Plan) -> Result<PathBuf>
         .with_context(|| format!("no home for {requirements}"))
 }
 
-/// Always an environment: a system's own Python refuses to be installed into.
-fn venv(folder: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
+/// A virtual environment with what a file of requirements names. Always an environment: a system's own Python refuses to
+/// be installed into.
+pub(crate) fn venv(folder: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
     let version = process::stdout_of(Command::new("python3").arg("--version"))?;
     kept(folder, name, &[version, text(requirements)?], |home| {
         process::run(Command::new("python3").args(["-m", "venv"]).arg(home))?;

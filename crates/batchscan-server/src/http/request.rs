@@ -102,7 +102,7 @@ impl TokenRequest {
         let id = credential(&form, "client_id", basic_id, &mut faults);
         let secret = credential(&form, "client_secret", basic_secret, &mut faults);
         match form.one("grant_type") {
-            Ok(Some(grant)) if grant == "client_credentials" => {}
+            Ok(Some("client_credentials")) => {}
             Ok(Some(grant)) if !grant.is_empty() => {
                 faults.push(Part::Body, "grant_type", Reason::NotClientCredentials);
             }

@@ -9,6 +9,9 @@ use crate::deflate::{Deflated, Piece};
 /// The first allocation of a page: small windows fit, and so does what is needed to guess the size of larger ones.
 const BUFFER_BYTES_FIRST: usize = 16 * 1024;
 
+/// Room is made for so many compressed runs at most before there is any: a page of 1000 batches has ten.
+const PIECES_EXPECTED_MAX: usize = 16;
+
 /// A stored text that is no batch.
 #[derive(Debug, thiserror::Error)]
 #[error("a stored batch is not a batch")]
@@ -73,6 +76,10 @@ impl Filling {
     ) -> Result<(), NotABatch> {
         if self.rows > 0 {
             self.text.push(b',');
+        }
+        if self.deflated.is_none() {
+            let pieces = (self.limit.rows / rows.max(1)).min(PIECES_EXPECTED_MAX) + 1;
+            self.deflated.get_or_insert_default().reserve(pieces * piece.bytes.len());
         }
         self.deflate_text().push_piece(piece);
         self.rows += rows;

@@ -78,7 +78,8 @@ impl Store {
     ) -> Result<Answer<T>, StoreError> {
         match self {
             Store::Sqlite(store) => store.page(tenant, ask, known).await,
-            Store::Postgres(store) => store.page(tenant, ask, known).await,
+            // Boxed, as below: what waits for a network is large, and would be moved about with every request to SQLite, too.
+            Store::Postgres(store) => Box::pin(store.page(tenant, ask, known)).await,
         }
     }
 
@@ -102,7 +103,7 @@ impl Store {
     ) -> Result<KnownClient, StoreError> {
         match self {
             Store::Sqlite(store) => store.credential(client).await,
-            Store::Postgres(store) => store.credential(client, freshness).await,
+            Store::Postgres(store) => Box::pin(store.credential(client, freshness)).await,
         }
     }
 
