@@ -1,8 +1,8 @@
 //! pgbouncer in transaction mode, with `prepare=off`: every transaction may be on another server connection.
 
-use batchscan_model::{DateRange, UtcInstant};
+use batchscan_model::UtcInstant;
 use batchscan_server::store::{
-    Answer, DatabaseUrl, Freshness, KeyRotation, Opening, PageAsk, PageLimit, Store, Walk,
+    Answer, DatabaseUrl, Freshness, KeyRotation, Opening, PageAsk, PageLimit, PageText, Store, Walk,
 };
 use batchscan_testbed::{PgBouncer, PoolMode, Postgres, Settings};
 use futures_util::future::join_all;
@@ -45,15 +45,14 @@ async fn walk(nursery: &Nursery, rows: usize) -> Vec<String> {
     let (mut ids, mut walk) = (Vec::new(), None::<Walk>);
     loop {
         let limit = PageLimit { rows, bytes: usize::MAX };
-        let (seen, range) = (walk.as_ref().map_or(0, |walk| walk.seen), DateRange::default());
-        let ask =
-            PageAsk { range, walk: walk.clone(), limit, opening: "[", seen, now: now(), form: Form::Plain };
+        let seen = walk.as_ref().map_or(0, |walk| walk.seen);
+        let ask = PageAsk { walk: walk.clone(), limit, opening: "[", seen, ..PageAsk::nothing(now()) };
         let Answer::Page(page) = nursery.store.page(&nursery.tenant, ask, |_| None::<()>).await.unwrap()
         else {
             panic!("a dead credential")
         };
-        let batches: Vec<serde_json::Value> =
-            serde_json::from_slice(&[page.text.as_slice(), b"]"].concat()).unwrap();
+        let PageText::Plain(text) = page.text else { panic!("text that was not asked for") };
+        let batches: Vec<serde_json::Value> = serde_json::from_slice(&[&*text, b"]"].concat()).unwrap();
         ids.extend(batches.iter().map(|batch| batch["batch_id"].to_string()));
         let since = walk.map_or(page.version.number, |walk| walk.since);
         let Some(after) = page.next else { return ids };

@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use batchscan_model::{Batch, ClientId, DateRange, UtcInstant};
+use batchscan_model::{Batch, ClientId, UtcInstant};
 use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_server::store::{
     AdminError, Answer, DatabaseUrl, HostHealth, ImportRow, ImportStep, NewCredential, Opening, OrgName,
-    PageAsk, PageLimit, ReadFrom, Store, StoreError, Tenant,
+    PageAsk, PageLimit, PageText, ReadFrom, Store, StoreError, Tenant,
 };
 use batchscan_testbed::{Cluster, Postgres, Replication, Settings};
 use reqwest::header::HeaderMap;
@@ -127,19 +127,12 @@ impl Nursery {
     /// The ids of one long page, for a caller who has seen that version.
     pub(crate) async fn ids_since(&self, seen: i64) -> Result<Vec<String>, StoreError> {
         let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
-        let ask = PageAsk {
-            range: DateRange::default(),
-            walk: None,
-            limit,
-            opening: "[",
-            seen,
-            now: now(),
-            form: Form::Plain,
-        };
+        let ask = PageAsk { limit, opening: "[", seen, ..PageAsk::nothing(now()) };
         let Answer::Page(page) = self.store.page(&self.tenant, ask, |_| None::<()>).await? else {
             panic!("a dead credential")
         };
-        let text = String::from_utf8(page.text).unwrap() + "]";
+        let PageText::Plain(text) = page.text else { panic!("text that was not asked for") };
+        let text = String::from_utf8(text).unwrap() + "]";
         Ok(ids_of(&serde_json::from_str(&text).unwrap()))
     }
 
