@@ -9,9 +9,9 @@ pub(crate) enum Work {
     PageUncached,
     /// The first page of v2; always the same question
     PageCached,
-    /// The first page of v2; hundreds of questions in turn, as for the deep page
+    /// The first page of v2; a few questions in turn and no cache, as for the deep page
     PageFirst,
-    /// The page at nine tenths of the data, by cursors; hundreds of them in turn
+    /// The page at nine tenths of the data, by cursors; a few of them in turn and no cache
     PageDeep,
     /// The first page of v2, which the client has already: 304
     Conditional,
@@ -98,7 +98,7 @@ impl Work {
         )
     }
 
-    /// Whether hundreds of questions are asked again and again.
+    /// Whether a few questions are asked again and again, without a cache.
     pub(crate) fn is_in_turn(self) -> bool {
         matches!(self, Self::PageFirst | Self::PageDeep)
     }

@@ -18,10 +18,8 @@ pub(crate) const WINDOWS: usize = 4_093;
 pub(crate) const FIRST_PAGE: &str = "/v2/batches";
 /// The first page; the end of the range counts up, far beyond the data.
 pub(crate) const FIRST_PAGE_COUNTING: &str = "/v2/batches?end_date={date}";
-/// Many times what the page cache holds (64 MiB, a hundred pages), so that each is gone when it is asked again.
-const CURSORS: usize = 500;
-/// For a contender that keeps no pages, a few are as good.
-const CURSORS_WITHOUT_CACHE: usize = 8;
+/// Cursors that are asked in turn, of contenders that keep no pages or were told to keep none.
+const CURSORS: usize = 8;
 
 /// What is asked for a work.
 pub(super) fn question(server: &Server, work: Work, sample: &Sample) -> Result<Question> {
@@ -70,13 +68,9 @@ pub(crate) fn etag_of(connection: &mut Connection, request: &Request) -> Result<
     answer.head.header("etag").map(str::to_owned).with_context(|| format!("{} has no ETag", request.path))
 }
 
-fn cursors(server: &Server) -> usize {
-    if server.contender.is_ours() { CURSORS } else { CURSORS_WITHOUT_CACHE }
-}
-
 fn first_pages(server: &Server) -> Question {
     let request = |n| filled(&Request::get(FIRST_PAGE_COUNTING).with_token(&server.token), server.span + n);
-    let asked = (0..cursors(server) as u64).map(|n| Asked::new(request(n), 0..PAGE_BATCHES));
+    let asked = (0..CURSORS as u64).map(|n| Asked::new(request(n), 0..PAGE_BATCHES));
     Question { asked: asked.collect(), answer: Form::Batches }
 }
 
@@ -92,7 +86,7 @@ fn deep_pages(server: &Server, sample: &Sample) -> Result<Question> {
     let walk = Request::get(path).with_token(&server.token);
     let mut connection = server.connect()?;
     let mut asked = Vec::new();
-    for n in 0..cursors(server) as u64 {
+    for n in 0..CURSORS as u64 {
         let answer = connection.ask(&filled(&walk, server.span + n))?;
         let page: Page = serde_json::from_slice(&answer.body).context("a page of another form")?;
         let cursor = page.next_token.context("the page at nine tenths has no cursor")?;

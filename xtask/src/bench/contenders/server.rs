@@ -66,6 +66,22 @@ impl Server {
             .with_context(|| format!("{} does not run", contender.title()))
     }
 
+    /// The same without a page cache: for a few questions that are asked again and again.
+    pub(crate) fn start_without_cache(
+        stock: &Stock,
+        contender: Contender,
+        data: Data,
+        place: Place,
+    ) -> Result<Self> {
+        let credential = stock.credential(contender, data)?;
+        let mut started = commands::command(stock, contender, data, place)?;
+        if contender.is_ours() {
+            started.command.args(["--cache-mib", "0"]);
+        }
+        Self::launch(stock, contender, data, started, credential)
+            .with_context(|| format!("{} does not run", contender.title()))
+    }
+
     /// Starts batchscan on a database of many organisations that is not the stock's own.
     pub(crate) fn start_on(stock: &Stock, database: &Database, place: Place) -> Result<Self> {
         let started = commands::batchscan(stock, database, place)?;
