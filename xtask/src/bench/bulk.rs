@@ -44,6 +44,9 @@ impl BulkFigure {
 /// Times every command that the plan wants.
 pub(crate) fn run(stock: &Stock, plan: &Plan) -> Result<Vec<BulkFigure>> {
     stock.cores.both_sides(std::process::id())?;
+    if let Some(pid) = stock.postgres.as_ref().and_then(batchscan_testbed::Postgres::pid) {
+        stock.cores.both_sides(pid)?;
+    }
     let sizes: &[Data] = if plan.pace.is_quick { &[Data::Usual] } else { &[Data::Usual, Data::Large] };
     let mut figures = Vec::new();
     for data in sizes {

@@ -22,6 +22,8 @@ const FAR_MICROS: u64 = 7_226_582_400_000_000;
 const RESULT: &str = "result ";
 /// Compressed pages of one question differ a little in size.
 const BYTES_SHARE: f64 = 0.9;
+/// What an answer without a body has in its head at most, on average.
+const BYTES_MOST_OF_NONE: f64 = 1_024.0;
 
 /// wrk and its script.
 #[derive(Debug)]
@@ -109,6 +111,9 @@ impl Outcome {
         if *requests == 0 {
             bail!("not one request was answered");
         }
+        if least_bytes == 0 && *bytes > *requests as f64 * BYTES_MOST_OF_NONE {
+            bail!("{requests} answers have {bytes} bytes together; none was to have a body to speak of");
+        }
         if *bytes < *requests as f64 * least_bytes as f64 * BYTES_SHARE {
             bail!("{requests} answers have {bytes} bytes together; {least_bytes} were expected of each");
         }
@@ -162,6 +167,7 @@ mod tests {
             Outcome { read: 1, ..outcome },
             Outcome { timeout: 1, ..outcome },
             Outcome { requests: 0, ..outcome },
+            Outcome { bytes: outcome.requests as f64 * 2_000.0, ..outcome },
         ] {
             assert!(failed.require_success(0).is_err(), "{failed:?}");
         }

@@ -73,7 +73,7 @@ pub(crate) fn run(stock: &Stock, plan: &Plan) -> Result<Vec<MixedFigure>> {
     let pressure = Pressure { connections: CONNECTIONS, secs: plan.pace.mixed_secs };
     let load = || {
         server.tree().settle()?;
-        stock.wrk.run(server.port, &requests, pressure, 0)
+        stock.wrk.run(server.port, &requests, pressure, 1)
     };
     load().context("the mix fails")?;
     let mut figures = Vec::new();

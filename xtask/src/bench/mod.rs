@@ -102,7 +102,7 @@ pub(crate) struct Pace {
 
 const WHOLE: Pace = Pace {
     is_quick: false,
-    rounds: 4,
+    rounds: 3,
     secs: 3,
     answers: 256.0,
     secs_most: 8,
@@ -180,12 +180,12 @@ pub(crate) fn run(workspace: &Workspace, wish: &Wish) -> Result<()> {
     let results = measure(&stock, &plan, &clock)?;
     let document = report::document(&results, &Machine::describe(&stock), &plan, &wish.command());
     let charts = charts::all(&results);
-    stock.clear()?;
     if plan.pace.is_quick {
         println!("\n{document}");
     }
     let folder = wish.folder(workspace)?;
     write(&folder, &document, &charts)?;
+    stock.clear()?;
     clock.tell(&format!("{} is written", folder.join("RESULTS.md").display()));
     Ok(())
 }

@@ -346,7 +346,7 @@ mod tests {
         let row = text.lines().find(|line| line.contains("window of 20")).unwrap();
         assert_eq!(
             row,
-            "| small window of 20 | FastAPI | 80× | 50× | 40.0× | 40.0–40.0× | 1.00× | **MISSED** by 20 % |"
+            "| small window of 20 | FastAPI | 80× | 50× | 40.0× | 40.0–40.0× | 1.00× | **MISSED** by 20 % (the other core was the limit for batchscan, SQLite and FastAPI) |"
         );
         assert!(
             text.contains(

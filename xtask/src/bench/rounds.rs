@@ -111,7 +111,10 @@ pub(crate) fn timed(
         p50_ms: outcome.p50_us as f64 / 1e3,
         p99_ms: outcome.p99_us as f64 / 1e3,
         cpu_ms: each(after.cpu.saturating_sub(before.cpu)),
-        database_cpu_ms: before.database.zip(after.database).map(|(before, after)| each(after - before)),
+        database_cpu_ms: before
+            .database
+            .zip(after.database)
+            .map(|(before, after)| each(after.saturating_sub(before))),
         peak_mib: server.tree().peak_bytes() as f64 / MIB,
     })
 }
@@ -170,7 +173,7 @@ fn require_uncached(work: Work, before: &Costs, after: &Costs, requests: u64) ->
     Ok(())
 }
 
-/// A short load over as many connections as are timed, so that pools are full and files are read. Gives its rate.
+/// A short load over some connections, so that pools are full and files are read. Gives its rate.
 fn warm_up(stock: &Stock, server: &Server, question: &Question, time: Duration) -> Result<f64> {
     let span = stock.wrk.span();
     let begun = Instant::now();

@@ -128,7 +128,8 @@ impl Stock {
 
 /// As one who gives PostgreSQL its share of a small machine sets it.
 fn start_postgres() -> Result<Postgres> {
-    Postgres::start(&Settings::default().with("shared_buffers", "1GB").with("max_wal_size", "4GB"))
+    let own = Settings::default().with("shared_buffers", "1GB").with("max_wal_size", "2GB");
+    Postgres::start(&own.with("fsync", "on").with("full_page_writes", "on"))
 }
 
 fn furnish_postgres(postgres: &Postgres, executable: &Path, source: &Source) -> Result<Database> {

@@ -68,7 +68,12 @@ pub(crate) const TARGETS: [Target; 18] = [
         r.beside(Work::PageCached, usual(Contender::Nginx, Work::PageCached))
     }),
     more("v2 page gzip, uncached", "FastAPI, plain page", 300.0, 100.0, |r| {
-        r.beside(Work::Gzip, FAST_API_PAGE)
+        let first = r.beside(Work::Gzip, FAST_API_PAGE)?;
+        let anywhere = r.beside(Work::GzipAnywhere, FAST_API_PAGE)?;
+        Some(first.noting(format!(
+            "the first page, all of it kept compressed; {}× for pages from anywhere, whose edges are not",
+            number(anywhere.spread.median)
+        )))
     }),
     more("conditional request, unchanged", "FastAPI, plain page", 1_000.0, 600.0, |r| {
         r.beside(Work::Conditional, FAST_API_PAGE)
@@ -110,6 +115,9 @@ pub(crate) const TARGETS: [Target; 18] = [
     more("every work that it has", "Datasette", 1.0, 1.0, |r| r.worst_against(Contender::Datasette)),
     more("every work that it has", "plain Rust", 1.0, 1.0, |r| r.worst_against(Contender::PlainRust)),
 ];
+
+/// A server that works less of the time than this was not the limit.
+const BUSY_SHARE: f64 = 0.9;
 
 /// The page of those who keep no pages; it costs them the same whoever asked before.
 const FAST_API_PAGE: Key = usual(Contender::FastApi, Work::PageUncached);
@@ -169,7 +177,9 @@ impl Target {
             Better::Less => rounded <= mark,
         };
         match (reaches(self.goal), reaches(self.least)) {
-            (true, _) => Verdict::GoalMet,
+            // To be as fast is not to be ahead.
+            (true, _) if !self.is_lead() || median > 1.0 => Verdict::GoalMet,
+            (true, _) => Verdict::Missed(0.0),
             (_, true) => Verdict::Acceptable,
             _ => Verdict::Missed((median / self.least - 1.0).abs()),
         }
@@ -182,6 +192,7 @@ impl Measured {
     }
 
     fn noting(self, note: String) -> Self {
+        let note = if self.note.is_empty() { note } else { format!("{note}; {}", self.note) };
         Self { note, ..self }
     }
 }
@@ -191,7 +202,22 @@ impl Results {
         let spread = self.figures.times_faster(one, other)?;
         let cpu = |key| self.figures.middle(key).map(|figure| figure.cpu_ms).filter(|cpu| *cpu > 0.0);
         let by_cpu = cpu(other).zip(cpu(one)).map(|(other, one)| other / one);
-        Some(Measured { spread, by_cpu, note: String::new() })
+        Some(Measured { spread, by_cpu, note: self.limits(one, other) })
+    }
+
+    /// Who waited for the load generator rather than the other way round, if anybody did.
+    fn limits(&self, one: Key, other: Key) -> String {
+        let is_idle = |key: &Key| {
+            let busy = self.figures.middle(*key).map(|figure| figure.rate * figure.cpu_ms / 1e3);
+            busy.is_some_and(|busy| busy < BUSY_SHARE)
+        };
+        let idle: Vec<&str> =
+            [one, other].iter().filter(|key| is_idle(key)).map(|key| key.contender.title()).collect();
+        if idle.is_empty() {
+            String::new()
+        } else {
+            format!("the other core was the limit for {}", idle.join(" and "))
+        }
     }
 
     /// Ours on SQLite, beside another.
@@ -274,6 +300,7 @@ mod tests {
             results.figures.add(usual(Contender::Roapi, work), 0, figure(theirs, 1.0));
         }
         let measured = results.worst_against(Contender::Roapi).unwrap();
-        assert_eq!((measured.spread.median, measured.note.as_str()), (2.0, "the least is window"));
+        assert_eq!(measured.spread.median, 2.0);
+        assert!(measured.note.starts_with("the least is window"), "{}", measured.note);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Work {
     Conditional,
     /// The first page of v2 with gzip; no two requests ask the same question
     Gzip,
+    /// Pages from dates all over the data with gzip; no two requests ask the same question
+    GzipAnywhere,
     /// The first page of v2 with gzip; always the same question
     GzipCached,
     /// The first page of v2 with zstd; no two requests ask the same question
@@ -57,13 +59,14 @@ pub(crate) enum Data {
 }
 
 /// The works that wrk drives on every contender that can do them, in this order.
-pub(crate) const REQUESTS: [Work; 11] = [
+pub(crate) const REQUESTS: [Work; 12] = [
     Work::PageUncached,
     Work::PageCached,
     Work::PageFirst,
     Work::PageDeep,
     Work::Conditional,
     Work::Gzip,
+    Work::GzipAnywhere,
     Work::GzipCached,
     Work::Zstd,
     Work::ZstdCached,
@@ -92,6 +95,7 @@ impl Work {
                 | Self::PageFirst
                 | Self::PageDeep
                 | Self::Gzip
+                | Self::GzipAnywhere
                 | Self::Zstd
                 | Self::Window
                 | Self::Scale
@@ -106,7 +110,7 @@ impl Work {
     /// The coding that the answer has to have.
     pub(crate) fn coding(self) -> Option<&'static str> {
         match self {
-            Self::Gzip | Self::GzipCached => Some("gzip"),
+            Self::Gzip | Self::GzipAnywhere | Self::GzipCached => Some("gzip"),
             Self::Zstd | Self::ZstdCached => Some("zstd"),
             _ => None,
         }
@@ -140,6 +144,9 @@ mod tests {
     fn every_request_work_says_whether_a_cache_may_help() {
         let uncached: Vec<String> =
             REQUESTS.into_iter().filter(|work| work.is_uncached()).map(Work::name).collect();
-        assert_eq!(uncached, ["page-uncached", "page-first", "page-deep", "gzip", "zstd", "window"]);
+        assert_eq!(
+            uncached,
+            ["page-uncached", "page-first", "page-deep", "gzip", "gzip-anywhere", "zstd", "window"]
+        );
     }
 }

@@ -63,7 +63,10 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
         Answer::Known(etag) => return Ok(response::not_modified(&etag)),
         Answer::Page(page) => page,
     };
-    let encoding = if page.next.is_none() { encoding.for_size(page.text.text_bytes()) } else { encoding };
+    let encoding = match &page.text {
+        PageText::Plain(text) if page.next.is_none() => encoding.for_size(text.len()),
+        _ => encoding,
+    };
     let etag = mark.etag(page.version);
     let body = stream::body(app.clone(), tenant.clone(), query.range, page, encoding)?;
     Ok(response::json(body, encoding, &etag))
@@ -76,6 +79,7 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
     let lookup = Lookup {
         mark: QueryMark::new(2, tenant.org, &query, app.config.page_rows),
         encoding: Encoding::accepted(&asked.headers),
+        has_packs: app.store.has_packs(),
     };
     let (held, cache) = (Held::new(&asked.headers), app.cache.clone());
     let seen = query.walk.as_ref().map_or(0, |walk| walk.seen).max(held.seen(lookup.mark));
@@ -118,6 +122,8 @@ struct Found {
 struct Lookup {
     mark: QueryMark,
     encoding: Encoding,
+    /// Whether the store is quicker with gzip than encoding a plain page is.
+    has_packs: bool,
 }
 
 impl Lookup {
@@ -125,15 +131,16 @@ impl Lookup {
         PageKey { version, query: self.mark, encoding }
     }
 
-    /// The client's own copy, else the cache's: in the encoding wanted, or plain to be encoded. The store is quicker with
-    /// gzip than encoding a plain page would be.
+    /// The client's own copy, else the cache's: in the encoding wanted, or plain, to be encoded or too small for it.
     fn known(self, version: DataVersion, held: &Held, cache: &PageCache) -> Option<Known> {
         let etag = self.mark.etag(version);
         if held.matches(&etag) {
             return Some(Known::Held(etag));
         }
         let found = |encoding| cache.get(&self.key(version, encoding)).map(|page| (page, encoding));
-        let plain = || (self.encoding.form() == Form::Plain).then(|| found(Encoding::Plain)).flatten();
+        let is_from_store = self.has_packs && self.encoding.form() == Form::Deflated;
+        let goes_plain = |page: &HeldPage| self.encoding.for_size(page.bytes.len()) == Encoding::Plain;
+        let plain = || found(Encoding::Plain).filter(|(page, _)| !is_from_store || goes_plain(page));
         let (page, encoding) = found(self.encoding).or_else(plain)?;
         Some(Known::Cached(Found { version, page, encoding, is_cached: true }))
     }

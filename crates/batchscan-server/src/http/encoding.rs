@@ -125,7 +125,7 @@ impl Encoder {
 }
 
 /// A store gives compressed text to those alone who ask for it.
-pub(super) fn unasked() -> std::io::Error {
+fn unasked() -> std::io::Error {
     std::io::Error::other("the store gave compressed text that was not asked for")
 }
 

@@ -64,7 +64,7 @@ impl Filling {
 
     /// Whether so many more batches are not too many.
     pub(super) fn has_room_for(&self, rows: usize) -> bool {
-        self.last.is_none() && rows <= self.limit.rows.saturating_sub(self.rows)
+        !self.is_done() && self.last.is_none() && rows <= self.limit.rows.saturating_sub(self.rows)
     }
 
     /// Takes a run of batches that is compressed already, for which there is room. `last` gives its last one's place.

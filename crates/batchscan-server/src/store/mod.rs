@@ -139,6 +139,11 @@ impl Store {
         }
     }
 
+    /// Whether it keeps batches compressed as well (decision 049).
+    pub fn has_packs(&self) -> bool {
+        matches!(self, Store::Sqlite(_))
+    }
+
     /// The hosts of the database; none where it is a file.
     pub fn hosts(&self) -> Vec<HostHealth> {
         match self {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::deflate::Deflated;
 use batchscan_model::{Batch, ClientId, DateRange, OrgId, Position, UtcInstant};
 use tokio::sync::mpsc;
+
+use crate::deflate::Deflated;
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,7 @@ pub struct PageAsk {
 pub enum Form {
     /// Text as it is.
     Plain,
-    /// Compressed, if a good part of it is kept so (decision 049).
+    /// Compressed, if some of it is kept so (decision 049).
     Deflated,
 }
 
@@ -122,7 +123,8 @@ pub struct Walk {
     pub seen: i64,
 }
 
-/// A page ends with whichever comes first. A store may end it a little before the limit of bytes.
+/// A page ends with whichever comes first. A store may end it a little before the limit of bytes, or with the pack that
+/// reaches it.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimit {
     /// This many batches.

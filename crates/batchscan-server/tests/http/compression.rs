@@ -6,7 +6,7 @@ use batchscan_model::Batch;
 
 use crate::http::app::TestApp;
 use crate::http::reply::Reply;
-use crate::http::sample::{batch, many};
+use crate::http::sample::{batch, many, named};
 
 const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 
@@ -94,6 +94,31 @@ async fn other_encodings_are_answered_plainly() {
         (",;q", None),
     ])
     .await;
+}
+
+/// Decisions 032, 049: whatever is kept compressed, every window is the same text in every encoding.
+#[tokio::test]
+async fn a_window_is_the_same_text_wherever_packs_begin() {
+    let app = TestApp::paged(150).await;
+    let client = app.org("Nursery").await;
+    app.import("Nursery", &many(420)).await;
+    app.import("Nursery", &[named("late", "2026-01-01T00:30:00Z", "Late")]).await;
+    app.import("Nursery", &[named("older than all", "2025-01-01T00:00:00Z", "Older")]).await;
+    let token = app.token(&client).await;
+    let windows = ["end_date=2025-06-01T00:00:00Z", "", "start_date=2026-01-01T00:00:30Z"];
+    for (path, window) in PATHS.iter().flat_map(|path| windows.iter().map(move |window| (path, window))) {
+        let asked = format!("{path}?{window}");
+        let plain = app.get(&asked, &token).await;
+        for encoding in ["gzip", "zstd", "gzip", "gzip"] {
+            let reply = accepting(&app, &asked, &token, encoding).await;
+            // Cursors are sealed with another nonce each time.
+            let text =
+                |body: &[u8]| String::from_utf8_lossy(body).split("\"next_token\"").next().map(str::to_owned);
+            assert_eq!(text(&decoded(&reply)), text(&plain.body), "{asked} {encoding}");
+            let is_small = plain.body.len() < 1_024;
+            assert_eq!(reply.header("content-encoding").is_none(), is_small, "{asked} {encoding}");
+        }
+    }
 }
 
 /// Decision 032: a small body saves nothing.

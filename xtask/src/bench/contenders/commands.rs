@@ -46,6 +46,7 @@ pub(super) fn command(stock: &Stock, contender: Contender, data: Data, place: Pl
             command.arg("--config").arg(stock.peers()?.roapi(data));
             command.args(["--addr-http", &format!("127.0.0.1:{port}")]);
             command.args(["--addr-postgres", "127.0.0.1:0", "--addr-flight-sql", "127.0.0.1:0"]);
+            command.env("RUST_LOG", "warn");
             command
         }
         Contender::PlainRust => {
@@ -68,6 +69,8 @@ pub(super) fn batchscan(stock: &Stock, database: &Database, place: Place) -> Res
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
     command.args(["--operator-listen", &format!("127.0.0.1:{operator_port}")]);
     process::without_settings(&mut command).env("BATCHSCAN_DATABASE", &database.operator.database);
+    // No line for each request, as of all contenders.
+    command.env("BATCHSCAN_LOG", "warn");
     Ok(Started { command, port, operator_port: Some(operator_port) })
 }
 

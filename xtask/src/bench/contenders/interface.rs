@@ -20,6 +20,8 @@ pub(crate) const FIRST_PAGE: &str = "/v2/batches";
 pub(crate) const FIRST_PAGE_COUNTING: &str = "/v2/batches?end_date={date}";
 /// Cursors that are asked in turn, of contenders that keep no pages or were told to keep none.
 const CURSORS: usize = 8;
+/// Places that are asked for in turn. A prime, so that they fall anywhere between the runs of a hundred batches.
+const PLACES: usize = 97;
 
 /// What is asked for a work.
 pub(super) fn question(server: &Server, work: Work, sample: &Sample) -> Result<Question> {
@@ -35,6 +37,7 @@ pub(super) fn question(server: &Server, work: Work, sample: &Sample) -> Result<Q
             get(FIRST_PAGE_COUNTING).with("accept-encoding", work.coding().unwrap_or_default()),
             first,
         ),
+        Work::GzipAnywhere => gzip_pages(server, sample),
         Work::GzipCached | Work::ZstdCached => {
             Question::one(get(FIRST_PAGE).with("accept-encoding", work.coding().unwrap_or_default()), first)
         }
@@ -94,6 +97,18 @@ fn deep_pages(server: &Server, sample: &Sample) -> Result<Question> {
         asked.push(Asked::new(request, rows.clone()));
     }
     Ok(Question { asked, answer: Form::Batches })
+}
+
+/// Pages from dates all over the data. Few of them begin or end where a run of batches does that is kept compressed.
+fn gzip_pages(server: &Server, sample: &Sample) -> Question {
+    let room = server.batches.saturating_sub(2 * PAGE_BATCHES);
+    let asked = (0..PLACES).map(|place| {
+        let first = sample.findable(room / PLACES * place);
+        let path = format!("/v2/batches?start_date={}&end_date={{date}}", sample.date(first).0);
+        let request = Request::get(path).with_token(&server.token).with("accept-encoding", "gzip");
+        Asked::new(request, first..first + PAGE_BATCHES)
+    });
+    Question { asked: asked.collect(), answer: Form::Batches }
 }
 
 fn conditional(server: &Server) -> Result<Question> {

@@ -106,11 +106,20 @@ impl Contender {
         match (self, work) {
             (Self::Batchscan, _) => true,
             // Where a page was made makes no difference to how it is compressed or kept.
-            (Self::BatchscanPostgres, work) => {
-                !matches!(work, Work::PageFirst | Work::Zstd | Work::GzipCached | Work::ZstdCached)
-            }
+            (Self::BatchscanPostgres, work) => !matches!(
+                work,
+                Work::PageFirst | Work::Zstd | Work::GzipAnywhere | Work::GzipCached | Work::ZstdCached
+            ),
             (Self::FastApi | Self::FastApiTuned | Self::PlainRust, work) => {
-                matches!(work, Work::PageUncached | Work::PageDeep | Work::Gzip | Work::Window | Work::Auth)
+                matches!(
+                    work,
+                    Work::PageUncached
+                        | Work::PageDeep
+                        | Work::Gzip
+                        | Work::GzipAnywhere
+                        | Work::Window
+                        | Work::Auth
+                )
             }
             (Self::Datasette | Self::Roapi, work) => {
                 matches!(work, Work::PageUncached | Work::PageDeep | Work::Window)

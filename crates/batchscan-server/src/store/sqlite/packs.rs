@@ -83,20 +83,21 @@ impl Upkeep {
         if self.free.as_ref().is_some_and(is_free) {
             return Ok(());
         }
-        self.drop_claim(connection, Place::new(created, id))
+        self.drop_claim(connection, &Place::new(created, id))
     }
 
     /// Drops the pack that claims the place, and notes how far there is none.
-    fn drop_claim(&mut self, connection: &Connection, place: Place) -> rusqlite::Result<()> {
-        let claim = pack_at(connection, self.org, &place)?.filter(|pack| place < pack.until);
-        let from = match claim {
-            None => place,
-            Some(pack) => {
-                let mut drop = connection.prepare_cached("DELETE FROM pack WHERE id = ?1")?;
-                drop.execute([pack.id])?;
-                pack.first
-            }
+    fn drop_claim(&mut self, connection: &Connection, place: &Place) -> rusqlite::Result<()> {
+        let (from, claim) = match pack_at(connection, self.org, place)? {
+            Some(pack) if *place < pack.until => (pack.first.clone(), Some(pack)),
+            Some(pack) => (pack.until, None),
+            // What comes before all packs joins the first one: it may come batch by batch, the newest first.
+            None => (Place::START, pack_after(connection, self.org, place)?),
         };
+        if let Some(pack) = claim {
+            let mut drop = connection.prepare_cached("DELETE FROM pack WHERE id = ?1")?;
+            drop.execute([pack.id])?;
+        }
         let next = pack_after(connection, self.org, &from)?;
         self.free = Some((from, next.map(|pack| pack.first)));
         Ok(())
@@ -107,7 +108,7 @@ impl Upkeep {
         let Some((first, last)) = self.changed else { return Ok(()) };
         let mut before = pack_at(connection, self.org, &first)?;
         loop {
-            let from = before.as_ref().map_or(Place::START, |pack| pack.last.clone().after());
+            let from = before.as_ref().map_or(Place::START, Standing::end);
             let next = pack_after(connection, self.org, &from)?;
             let until = next.as_ref().map(|pack| &pack.first);
             if before.as_ref().map(|pack| &pack.until) != until || before.is_none() {
@@ -135,7 +136,8 @@ pub(super) fn drop_all(connection: &Connection, org: OrgId) -> rusqlite::Result<
 pub(super) fn examine(snapshot: &Connection, report: &mut Examination) -> Result<(), AdminError> {
     let mut all = snapshot.prepare(
         "SELECT p.id, p.first_created_at, p.first_id, p.until_created_at, p.until_id, p.org_id,
-                p.batches, p.text_bytes, p.text_sum, p.deflated, coalesce(o.name, 'organisation ' || p.org_id)
+                p.batches, p.text_bytes, p.text_sum, p.deflated, p.last_created_at, p.last_id,
+                coalesce(o.name, 'organisation ' || p.org_id)
          FROM pack p LEFT JOIN organisation o ON o.id = p.org_id ORDER BY p.id",
     )?;
     let mut rows = all.query([])?;
@@ -143,12 +145,13 @@ pub(super) fn examine(snapshot: &Connection, report: &mut Examination) -> Result
         if is_true(snapshot, row)? {
             continue;
         }
-        let (id, org): (i64, String) = (row.get(0)?, row.get(10)?);
+        let (id, org, name): (i64, i64, String) = (row.get(0)?, row.get(5)?, row.get(12)?);
         report.findings.push(format!(
-            "a compressed copy of batches of \"{org}\" is not what they are: \
-             remove it with the SQL statement DELETE FROM pack WHERE id = {id}"
+            "a compressed copy of batches of \"{name}\" is not what they are: remove it with the SQL statements \
+             DELETE FROM pack WHERE id = {id}; UPDATE organisation SET version = version + 1 WHERE id = {org}"
         ));
         if report.findings.len() >= Examination::FINDINGS_MAX {
+            report.findings.push("and perhaps more: the examination stopped here".into());
             break;
         }
     }
@@ -157,7 +160,7 @@ pub(super) fn examine(snapshot: &Connection, report: &mut Examination) -> Result
 
 fn is_true(snapshot: &Connection, pack: &Row<'_>) -> rusqlite::Result<bool> {
     let mut claimed = snapshot.prepare_cached(
-        "SELECT json FROM batch WHERE org_id = ?1 AND (created_at, batch_id) >= (?2, ?3)
+        "SELECT created_at, batch_id, json FROM batch WHERE org_id = ?1 AND (created_at, batch_id) >= (?2, ?3)
          AND (created_at, batch_id) < (?4, ?5) ORDER BY created_at, batch_id",
     )?;
     let (first, until) = (Place::read(pack, 1)?, Place::read(pack, 3)?);
@@ -165,10 +168,11 @@ fn is_true(snapshot: &Connection, pack: &Row<'_>) -> rusqlite::Result<bool> {
     let mut run = Run::default();
     let mut rows = claimed.query(place)?;
     while let Some(row) = rows.next()? {
-        run.push(0, "", row.get_ref(0)?.as_bytes()?);
+        run.push(row.get(0)?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_bytes()?);
     }
     let is_same_text = piece(pack, 7)?.text().is_ok_and(|text| text == run.text);
-    Ok(is_same_text && pack.get::<_, i64>(6)? == i64::try_from(run.batches).unwrap_or(-1))
+    let is_same_end = run.last == Some(Place::read(pack, 10)?) && run.first == Some(first);
+    Ok(is_same_text && is_same_end && pack.get::<_, i64>(6)? == i64::try_from(run.batches).unwrap_or(-1))
 }
 
 /// A pack's text as it is kept, in three columns from that one on: its length, its checksum, its blocks.
@@ -183,6 +187,13 @@ struct Standing {
     first: Place,
     last: Place,
     until: Place,
+}
+
+impl Standing {
+    /// The place after its last batch; after its first at least, so that a damaged one cannot hold anybody up.
+    fn end(&self) -> Place {
+        self.last.clone().max(self.first.clone()).after()
+    }
 }
 
 /// The pack that begins at a place or is the next one before it.

@@ -29,15 +29,17 @@ const TIES: &str = batches_where!("created_at = ?2 AND batch_id > ?3");
 /// What comes after an instant. Asking for both at once, by comparing pairs, would cost every row a second comparison.
 const AFTER: &str = batches_where!("created_at > ?2 AND created_at <= ?3");
 
+/// A pack of less text is passed over: an answer of so little is sent plain (decision 032).
+const PACK_TEXT_BYTES_MIN: i64 = 1_024;
+
 /// Packs from a place on, in order.
 const PACKS: &str = "
     SELECT first_created_at, first_id, last_created_at, last_id, until_created_at, until_id,
            batches, text_bytes, text_sum, deflated
     FROM pack WHERE org_id = ?1 AND (first_created_at, first_id) >= (?2, ?3) ORDER BY first_created_at, first_id";
 /// Batches from a place on, up to another; and up to the end of the window.
-const BETWEEN: &str = batches_where!(
-    "(created_at, batch_id) >= (?2, ?3) AND (created_at, batch_id) < (?4, ?5) AND created_at <= ?6"
-);
+const BETWEEN: &str =
+    batches_where!("(created_at, batch_id) >= (?2, ?3) AND (created_at, batch_id) < (?4, ?5)");
 const FROM: &str = batches_where!("(created_at, batch_id) >= (?2, ?3) AND created_at <= ?4");
 
 /// The same for the rare walk during which a batch changed its place: those it may have met before are left out.
@@ -148,10 +150,14 @@ fn read_packed(
         if last > end || !filling.has_room_for(batches) {
             break;
         }
+        // What is about it is read as text, and so is it.
+        if pack.get::<_, i64>(7)? < PACK_TEXT_BYTES_MIN {
+            continue;
+        }
         let first = Place { created: pack.get(0)?, id: pack.get(1)? };
         if until.as_ref() != Some(&first) {
             let mut between = connection.prepare_cached(BETWEEN)?;
-            let loose = params![org.0, from.created, from.id, first.created, first.id, end];
+            let loose = params![org.0, from.created, from.id, first.created, first.id];
             fill(filling, between.query(loose)?)?;
         }
         if !filling.has_room_for(batches) {
