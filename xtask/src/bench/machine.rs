@@ -43,6 +43,7 @@ impl Machine {
 fn versions(stock: &Stock) -> Vec<(String, String)> {
     let mut versions = vec![
         ("batchscan".to_owned(), first_line(Command::new(&stock.executable).arg("--version"))),
+        ("of commit".to_owned(), commit(stock)),
         ("rustc".to_owned(), first_line(Command::new("rustc").arg("--version"))),
         ("wrk".to_owned(), first_line(Command::new("wrk").arg("-v"))),
         ("nginx".to_owned(), first_line(Command::new("/usr/sbin/nginx").arg("-v"))),
@@ -60,6 +61,11 @@ fn versions(stock: &Stock) -> Vec<(String, String)> {
         versions.extend(named.map(|(name, version)| (name.to_owned(), version.to_owned())));
     }
     versions
+}
+
+/// Which sources the program is of, and whether they were changed since.
+fn commit(stock: &Stock) -> String {
+    first_line(Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(&stock.root))
 }
 
 /// The first line that a program prints on either stream.

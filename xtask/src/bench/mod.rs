@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::cluster::Built;
@@ -55,16 +55,16 @@ mod works;
 /// What a developer asks for.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Wish {
-    /// A short run, under three minutes once all is built and installed: one round, and no million batches
+    /// A short run, under three minutes once all is built and installed: a round or two, and no timing of a million batches
     #[arg(long)]
     quick: bool,
-    /// Only these contenders
-    #[arg(long, value_name = "CONTENDER", value_delimiter = ',')]
+    /// Only these contenders. Targets are ratios to batchscan, so name that too
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<Contender>,
     /// Only these works
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     work: Vec<Work>,
-    /// The folder for RESULTS.md and the charts; without it bench/, or target/xtask/bench/ for a quick run
+    /// The folder for RESULTS.md and the charts; without it bench/ for a whole run of this tree, else target/xtask/bench/
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -158,6 +158,17 @@ impl Plan {
         self.works.contains(&work)
     }
 
+    /// Refuses a plan of which nobody does anything, before anything is made for it.
+    fn require_something(&self) -> Result<()> {
+        let does = |contender: &Contender| self.works.iter().any(|work| contender.can(*work));
+        let is_ours = |work: &Work| matches!(work, Work::Scale | Work::Mixed | Work::Pull);
+        let has_some = self.has(Contender::Batchscan) || self.works.iter().any(|work| !is_ours(work));
+        if has_some && self.contenders.iter().any(does) {
+            return Ok(());
+        }
+        bail!("none of these contenders does any of these works");
+    }
+
     /// Whether a million batches of one organisation are needed.
     fn needs_large(&self) -> bool {
         !self.pace.is_quick && [Work::Scale, Work::V1, Work::Pull].iter().any(|work| self.wants(*work))
@@ -172,18 +183,22 @@ impl Plan {
 /// `cargo xtask bench`.
 pub(crate) fn run(workspace: &Workspace, wish: &Wish) -> Result<()> {
     let plan = Plan::new(wish);
+    plan.require_something()?;
+    // What would be lost at the end of a long run is looked at before its beginning.
+    let folder = wish.folder(workspace)?;
+    make_room(&folder)?;
+    cores::Cores::choose()?;
     install::run_for_bench()?;
     let executable = wish.built.executable(workspace)?;
-    let clock = Clock(Instant::now());
     let stock = Stock::make(workspace, &plan, executable)?;
-    clock.tell("everything stands ready");
+    let clock = Clock(Instant::now());
+    println!("== everything stands ready");
     let results = measure(&stock, &plan, &clock)?;
     let document = report::document(&results, &Machine::describe(&stock), &plan, &wish.command());
     let charts = charts::all(&results);
     if plan.pace.is_quick {
         println!("\n{document}");
     }
-    let folder = wish.folder(workspace)?;
     write(&folder, &document, &charts)?;
     stock.clear()?;
     clock.tell(&format!("{} is written", folder.join("RESULTS.md").display()));
@@ -222,9 +237,23 @@ fn measure(stock: &Stock, plan: &Plan, clock: &Clock) -> Result<Results> {
     Ok(results)
 }
 
+/// Makes the folder, and shows that it can be written to.
+fn make_room(folder: &Path) -> Result<()> {
+    let (pictures, probe) = (folder.join("charts"), folder.join("charts/probe"));
+    fs::create_dir_all(&pictures)
+        .and_then(|()| fs::write(&probe, ""))
+        .and_then(|()| fs::remove_file(&probe))
+        .with_context(|| format!("cannot write to {}", pictures.display()))
+}
+
+/// Writes the results in the place of those before.
 fn write(folder: &Path, document: &str, charts: &[(&str, String)]) -> Result<()> {
     let pictures = folder.join("charts");
-    fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
+    for old in fs::read_dir(&pictures)?.filter_map(Result::ok).map(|entry| entry.path()) {
+        if old.extension().is_some_and(|ending| ending == "svg") {
+            fs::remove_file(old)?;
+        }
+    }
     fs::write(folder.join("RESULTS.md"), document).context("cannot write the results")?;
     for (name, chart) in charts {
         fs::write(pictures.join(name), chart).with_context(|| format!("cannot write {name}"))?;
@@ -244,7 +273,8 @@ impl Clock {
 impl Wish {
     /// Where the results go. Part of a run is no result for the tree.
     fn folder(&self, workspace: &Workspace) -> Result<PathBuf> {
-        let is_whole = !self.quick && self.only.is_empty() && self.work.is_empty();
+        let is_of_tree = self.built == Built::default();
+        let is_whole = is_of_tree && !self.quick && self.only.is_empty() && self.work.is_empty();
         match &self.out {
             Some(folder) => Ok(folder.clone()),
             None if is_whole => Ok(workspace.root.join("bench")),

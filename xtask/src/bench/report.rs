@@ -83,8 +83,9 @@ fn told(name: &str, version: &str) -> String {
 }
 
 fn targets(results: &Results) -> String {
-    let mut text = "## Targets\n\nThe median of the rounds' ratios, from the least to the most; the same by the servers' CPU \
-                    time, which minds a busy machine less.\n\n| work | against | goal | at least | measured | spread | by CPU \
+    let mut text = "## Targets\n\n**measured** is the median of the rounds' ratios, **spread** the least and the most of them; the \
+                    verdict is on the median. **by CPU** is the ratio of the servers' CPU time for a request, without \
+                    PostgreSQL's, which a busy machine disturbs less.\n\n| work | against | goal | at least | measured | spread | by CPU \
                     | verdict |\n|---|---|---:|---:|---:|---:|---:|---|\n"
         .to_owned();
     for target in &TARGETS {

@@ -44,7 +44,7 @@ const PAGE_SIZE: u16 = 100;
 const BATCHES: u32 = 12_000;
 
 /// Which executable is run.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Built {
     /// Run this executable; without it, one is built for release from this tree
     #[arg(long, value_name = "FILE")]
