@@ -16,4 +16,8 @@ CREATE TABLE pack (
     deflated         BLOB    NOT NULL                  -- blocks of deflate, none of which is the last
 ) STRICT;
 
+-- The version that the packs are of. Whoever changes batches and knows of no packs raises the other one alone: then they
+-- are not used any more.
+ALTER TABLE organisation ADD COLUMN packed_version INTEGER NOT NULL DEFAULT -1;
+
 CREATE UNIQUE INDEX pack_by_place ON pack (org_id, first_created_at, first_id);

@@ -116,6 +116,24 @@ async fn the_examination_finds_a_pack_that_is_not_what_its_batches_are() {
     assert!(found[0].contains("DELETE FROM pack WHERE id = 2; UPDATE organisation"), "{found:?}");
 }
 
+/// As a program does that is of a time before packs, or a person at an SQL prompt: the version is raised, no pack is dropped.
+#[tokio::test]
+async fn packs_are_left_aside_once_somebody_changed_batches_who_knew_of_none() {
+    let fixture = Fixture::sqlite().await;
+    let batches: Vec<Batch> = (0..300).map(|number| batch(&format!("b{number:04}"), number)).collect();
+    fixture.import(&batches).await;
+    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    file.execute("DELETE FROM batch WHERE batch_id = 'b0150'", []).unwrap();
+    file.execute("UPDATE organisation SET version = version + 1, version_mark = random()", []).unwrap();
+    let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
+    same_walk(&fixture, whole(), limit).await;
+    fixture.import(&[batch("later", 5_000)]).await;
+    same_walk(&fixture, whole(), limit).await;
+    assert_eq!(packs(&fixture), (3, 300), "the next import packs all of it anew");
+    let page = fixture.page_as(Form::Deflated, whole(), None, limit).await;
+    assert!(matches!(page.text, PageText::Deflated(_)));
+}
+
 /// How many packs there are, and how many batches are in them.
 fn packs(fixture: &Fixture) -> (i64, i64) {
     let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();

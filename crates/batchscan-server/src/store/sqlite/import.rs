@@ -37,7 +37,7 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
         version,
         counts: ImportCounts::default(),
         moved: false,
-        packs: Upkeep::new(org),
+        packs: Upkeep::new(&transaction, org)?,
     };
     let keep = loop {
         match rows.blocking_recv() {
@@ -53,7 +53,7 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
         let raise = "UPDATE organisation SET version = ?2, version_mark = random(),
                          moved_version = iif(?3, ?2, moved_version) WHERE id = ?1";
         transaction.execute(raise, params![org.0, version, moved])?;
-        packs.pack(&transaction)?;
+        packs.finish(&transaction)?;
         transaction.commit()?;
     } else {
         transaction.rollback()?;

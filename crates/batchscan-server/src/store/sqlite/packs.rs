@@ -59,8 +59,12 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn new(org: OrgId) -> Self {
-        Self { org, free: None, changed: None }
+    /// Packs that are of another version are dropped: somebody changed batches who knew of none.
+    pub(super) fn new(connection: &Connection, org: OrgId) -> rusqlite::Result<Self> {
+        let stale = "DELETE FROM pack WHERE org_id = ?1
+                     AND NOT EXISTS (SELECT 1 FROM organisation WHERE id = ?1 AND packed_version = version)";
+        connection.execute(stale, [org.0])?;
+        Ok(Self { org, free: None, changed: None })
     }
 
     /// To be called for each place whose batch came, changed or went.
@@ -103,8 +107,15 @@ impl Upkeep {
         Ok(())
     }
 
+    /// Packs what is loose, once the organisation has its new version.
+    pub(super) fn finish(self, connection: &Connection) -> rusqlite::Result<()> {
+        let org = self.org;
+        self.pack(connection)?;
+        note_packed(connection, org)
+    }
+
     /// Packs what is loose around what changed. An organisation without packs is packed whole.
-    pub(super) fn pack(self, connection: &Connection) -> rusqlite::Result<()> {
+    fn pack(self, connection: &Connection) -> rusqlite::Result<()> {
         let Some((first, last)) = self.changed else { return Ok(()) };
         let mut before = pack_at(connection, self.org, &first)?;
         loop {
@@ -124,7 +135,13 @@ impl Upkeep {
 
 /// Packs a whole organisation that has no packs.
 pub(super) fn pack_all(connection: &Connection, org: OrgId) -> rusqlite::Result<()> {
-    Gap { org, before: None, from: Place::START, until: None }.fill(connection)
+    Gap { org, before: None, from: Place::START, until: None }.fill(connection)?;
+    note_packed(connection, org)
+}
+
+/// The packs are of the version that the organisation has now.
+fn note_packed(connection: &Connection, org: OrgId) -> rusqlite::Result<()> {
+    connection.execute("UPDATE organisation SET packed_version = version WHERE id = ?1", [org.0]).map(|_| ())
 }
 
 /// Drops all packs of an organisation.
@@ -132,13 +149,14 @@ pub(super) fn drop_all(connection: &Connection, org: OrgId) -> rusqlite::Result<
     connection.execute("DELETE FROM pack WHERE org_id = ?1", [org.0]).map(|_| ())
 }
 
-/// Proves that every pack has the text of the batches it claims.
+/// Proves that every pack that is used has the text of the batches it claims.
 pub(super) fn examine(snapshot: &Connection, report: &mut Examination) -> Result<(), AdminError> {
     let mut all = snapshot.prepare(
         "SELECT p.id, p.first_created_at, p.first_id, p.until_created_at, p.until_id, p.org_id,
                 p.batches, p.text_bytes, p.text_sum, p.deflated, p.last_created_at, p.last_id,
                 coalesce(o.name, 'organisation ' || p.org_id)
-         FROM pack p LEFT JOIN organisation o ON o.id = p.org_id ORDER BY p.id",
+         FROM pack p LEFT JOIN organisation o ON o.id = p.org_id
+         WHERE o.id IS NULL OR o.packed_version = o.version ORDER BY p.id",
     )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {

@@ -11,7 +11,7 @@ use crate::store::filling::{Filling, NotABatch};
 use crate::store::{Answer, DataVersion, Form, Page, PageAsk, StoreError, Tenant};
 
 const STANDING: &str = "
-    SELECT o.version, o.version_mark, o.moved_version, c.revoked_at IS NOT NULL, c.expires_at
+    SELECT o.version, o.version_mark, o.moved_version, c.revoked_at IS NOT NULL, c.expires_at, o.packed_version
     FROM credential c JOIN organisation o ON o.id = c.org_id
     WHERE c.client_id = ?1 AND c.org_id = ?2";
 
@@ -89,7 +89,14 @@ fn answer<T>(
         .as_ref()
         .map(|walk| walk.since)
         .filter(|since| row.get(2).is_ok_and(|moved: i64| moved > *since));
-    read_page(connection, tenant, ask, version, moved_since).map(Answer::Page)
+    let has_packs = row.get::<_, i64>(5)? == version.number;
+    let packs = ask.form == Form::Deflated && has_packs && moved_since.is_none();
+    let page = if packs {
+        read_packed_page(connection, tenant, ask, version)
+    } else {
+        read_page(connection, tenant, ask, version, moved_since)
+    };
+    page.map(Answer::Page)
 }
 
 fn read_page(
@@ -104,14 +111,6 @@ fn read_page(
     // The start is inclusive, and instants are whole microseconds.
     let start = ask.range.start.map_or(i64::MIN, |start| start.micros() - 1);
     let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
-    if ask.form == Form::Deflated && moved_since.is_none() {
-        let from = match &ask.walk {
-            None => Place::new(start.saturating_add(1), ""),
-            Some(walk) => Place::new(walk.after.created.micros(), walk.after.id.as_str()).after(),
-        };
-        read_packed(connection, tenant.org, from, end, &mut filling)?;
-        return Ok(filling.finish(version));
-    }
     let after = ask.walk.as_ref().map_or(start, |walk| walk.after.created.micros());
     if let Some(walk) = &ask.walk {
         let id = walk.after.id.as_str();
@@ -133,8 +132,24 @@ fn read_page(
     Ok(filling.finish(version))
 }
 
+fn read_packed_page(
+    connection: &Connection,
+    tenant: &Tenant,
+    ask: &PageAsk,
+    version: DataVersion,
+) -> rusqlite::Result<Page> {
+    let mut filling = Filling::new(ask.opening, ask.limit);
+    let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
+    let from = match &ask.walk {
+        None => Place::new(ask.range.start.map_or(i64::MIN, UtcInstant::micros), ""),
+        Some(walk) => Place::new(walk.after.created.micros(), walk.after.id.as_str()).after(),
+    };
+    fill_with_packs(connection, tenant.org, from, end, &mut filling)?;
+    Ok(filling.finish(version))
+}
+
 /// Fills a page with packs as far as they go, and with batches where they do not.
-fn read_packed(
+fn fill_with_packs(
     connection: &Connection,
     org: OrgId,
     mut from: Place,
