@@ -80,11 +80,11 @@ fn the_doctor_finds_a_sound_database_well() {
     let site = Site::new();
     site.import(&site.write("a.ndjson", scans::ndjson(0..1_200, "x")));
     let expected =
-        format!("{}: schema 2, 1 organisation, 1,200 batches\nall is well\n", site.url("scans.db"));
+        format!("{}: schema 3, 1 organisation, 1,200 batches\nall is well\n", site.url("scans.db"));
     assert_eq!(site.run(&["doctor"]).done(), expected);
     let json: Value = serde_json::from_str(&site.run(&["doctor", "--json"]).done()).unwrap();
     let expected = serde_json::json!(
-        { "ok": true, "schema": 2, "organisations": 1, "batches": 1_200, "findings": [] }
+        { "ok": true, "schema": 3, "organisations": 1, "batches": 1_200, "findings": [] }
     );
     assert_eq!(json, expected);
 }
@@ -131,7 +131,7 @@ fn the_doctor_sees_a_file_that_others_can_open_and_batches_without_an_organisati
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
     let outcome = site.run(&["doctor"]);
     let expected = format!(
-        "sqlite:{path}: schema 2, 1 organisation, 3 batches\n2 findings:\n  \
+        "sqlite:{path}: schema 3, 1 organisation, 3 batches\n2 findings:\n  \
          {path} can be opened by other users: run `chmod 600 {path}`\n  \
          batches that belong to no organisation: 2\n"
     );

@@ -102,7 +102,7 @@ fn a_database_of_a_later_program_is_left_alone() {
     let site = Site::new();
     let insert = "INSERT INTO refinery_schema_history (version, name, applied_on, checksum) VALUES (99, 'later', '', '1')";
     site.sql().execute(insert, []).unwrap();
-    let message = "the database has schema 99, and this program knows up to 2: update batchscan";
+    let message = "the database has schema 99, and this program knows up to 3: update batchscan";
     all_refuse(&site.url("scans.db"), message);
 }
 

@@ -196,7 +196,7 @@ fn a_backup_is_a_file_that_serves_the_same_with_the_same_tokens() {
     }
     assert_eq!(auth(&restored, &credential).status, 200);
     let doctor = site.run(&["doctor", "--database", &site.url("copy.db")]).done();
-    assert!(doctor.ends_with(": schema 2, 1 organisation, 1,500 batches\nall is well\n"), "{doctor}");
+    assert!(doctor.ends_with(": schema 3, 1 organisation, 1,500 batches\nall is well\n"), "{doctor}");
     let left: Vec<_> = std::fs::read_dir(site.path("")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.iter().all(|path| !path.to_str().unwrap().contains(".partial")), "{left:?}");
 }
@@ -205,17 +205,17 @@ fn a_backup_is_a_file_that_serves_the_same_with_the_same_tokens() {
 fn the_doctor_finds_a_sound_database_well_and_names_what_is_damaged() {
     let site = Site::on_postgres();
     site.import(&site.write("a.ndjson", scans::ndjson(0..1_200, "x")));
-    let expected = format!("{}: schema 2, 1 organisation, 1,200 batches\nall is well\n", site.database);
+    let expected = format!("{}: schema 3, 1 organisation, 1,200 batches\nall is well\n", site.database);
     assert_eq!(site.run(&["doctor"]).done(), expected);
     let report: Value = serde_json::from_str(&site.run(&["doctor", "--json"]).done()).unwrap();
-    let expected = json!({ "ok": true, "schema": 2, "organisations": 1, "batches": 1_200, "findings": [] });
+    let expected = json!({ "ok": true, "schema": 3, "organisations": 1, "batches": 1_200, "findings": [] });
     assert_eq!(report, expected);
     let damage =
         "update batch set json = replace(json, '\"92.50\"', '\"92.5\"') where batch_id = 'scan-0000002'";
     postgres().sql(name_of(&site.database), damage).unwrap();
     let outcome = site.run(&["doctor"]);
     let expected = format!(
-        "{}: schema 2, 1 organisation, 1,200 batches\n1 finding:\n  batch \"scan-0000002\" of \"Green Valley\": \
+        "{}: schema 3, 1 organisation, 1,200 batches\n1 finding:\n  batch \"scan-0000002\" of \"Green Valley\": \
          its text is not the text of the batch it holds; import it again\n",
         site.database
     );
@@ -318,7 +318,7 @@ fn a_database_of_a_later_program_is_refused() {
     let name = name_of(&site.database);
     let later = "insert into refinery_schema_history values (99, 'later', '', '1')";
     postgres().sql(name, later).unwrap();
-    let message = "the database has schema 99, and this program knows up to 2: update batchscan";
+    let message = "the database has schema 99, and this program knows up to 3: update batchscan";
     all_refuse("postgres", name, message);
 }
 
