@@ -10,10 +10,8 @@ use crc32fast::Hasher;
 use flate2::read::GzDecoder;
 use flate2::{Compress, CompressError, Compression, FlushCompress};
 
-/// For what is sent once: a third smaller than at the level below, in the same time.
-const SENT_LEVEL: u32 = 2;
-/// For what is kept and sent often: a tenth smaller again, in a quarter more time.
-const KEPT_LEVEL: u32 = 3;
+/// A third smaller than at the level below, in the same time. The next one takes a quarter more time for a tenth.
+const LEVEL: u32 = 2;
 /// Up to this a text is put into a block as it is, a cursor for instance: a compressor clears 300 KB before it begins.
 const STORED_BYTES_MAX: usize = 1_024;
 /// The beginning of every body: deflate, no name, no time, no particular system.
@@ -56,21 +54,17 @@ pub struct Deflated {
 }
 
 impl Deflated {
-    /// A text that is to be kept.
-    pub fn kept(text: &[u8]) -> Self {
+    /// A text, compressed.
+    pub fn of(text: &[u8]) -> Self {
         let mut deflated = Self::default();
-        deflated.push(text, KEPT_LEVEL);
+        deflated.push_text(text);
         deflated
     }
 
     /// Adds a text.
     pub fn push_text(&mut self, text: &[u8]) {
-        self.push(text, SENT_LEVEL);
-    }
-
-    fn push(&mut self, text: &[u8], level: u32) {
         let before = self.bytes.len();
-        if text.len() <= STORED_BYTES_MAX || self.compress(text, level).is_err() {
+        if text.len() <= STORED_BYTES_MAX || self.compress(text).is_err() {
             // In memory nothing fails; were it otherwise, the text would go out as it is.
             self.bytes.truncate(before);
             self.store(text);
@@ -112,8 +106,8 @@ impl Deflated {
         }
     }
 
-    fn compress(&mut self, text: &[u8], level: u32) -> Result<(), CompressError> {
-        let mut compress = Compress::new(Compression::new(level), false);
+    fn compress(&mut self, text: &[u8]) -> Result<(), CompressError> {
+        let mut compress = Compress::new(Compression::new(LEVEL), false);
         loop {
             self.bytes.reserve(text.len() / 4 + SLACK_BYTES);
             let taken = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
@@ -157,9 +151,7 @@ impl GzipBody {
 
 /// A whole text as a gzip body.
 pub fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut piece = Deflated::default();
-    piece.push_text(text);
-    whole_gzip(&piece)
+    whole_gzip(&Deflated::of(text))
 }
 
 /// A piece that is all of it as a gzip body.
@@ -220,7 +212,7 @@ mod tests {
             let mut bytes = Vec::new();
             let mut growing = Deflated::default();
             for (text, kept) in texts.iter().zip(kept) {
-                let piece = Deflated::kept(text.as_bytes());
+                let piece = Deflated::of(text.as_bytes());
                 prop_assert_eq!(piece.text_bytes(), text.len() as u64);
                 growing.push_piece(piece.as_piece());
                 if kept {

@@ -101,11 +101,7 @@ impl Encoder {
     pub(super) fn push(&mut self, chunk: PageText) -> std::io::Result<Vec<u8>> {
         match (self, chunk) {
             (Encoder::Gzip(body), PageText::Deflated(piece)) => Ok(body.push(&piece)),
-            (Encoder::Gzip(body), PageText::Plain(text)) => {
-                let mut piece = Deflated::default();
-                piece.push_text(&text);
-                Ok(body.push(&piece))
-            }
+            (Encoder::Gzip(body), PageText::Plain(text)) => Ok(body.push(&Deflated::of(&text))),
             (Encoder::Plain, PageText::Plain(text)) => Ok(text),
             (Encoder::Zstd(encoder), PageText::Plain(text)) => {
                 encoder.write_all(&text).map(|()| std::mem::take(encoder.get_mut()))

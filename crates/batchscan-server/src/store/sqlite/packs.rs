@@ -366,7 +366,7 @@ impl Writing<'_> {
     fn run(&mut self, run: &mut Run) -> rusqlite::Result<()> {
         let (Some(first), Some(last)) = (run.first.take(), run.last.take()) else { return Ok(()) };
         self.write(Some(&first))?;
-        let deflated = Deflated::kept(&run.text);
+        let deflated = Deflated::of(&run.text);
         self.finished = Some(Packed { first, last, batches: run.batches, deflated });
         run.batches = 0;
         run.text.clear();
