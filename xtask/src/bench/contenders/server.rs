@@ -60,10 +60,8 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a contender and waits until it answers.
     pub(crate) fn start(stock: &Stock, contender: Contender, data: Data, place: Place) -> Result<Self> {
-        let credential = stock.credential(contender, data)?;
         let started = commands::command(stock, contender, data, place)?;
-        Self::launch(stock, contender, data, started, credential)
-            .with_context(|| format!("{} does not run", contender.title()))
+        Self::launch(stock, contender, data, started, stock.credential(contender, data)?)
     }
 
     /// The same without a page cache: for a few questions that are asked again and again.
@@ -73,13 +71,11 @@ impl Server {
         data: Data,
         place: Place,
     ) -> Result<Self> {
-        let credential = stock.credential(contender, data)?;
         let mut started = commands::command(stock, contender, data, place)?;
         if contender.is_ours() {
             started.command.args(["--cache-mib", "0"]);
         }
-        Self::launch(stock, contender, data, started, credential)
-            .with_context(|| format!("{} does not run", contender.title()))
+        Self::launch(stock, contender, data, started, stock.credential(contender, data)?)
     }
 
     /// Starts batchscan on a database of many organisations that is not the stock's own.
@@ -120,7 +116,7 @@ impl Server {
             process,
             log,
         };
-        server.greet()?;
+        server.greet().with_context(|| format!("{} does not run", contender.title()))?;
         Ok(server)
     }
 
