@@ -32,6 +32,8 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
         start_log(LogFormat::Text);
     }
     raise_open_files();
+    // From here on a signal ends the demo in order: there is a folder to remove.
+    let mut stop = std::pin::pin!(told_to_stop()?);
     let folder =
         tempfile::Builder::new().prefix("batchscan-demo-").tempdir().context("cannot make a folder")?;
     let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), Opening::OR_MAKE).await?;
@@ -45,7 +47,6 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     store.add_org(&name, now).await?;
     // Midnight, so that the same seed makes the same batches all day.
     let end = UtcInstant::from_micros(now.micros() / DAY_MICROS * DAY_MICROS).unwrap_or(now);
-    let mut stop = std::pin::pin!(told_to_stop()?);
     let url = reachable(&server.url());
     let filled = tokio::select! {
         filled = fill(&store, &command, end, url.clone()) => filled.map(|()| true)?,
