@@ -13,7 +13,7 @@ use super::error::{ApiError, Cause};
 use crate::store::{Answer, Form, Page, PageAsk, PageLimit, PageText, StoreError, Tenant, Walk};
 
 /// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
-const CHUNK_BYTES: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 512 * 1024;
 
 /// What to ask the store for first.
 pub(super) fn first_ask(app: &App, range: DateRange, encoding: Encoding) -> PageAsk {
