@@ -13,7 +13,7 @@
 //! Measures what is there and says what came out: a target that is missed is a row in the results, not a failure. What
 //! fails is an answer that is wrong.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -187,6 +187,7 @@ pub(crate) fn run(workspace: &Workspace, wish: &Wish) -> Result<()> {
     // What would be lost at the end of a long run is looked at before its beginning.
     let folder = wish.folder(workspace)?;
     make_room(&folder)?;
+    let _alone = alone(workspace)?;
     cores::Cores::choose()?;
     install::run_for_bench()?;
     let executable = wish.built.executable(workspace)?;
@@ -194,8 +195,9 @@ pub(crate) fn run(workspace: &Workspace, wish: &Wish) -> Result<()> {
     let clock = Clock(Instant::now());
     println!("== everything stands ready");
     let results = measure(&stock, &plan, &clock)?;
-    let document = report::document(&results, &Machine::describe(&stock), &plan, &wish.command());
     let charts = charts::all(&results);
+    let machine = Machine::describe(&stock);
+    let document = report::document(&results, &machine, &plan, &wish.command(), &charts);
     if plan.pace.is_quick {
         println!("\n{document}");
     }
@@ -235,6 +237,19 @@ fn measure(stock: &Stock, plan: &Plan, clock: &Clock) -> Result<Results> {
         clock.tell("imports and pulls are timed");
     }
     Ok(results)
+}
+
+/// Sees to it that no other benchmark of this tree runs, for as long as the file is held: two would time each other.
+fn alone(workspace: &Workspace) -> Result<File> {
+    let path = workspace.scratch_file("bench.lock")?;
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("another benchmark is running: wait for its end, or stop it"),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
 }
 
 /// Makes the folder, and shows that it can be written to.

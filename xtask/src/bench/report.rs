@@ -11,10 +11,17 @@ use super::works::{Data, REQUESTS, Work};
 use super::{Pace, Plan};
 
 /// The whole document.
-pub(crate) fn document(results: &Results, machine: &Machine, plan: &Plan, command: &str) -> String {
+pub(crate) fn document(
+    results: &Results,
+    machine: &Machine,
+    plan: &Plan,
+    command: &str,
+    charts: &[(&str, String)],
+) -> String {
     let parts = [
         opening(machine, plan.pace, command),
         targets(results),
+        pictures(charts),
         READING.to_owned(),
         works(&results.figures),
         scale(&results.figures, plan.pace),
@@ -93,6 +100,15 @@ fn targets(results: &Results) -> String {
         text.push_str(&target_row(target, measured.as_ref(), verdict));
     }
     text
+}
+
+/// The charts, which lie beside the document.
+fn pictures(charts: &[(&str, String)]) -> String {
+    let shown = charts.iter().map(|(name, _)| {
+        let title = name.trim_end_matches(".svg");
+        format!("![{title}](charts/{name})\n")
+    });
+    shown.collect()
 }
 
 fn target_row(target: &Target, measured: Option<&Measured>, verdict: Verdict) -> String {
