@@ -64,7 +64,8 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
         Answer::Page(page) => page,
     };
     let encoding = match &page.text {
-        PageText::Plain(text) if page.next.is_none() => encoding.for_size(text.len()),
+        // With the bracket that closes it.
+        PageText::Plain(text) if page.next.is_none() => encoding.for_size(text.len() + 1),
         _ => encoding,
     };
     let etag = mark.etag(page.version);
