@@ -72,12 +72,15 @@ struct Demo {
     client_id: String,
     client_secret: String,
     http: reqwest::Client,
+    /// Where its data lies: a demo that is killed leaves it behind.
+    _folder: tempfile::TempDir,
 }
 
 impl Demo {
     fn start() -> (Self, Service) {
+        let folder = tempfile::tempdir().unwrap();
         let words = ["demo", "--listen", "127.0.0.1:0", "--batches", BATCHES];
-        let service = Service::start(&mut program::batchscan(&words));
+        let service = Service::start(program::batchscan(&words).env("TMPDIR", folder.path()));
         let printed = |label: &str| {
             let value = service.welcome.lines().find_map(|line| line.trim().strip_prefix(label));
             value.unwrap().trim().to_owned()
@@ -89,6 +92,7 @@ impl Demo {
             client_id: printed("client id"),
             client_secret: printed("client secret"),
             http: http.unwrap(),
+            _folder: folder,
         };
         (demo, service)
     }
