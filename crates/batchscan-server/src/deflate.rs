@@ -13,6 +13,8 @@ use flate2::{Compress, CompressError, Compression, FlushCompress};
 
 /// A third smaller than at the level below, in the same time. The next one takes a quarter more time for a tenth.
 const LEVEL: u32 = 2;
+/// Less text than this is not worth compressing (decision 032).
+pub const TEXT_BYTES_MIN: usize = 1_024;
 /// Up to this a text is put into a block as it is, a cursor for instance: a compressor clears 130 KB before it begins.
 const STORED_BYTES_MAX: usize = 1_024;
 /// The beginning of every body: deflate, no name, no time, no particular system.
@@ -140,16 +142,24 @@ pub struct GzipBody {
 impl GzipBody {
     /// What is to be sent for a piece.
     pub fn push(&mut self, piece: &Deflated) -> Vec<u8> {
-        let header: &[u8] = if self.has_begun { &[] } else { &HEADER };
-        self.has_begun = true;
+        [self.count(piece), &piece.bytes].concat()
+    }
+
+    /// Counts a piece in; gives what goes before it.
+    fn count(&mut self, piece: &Deflated) -> &'static [u8] {
         self.sum.combine(&piece.sum);
         self.text_bytes += piece.text_bytes;
-        [header, &piece.bytes].concat()
+        self.begin()
+    }
+
+    /// The header, the first time.
+    fn begin(&mut self) -> &'static [u8] {
+        if std::mem::replace(&mut self.has_begun, true) { &[] } else { &HEADER }
     }
 
     /// What is to be sent last.
-    pub fn finish(self) -> Vec<u8> {
-        let header: &[u8] = if self.has_begun { &[] } else { &HEADER };
+    pub fn finish(mut self) -> Vec<u8> {
+        let header = self.begin();
         // The length is told in 32 bits, whatever it is.
         #[expect(clippy::cast_possible_truncation, reason = "RFC 1952 wants the length modulo 2^32")]
         let length = (self.text_bytes as u32).to_le_bytes();
@@ -165,8 +175,8 @@ pub fn gzip(text: &[u8]) -> Vec<u8> {
 /// A piece that is all of it as a gzip body.
 pub fn whole_gzip(piece: &Deflated) -> Vec<u8> {
     let mut body = GzipBody::default();
-    // In one buffer of its size: it may be kept, and is counted by what it holds.
-    [body.push(piece), body.finish()].concat()
+    // Copied once, into a buffer of its size: it may be kept, and is counted by what it holds.
+    [body.count(piece), &piece.bytes, &body.finish()].concat()
 }
 
 #[cfg(test)]
