@@ -73,8 +73,7 @@ async fn no_pack_is_added_to_a_page_that_is_full() {
 #[tokio::test]
 async fn a_page_of_a_thousand_comes_from_packs_and_an_edge_stays_text() {
     let fixture = Fixture::sqlite().await;
-    let batches: Vec<Batch> = (0..1_220).map(|number| batch(&format!("b{number:04}"), number)).collect();
-    fixture.import(&batches).await;
+    fixture.import(&in_a_row(1_220)).await;
     let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
     let page = fixture.page_as(Form::Deflated, whole(), None, limit).await;
     assert!(matches!(page.text, PageText::Deflated(_)));
@@ -104,9 +103,8 @@ async fn batches_that_come_one_by_one_and_late_leave_no_crumbs() {
 #[tokio::test]
 async fn the_examination_finds_a_pack_that_is_not_what_its_batches_are() {
     let fixture = Fixture::sqlite().await;
-    let batches: Vec<Batch> = (0..300).map(|number| batch(&format!("b{number:04}"), number)).collect();
-    fixture.import(&batches).await;
-    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    fixture.import(&in_a_row(300)).await;
+    let file = file_of(&fixture);
     // As a person at an SQL prompt might: the text is changed, and the packs are not.
     let name = "UPDATE batch SET json = replace(json, '\"batch_name\":\"n\"', '\"batch_name\":\"m\"') WHERE batch_id = 'b0150'";
     assert_eq!(file.execute(name, []).unwrap(), 1);
@@ -120,9 +118,8 @@ async fn the_examination_finds_a_pack_that_is_not_what_its_batches_are() {
 #[tokio::test]
 async fn packs_are_left_aside_once_somebody_changed_batches_who_knew_of_none() {
     let fixture = Fixture::sqlite().await;
-    let batches: Vec<Batch> = (0..300).map(|number| batch(&format!("b{number:04}"), number)).collect();
-    fixture.import(&batches).await;
-    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    fixture.import(&in_a_row(300)).await;
+    let file = file_of(&fixture);
     file.execute("DELETE FROM batch WHERE batch_id = 'b0150'", []).unwrap();
     file.execute("UPDATE organisation SET version = version + 1, version_mark = random()", []).unwrap();
     let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
@@ -134,11 +131,20 @@ async fn packs_are_left_aside_once_somebody_changed_batches_who_knew_of_none() {
     assert!(matches!(page.text, PageText::Deflated(_)));
 }
 
+/// Batches `b0000`, `b0001` and so on, a microsecond apart.
+fn in_a_row(count: i64) -> Vec<Batch> {
+    (0..count).map(|number| batch(&format!("b{number:04}"), number)).collect()
+}
+
+/// The file behind the store's back.
+fn file_of(fixture: &Fixture) -> Connection {
+    Connection::open(fixture.folder.path().join("contract.db")).unwrap()
+}
+
 /// How many packs there are, and how many batches are in them.
 fn packs(fixture: &Fixture) -> (i64, i64) {
-    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
     let count = "SELECT count(*), coalesce(sum(batches), 0) FROM pack";
-    file.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    file_of(fixture).query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
 fn some_batch(draw: &mut Draw, round: u64) -> Batch {

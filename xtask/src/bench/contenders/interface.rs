@@ -20,7 +20,7 @@ pub(crate) const FIRST_PAGE: &str = "/v2/batches";
 pub(crate) const FIRST_PAGE_COUNTING: &str = "/v2/batches?end_date={date}";
 /// Cursors that are asked in turn, of contenders that keep no pages or were told to keep none.
 const CURSORS: usize = 8;
-/// Places that are asked for in turn. A prime, so that they fall anywhere between the runs of a hundred batches.
+/// Places that are asked for in turn. A prime, so that they fall anywhere between the runs of batches that are kept compressed.
 const PLACES: usize = 97;
 
 /// What is asked for a work.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, Rows, params};
 
 use super::SqliteStore;
 use super::packs::{Place, piece};
+use crate::deflate::TEXT_BYTES_MIN;
 use crate::store::filling::{Filling, NotABatch};
 use crate::store::{Answer, DataVersion, Form, Page, PageAsk, StoreError, Tenant};
 
@@ -28,9 +29,6 @@ macro_rules! batches_where {
 const TIES: &str = batches_where!("created_at = ?2 AND batch_id > ?3");
 /// What comes after an instant. Asking for both at once, by comparing pairs, would cost every row a second comparison.
 const AFTER: &str = batches_where!("created_at > ?2 AND created_at <= ?3");
-
-/// A pack of less text is passed over: an answer of so little is sent plain (decision 032).
-const PACK_TEXT_BYTES_MIN: i64 = 1_024;
 
 /// Packs from a place on, in order.
 const PACKS: &str = "
@@ -165,8 +163,8 @@ fn fill_with_packs(
         if last > end || !filling.has_room_for(batches) {
             break;
         }
-        // What is about it is read as text, and so is it.
-        if pack.get::<_, i64>(7)? < PACK_TEXT_BYTES_MIN {
+        // A page of so little goes out plain. What is about the pack is read as text, and so is it.
+        if usize::try_from(pack.get::<_, i64>(7)?).unwrap_or(0) < TEXT_BYTES_MIN {
             continue;
         }
         let first = Place { created: pack.get(0)?, id: pack.get(1)? };

@@ -82,18 +82,6 @@ struct Waiting {
     is_closed: bool,
 }
 
-impl Waiting {
-    /// Whom to wake, if there is a job that nobody is coming for.
-    fn wake(&mut self) -> Option<Thread> {
-        if self.is_coming || self.jobs.is_empty() {
-            return None;
-        }
-        let woken = self.asleep.pop();
-        self.is_coming = woken.is_some();
-        woken
-    }
-}
-
 impl Queue {
     fn new(waiting_max: usize) -> Self {
         Self { waiting: Mutex::default(), waiting_max }
@@ -105,9 +93,7 @@ impl Queue {
             return Err(unreachable("too many jobs are waiting"));
         }
         waiting.jobs.push_back(job);
-        let woken = waiting.wake();
-        drop(waiting);
-        woken.iter().for_each(Thread::unpark);
+        leave(waiting);
         Ok(())
     }
 
@@ -116,9 +102,7 @@ impl Queue {
         let mut waiting = self.waiting();
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
-                let woken = waiting.wake();
-                drop(waiting);
-                woken.iter().for_each(Thread::unpark);
+                leave(waiting);
                 return Some(job);
             }
             if waiting.is_closed {
@@ -158,6 +142,17 @@ impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Queue").field("waiting", &self.waiting().jobs.len()).finish_non_exhaustive()
     }
+}
+
+/// Lets go of the queue, and wakes somebody if there is a job that nobody is coming for.
+fn leave(mut waiting: MutexGuard<'_, Waiting>) {
+    if waiting.is_coming || waiting.jobs.is_empty() {
+        return;
+    }
+    let woken = waiting.asleep.pop();
+    waiting.is_coming = woken.is_some();
+    drop(waiting);
+    woken.iter().for_each(Thread::unpark);
 }
 
 fn work(mut connection: Connection, jobs: &Queue) {
