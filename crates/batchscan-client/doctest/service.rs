@@ -24,7 +24,8 @@ impl Service {
         config: batchscan_server::config::Config,
         tls: Option<batchscan_server::config::TlsFiles>,
     ) -> Self {
-        use batchscan_server::{auth, clock::Clock, serve, store};
+        use batchscan_server::{auth, clock::Clock, serve};
+        use batchscan_store as store;
         let folder = tempfile::tempdir().unwrap();
         let database = store::DatabaseUrl::Sqlite(folder.path().join("scans.db"));
         let store = store::Store::open(&database, store::Opening::OR_MAKE).await.unwrap();
