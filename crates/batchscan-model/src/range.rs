@@ -1,8 +1,8 @@
-//! Which batches are asked for, and from where on.
+//! Which batches a reader wants, and the order they come in.
 
 use crate::{BatchId, UtcInstant};
 
-/// A window of creation instants, both ends inclusive (decision 011). A missing end is open.
+/// A range of creation dates, both ends inclusive (decision 011). `None` is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DateRange {
     /// Batches on or after this instant.
@@ -11,11 +11,11 @@ pub struct DateRange {
     pub end: Option<UtcInstant>,
 }
 
-/// The place of a batch in the order of all batches: creation instant, then id by its bytes (decision 018).
+/// The sort key of a batch: creation date, then id by its bytes (decision 018).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// When the batch was created.
     pub created: UtcInstant,
-    /// Which of those created at that instant.
+    /// Orders batches created at the same instant.
     pub id: BatchId,
 }
