@@ -1,4 +1,4 @@
-//! One column of a row group: a few rows of it, held by their physical type, handed out row by row.
+//! One column of a row group: loads some rows at a time by their physical type, and returns them one by one.
 
 use batchscan_model::Value;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -8,11 +8,11 @@ use parquet::data_type::{
 };
 use parquet::errors::ParquetError;
 
-use super::value::{Meaning, float};
+use super::value::{ColumnType, float};
 
-/// A column, and what its values mean.
+/// A column and its type.
 pub(super) struct Column {
-    meaning: Meaning,
+    column_type: ColumnType,
     rows: Rows,
 }
 
@@ -28,7 +28,7 @@ enum Rows {
 }
 
 impl Column {
-    pub(super) fn new(reader: ColumnReader, meaning: Meaning) -> Self {
+    pub(super) fn new(reader: ColumnReader, column_type: ColumnType) -> Self {
         let rows = match reader {
             ColumnReader::BoolColumnReader(reader) => Rows::Bool(Typed::new(reader)),
             ColumnReader::Int32ColumnReader(reader) => Rows::Int32(Typed::new(reader)),
@@ -39,70 +39,70 @@ impl Column {
             ColumnReader::ByteArrayColumnReader(reader) => Rows::Bytes(Typed::new(reader)),
             ColumnReader::FixedLenByteArrayColumnReader(reader) => Rows::Fixed(Typed::new(reader)),
         };
-        Self { meaning, rows }
+        Self { column_type, rows }
     }
 
-    /// Holds the next `count` rows in place of those held before.
-    pub(super) fn hold(&mut self, count: usize) -> Result<(), ParquetError> {
+    /// Replaces the loaded rows by the next `count`.
+    pub(super) fn load(&mut self, count: usize) -> Result<(), ParquetError> {
         match &mut self.rows {
-            Rows::Bool(rows) => rows.hold(count),
-            Rows::Int32(rows) => rows.hold(count),
-            Rows::Int64(rows) => rows.hold(count),
-            Rows::Int96(rows) => rows.hold(count),
-            Rows::Float(rows) => rows.hold(count),
-            Rows::Double(rows) => rows.hold(count),
-            Rows::Bytes(rows) => rows.hold(count),
-            Rows::Fixed(rows) => rows.hold(count),
+            Rows::Bool(rows) => rows.load(count),
+            Rows::Int32(rows) => rows.load(count),
+            Rows::Int64(rows) => rows.load(count),
+            Rows::Int96(rows) => rows.load(count),
+            Rows::Float(rows) => rows.load(count),
+            Rows::Double(rows) => rows.load(count),
+            Rows::Bytes(rows) => rows.load(count),
+            Rows::Fixed(rows) => rows.load(count),
         }
     }
 
-    /// The value in a held row. The rows are asked for one after another, each once.
-    pub(super) fn value(&mut self, row: usize) -> Value<'_> {
-        let meaning = self.meaning;
+    /// The value of a loaded row. To be called once per row, in order.
+    pub(super) fn next_value(&mut self, row: usize) -> Value<'_> {
+        let column_type = self.column_type;
         let value = match &mut self.rows {
-            Rows::Bool(rows) => rows.take(row).map(|flag| Value::Bool(*flag)),
-            Rows::Int32(rows) => rows.take(row).map(|number| meaning.int32(*number)),
-            Rows::Int64(rows) => rows.take(row).map(|number| meaning.int64(*number)),
-            Rows::Int96(rows) => rows.take(row).map(|_| Value::Other("a timestamp without a time zone")),
-            Rows::Float(rows) => rows.take(row).map(|number| float(*number)),
-            Rows::Double(rows) => rows.take(row).map(|number| float(*number)),
-            Rows::Bytes(rows) => rows.take(row).map(|bytes| meaning.bytes(bytes.data())),
-            Rows::Fixed(rows) => rows.take(row).map(|bytes| meaning.bytes(bytes.data())),
+            Rows::Bool(rows) => rows.next(row).map(|flag| Value::Bool(*flag)),
+            Rows::Int32(rows) => rows.next(row).map(|number| column_type.int32(*number)),
+            Rows::Int64(rows) => rows.next(row).map(|number| column_type.int64(*number)),
+            Rows::Int96(rows) => rows.next(row).map(|_| Value::Other("a timestamp without a time zone")),
+            Rows::Float(rows) => rows.next(row).map(|number| float(*number)),
+            Rows::Double(rows) => rows.next(row).map(|number| float(*number)),
+            Rows::Bytes(rows) => rows.next(row).map(|bytes| column_type.bytes(bytes.data())),
+            Rows::Fixed(rows) => rows.next(row).map(|bytes| column_type.bytes(bytes.data())),
         };
         value.unwrap_or(Value::Null)
     }
 }
 
-/// Rows of one physical type. Values stand without gaps; the levels tell which rows have one.
+/// Rows of one physical type. `values` has no gaps; `levels` has a 0 for each null.
 struct Typed<T: DataType> {
     reader: ColumnReaderImpl<T>,
     levels: Vec<i16>,
     values: Vec<T::T>,
-    taken: usize,
+    next: usize,
 }
 
 impl<T: DataType> Typed<T> {
     fn new(reader: ColumnReaderImpl<T>) -> Self {
-        Self { reader, levels: Vec::new(), values: Vec::new(), taken: 0 }
+        Self { reader, levels: Vec::new(), values: Vec::new(), next: 0 }
     }
 
-    fn hold(&mut self, count: usize) -> Result<(), ParquetError> {
+    fn load(&mut self, count: usize) -> Result<(), ParquetError> {
         self.levels.clear();
         self.values.clear();
-        self.taken = 0;
+        self.next = 0;
         let (rows, _, _) = self.reader.read_records(count, Some(&mut self.levels), None, &mut self.values)?;
         if rows == count {
             return Ok(());
         }
-        Err(ParquetError::EOF("a column ends before its row group does".into()))
+        Err(ParquetError::EOF("a column ends before its row group".into()))
     }
 
-    /// The next value, if the row has one. A required column has no levels and a value in every row.
-    fn take(&mut self, row: usize) -> Option<&T::T> {
+    /// The next value, `None` if it is null. A required column has no levels.
+    fn next(&mut self, row: usize) -> Option<&T::T> {
         if self.levels.get(row).is_some_and(|level| *level == 0) {
             return None;
         }
-        self.taken += 1;
-        self.values.get(self.taken - 1)
+        self.next += 1;
+        self.values.get(self.next - 1)
     }
 }

@@ -1,20 +1,21 @@
-//! The held part of a text file: what is read and not yet consumed, and the line and column where it begins.
-//! Knows lines and byte order marks, but no format.
+//! The part of a text file that is read and not yet consumed, with its line and column. Knows lines and byte order
+//! marks, but no format.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use batchscan_model::json_scan::is_json_whitespace;
 use memchr::{memchr_iter, memrchr};
 
-use super::Input;
-use super::fault::Place;
-use super::intake::{Halt, Intake};
+use super::collector::{Collector, Stop, unexpected};
+use super::error::Location;
+use super::input::Input;
 
-/// How much is asked of the file at once: past this, fewer system calls no longer show.
+/// Bytes per read. Larger reads are not faster.
 const READ_BYTES: usize = 256 * 1024;
 
-/// A window that moves over a file from its beginning to its end.
-pub(super) struct Window<'a> {
+/// A buffer that moves over a file from start to end.
+pub(super) struct TextBuffer<'a> {
     source: Box<dyn Read + Send>,
     bytes_read: &'a AtomicU64,
     buffer: Vec<u8>,
@@ -24,7 +25,7 @@ pub(super) struct Window<'a> {
     column: u64,
 }
 
-impl<'a> Window<'a> {
+impl<'a> TextBuffer<'a> {
     pub(super) fn new(input: Input, bytes_read: &'a AtomicU64) -> Self {
         let source: Box<dyn Read + Send> = match input {
             Input::File(file) => Box::new(file),
@@ -33,30 +34,28 @@ impl<'a> Window<'a> {
         Self { source, bytes_read, buffer: Vec::new(), start: 0, end: 0, line: 1, column: 1 }
     }
 
-    /// What is held and not yet consumed.
+    /// The bytes that are read and not consumed.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The line in which [`Window::bytes`] begins, from 1.
+    /// The line number of the first byte, from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The byte of its line at which [`Window::bytes`] begins, from 1.
+    /// The column of the first byte, in bytes from 1.
     pub(super) fn column(&self) -> u64 {
         self.column
     }
 
-    /// The line in which [`Window::bytes`] begins, as a place for a fault.
-    pub(super) fn place(&self) -> Place {
-        Place::Line(self.line)
+    /// The location of the first byte.
+    pub(super) fn location(&self) -> Location {
+        Location::Line(self.line)
     }
 
-    /// Reads on and keeps what is held. False at the end of the file.
-    ///
-    /// The window grows by what is not consumed: whoever asks for more sees to the limit.
-    pub(super) fn more(&mut self) -> io::Result<bool> {
+    /// Reads more bytes after those in the buffer. False at the end of the file. The caller limits the growth.
+    pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -64,18 +63,18 @@ impl<'a> Window<'a> {
         if self.buffer.len() < self.end + READ_BYTES {
             self.buffer.resize(self.end + READ_BYTES, 0);
         }
-        let count = read_patiently(&mut self.source, &mut self.buffer[self.end..])?;
+        let count = read_retrying(&mut self.source, &mut self.buffer[self.end..])?;
         self.end += count;
         self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count > 0)
     }
 
-    /// Lets go of the first `count` bytes, and counts their lines.
+    /// Drops the first `count` bytes and counts their lines.
     pub(super) fn consume(&mut self, count: usize) {
-        let gone = &self.buffer[self.start..self.end][..count];
-        match memrchr(b'\n', gone) {
+        let dropped = &self.buffer[self.start..self.end][..count];
+        match memrchr(b'\n', dropped) {
             Some(last) => {
-                self.line += memchr_iter(b'\n', &gone[..=last]).count() as u64;
+                self.line += memchr_iter(b'\n', &dropped[..=last]).count() as u64;
                 self.column = (count - last) as u64;
             }
             None => self.column += count as u64,
@@ -83,39 +82,39 @@ impl<'a> Window<'a> {
         self.start += count;
     }
 
-    /// Lets go of the first `count` bytes, which are one line with its end.
+    /// Drops the first `count` bytes, which are one line with its end.
     pub(super) fn consume_line(&mut self, count: usize) {
         self.start += count;
         self.begin_line();
     }
 
-    /// Counts a line whose end is no newline.
+    /// Counts a line that did not end in a newline.
     pub(super) fn begin_line(&mut self) {
         self.line += 1;
         self.column = 1;
     }
 
-    /// Lets go of white space, also of line ends. The byte that follows it, `None` at the end of the file.
-    pub(super) fn skip_blank(&mut self) -> io::Result<Option<u8>> {
+    /// Drops whitespace, also line ends. Returns the next byte, `None` at the end of the file.
+    pub(super) fn skip_whitespace(&mut self) -> io::Result<Option<u8>> {
         loop {
-            let blank = self.bytes().iter().take_while(|byte| is_blank(**byte)).count();
+            let blank = self.bytes().iter().take_while(|byte| is_json_whitespace(**byte)).count();
             self.consume(blank);
             match self.bytes().first().copied() {
                 Some(byte) => return Ok(Some(byte)),
-                None if !self.more()? => return Ok(None),
+                None if !self.fill()? => return Ok(None),
                 None => {}
             }
         }
     }
 
-    /// Lets go of a byte order mark at the beginning of the file. One of UTF-16 is refused: nothing here reads it.
-    pub(super) fn skip_mark(&mut self, intake: &mut Intake<'_>) -> Result<(), Halt> {
+    /// Drops a byte order mark at the start of the file. Rejects UTF-16.
+    pub(super) fn skip_byte_order_mark(&mut self, collector: &mut Collector<'_>) -> Result<(), Stop> {
         const UTF8: &[u8] = b"\xEF\xBB\xBF";
-        while self.bytes().len() < UTF8.len() && self.more()? {}
+        while self.bytes().len() < UTF8.len() && self.fill()? {}
         match self.bytes() {
             [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
                 let expected = "UTF-8; save the file as UTF-8 (in Excel: \"CSV UTF-8\")";
-                return Err(intake.broken(Place::Line(1), "text in UTF-16".into(), expected));
+                return Err(collector.fail(Location::Line(1), unexpected("UTF-16", expected)));
             }
             bytes if bytes.starts_with(UTF8) => self.start += UTF8.len(),
             _ => {}
@@ -124,13 +123,8 @@ impl<'a> Window<'a> {
     }
 }
 
-/// White space as JSON has it.
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
-
-/// Reads once, and again if a signal came between.
-fn read_patiently(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+/// Reads once; retries if a signal interrupted it.
+fn read_retrying(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match source.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,59 +1,60 @@
-//! Finds the rows of a CSV file and the cells in them. Knows quotes, delimiters and line ends, but not what a cell
-//! means. Strict where a lenient reader would draw the rest of a file into one cell.
+//! Splits a CSV file into rows and cells. Strict with quotes: a lenient reader would take the rest of a file as one
+//! cell.
 
 use std::borrow::Cow;
 
+use batchscan_model::FieldError;
 use memchr::{memchr, memchr3};
 
-use super::RECORD_BYTES_MAX;
-use super::intake::{Halt, Intake};
-use super::syntax::excerpt;
-use super::window::Window;
+use super::collector::{Collector, Stop, problem, unexpected};
+use super::input::RECORD_BYTES_MAX;
+use super::json_syntax::excerpt;
+use super::text_buffer::TextBuffer;
 
-/// The row at which a window begins: where it ends, and where its cells are.
+/// The row at the start of a buffer: its end and its cells.
 #[derive(Default)]
 pub(super) struct Row {
     cells: Vec<Cell>,
     state: State,
-    /// How far the search has come. It goes on from here when the window grows.
+    /// The position of the search, which continues here when the buffer grows.
     at: usize,
     cell_start: usize,
     cell_is_doubled: bool,
     ends_in_bare_return: bool,
 }
 
-/// A cell's place in the row, without the quotes around it.
+/// The range of a cell in the row, without its quotes.
 struct Cell {
     start: usize,
     end: usize,
-    /// Whether quotes are doubled inside.
+    /// Whether it contains doubled quotes.
     is_doubled: bool,
 }
 
-/// What the byte at hand is to the row.
+/// Where in the row the next byte is.
 #[derive(Clone, Copy, Default)]
 enum State {
-    /// The first of a cell.
+    /// At the start of a cell.
     #[default]
     CellStart,
-    /// One of a cell without quotes around it. A quote is nothing special there.
+    /// In a cell without quotes around it, where a quote is an ordinary byte.
     Plain,
-    /// One inside quotes.
+    /// Inside quotes.
     Quoted,
-    /// The one after a quote inside quotes: either both are one quote, or the cell has ended.
+    /// After a quote inside quotes: a second one is part of the text, anything else ends the cell.
     AfterQuote,
-    /// The one after a cell.
+    /// After a cell.
     AfterCell,
-    /// The one after a carriage return.
+    /// After a carriage return.
     AfterReturn,
 }
 
-/// What became of the search for the row's end.
+/// The result of the search for the end of the row.
 enum Found {
     End,
-    /// It is not among these bytes.
-    Nothing,
-    /// A quoted cell goes on after its closing quote.
+    /// More bytes are needed.
+    Incomplete,
+    /// A quoted cell continues after its closing quote.
     TextAfterQuote,
 }
 
@@ -61,35 +62,42 @@ impl Row {
     /// Finds the next row. False at the end of the file.
     pub(super) fn find(
         &mut self,
-        window: &mut Window<'_>,
+        text: &mut TextBuffer<'_>,
         delimiter: u8,
-        intake: &mut Intake<'_>,
-    ) -> Result<bool, Halt> {
+        collector: &mut Collector<'_>,
+    ) -> Result<bool, Stop> {
         self.cells.clear();
         (self.state, self.at, self.ends_in_bare_return) = (State::CellStart, 0, false);
         let mut is_last = false;
         loop {
-            match self.find_end(window.bytes(), delimiter, is_last) {
-                _ if self.at > RECORD_BYTES_MAX => return Err(self.too_long(window, intake)),
+            match self.find_end(text.bytes(), delimiter, is_last) {
+                _ if self.at > RECORD_BYTES_MAX => {
+                    return Err(collector.fail(text.location(), self.too_long()));
+                }
                 Found::End => return Ok(self.at > 0),
-                Found::TextAfterQuote => return Err(self.text_after_quote(window, intake)),
-                Found::Nothing if is_last => return Err(unclosed(window, intake)),
-                Found::Nothing => is_last = !window.more()?,
+                Found::TextAfterQuote => {
+                    return Err(collector.fail(text.location(), self.text_after_quote(text.bytes())));
+                }
+                Found::Incomplete if is_last => {
+                    let error = problem("unexpected end of file in a quoted cell of this row");
+                    return Err(collector.fail(text.location(), error));
+                }
+                Found::Incomplete => is_last = !text.fill()?,
             }
         }
     }
 
-    /// How many cells the row has.
+    /// The number of cells.
     pub(super) fn cell_count(&self) -> usize {
         self.cells.len()
     }
 
-    /// The row's bytes, with its line end.
-    pub(super) fn bytes<'w>(&self, window: &'w Window<'_>) -> &'w [u8] {
-        &window.bytes()[..self.at]
+    /// The bytes of the row, with its line end.
+    pub(super) fn bytes<'t>(&self, text: &'t TextBuffer<'_>) -> &'t [u8] {
+        &text.bytes()[..self.at]
     }
 
-    /// The cells of the row that has this text.
+    /// The cells. `text` is the text of the row.
     pub(super) fn cells<'t>(&self, text: &'t str) -> impl Iterator<Item = Cow<'t, str>> {
         self.cells.iter().map(move |cell| match &text[cell.start..cell.end] {
             inner if cell.is_doubled => Cow::Owned(inner.replace("\"\"", "\"")),
@@ -97,15 +105,15 @@ impl Row {
         })
     }
 
-    /// Lets go of the row.
-    pub(super) fn consume(&self, window: &mut Window<'_>) {
-        window.consume(self.at);
+    /// Drops the row from the buffer.
+    pub(super) fn consume(&self, text: &mut TextBuffer<'_>) {
+        text.consume(self.at);
         if self.ends_in_bare_return {
-            window.begin_line();
+            text.begin_line();
         }
     }
 
-    /// Searches on from where it stopped. The end of the file ends a row too, but not a quoted cell.
+    /// Continues the search. The end of the file ends a row, but not a quoted cell.
     fn find_end(&mut self, bytes: &[u8], delimiter: u8, is_last: bool) -> Found {
         loop {
             let next = bytes.get(self.at).copied();
@@ -120,7 +128,7 @@ impl Row {
                     Some(skipped) => self.go(self.at + skipped + 1, State::AfterQuote),
                     None => return self.wait(bytes),
                 },
-                _ if is_cut => return Found::Nothing,
+                _ if is_cut => return Found::Incomplete,
                 State::CellStart if next == Some(b'"') => self.open(self.at + 1, State::Quoted),
                 State::CellStart => self.open(self.at, State::Plain),
                 State::AfterQuote if next == Some(b'"') => {
@@ -165,7 +173,7 @@ impl Row {
 
     fn wait(&mut self, bytes: &[u8]) -> Found {
         self.at = bytes.len();
-        Found::Nothing
+        Found::Incomplete
     }
 
     fn end(&mut self, line_end: usize) -> Found {
@@ -173,23 +181,17 @@ impl Row {
         Found::End
     }
 
-    fn too_long(&self, window: &Window<'_>, intake: &mut Intake<'_>) -> Halt {
-        let found = format!("a row of more than {RECORD_BYTES_MAX} bytes");
+    fn too_long(&self) -> FieldError {
         let expected = match self.state {
             State::Quoted | State::AfterQuote => "the closing \" of its last cell",
-            _ => "a batch, far shorter",
+            _ => "a shorter row",
         };
-        intake.broken(window.place(), found, expected)
+        unexpected(format!("more than {RECORD_BYTES_MAX} bytes"), expected)
     }
 
-    fn text_after_quote(&self, window: &Window<'_>, intake: &mut Intake<'_>) -> Halt {
-        let after = excerpt(&window.bytes()[self.at..]);
-        let found = format!("{after} after the closing \" of cell {}", self.cells.len());
-        intake.broken(window.place(), found, "the end of the cell; a \" inside quotes is written twice")
+    fn text_after_quote(&self, bytes: &[u8]) -> FieldError {
+        let found =
+            format!("{} after the closing \" of cell {}", excerpt(&bytes[self.at..]), self.cells.len());
+        unexpected(found, "the end of the cell; a \" inside quotes is doubled")
     }
-}
-
-fn unclosed(window: &Window<'_>, intake: &mut Intake<'_>) -> Halt {
-    let found = "a cell that is still open at the end of the file".into();
-    intake.broken(window.place(), found, "the closing \" of a cell of this row")
 }
