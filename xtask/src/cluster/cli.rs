@@ -1,69 +1,65 @@
-//! The operator's commands on one database: what is acknowledged by exit status 0, and nothing else.
+//! `batchscan` commands on one database. Exit status 0 acknowledges a change; nothing else does.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use super::http::Credential;
-use crate::process;
+use crate::workspace::remove_settings;
 
-/// As long as a command may take: it waits for a primary by itself, and for others that write.
-const COMMAND_LIMIT_SECS: &str = "90";
+/// A command waits by itself for a primary and for other writers.
+const COMMAND_TIMEOUT_SECS: &str = "90";
 
-/// Who runs `batchscan` commands.
+/// The executable and its database.
 #[derive(Clone, Debug)]
-pub(crate) struct Operator {
-    pub(crate) executable: PathBuf,
+pub(crate) struct Cli {
+    executable: PathBuf,
     pub(crate) database: String,
 }
 
-impl Operator {
-    pub(crate) fn new(executable: &Path, database: String) -> Self {
-        Self { executable: executable.to_owned(), database }
+impl Cli {
+    pub(crate) fn new(executable: PathBuf, database: String) -> Self {
+        Self { executable, database }
     }
 
-    /// Adds an organisation.
     pub(crate) fn add_organisation(&self, name: &str) -> Result<()> {
         self.run(&["org", "add", name], b"").map(drop)
     }
 
-    /// Imports a JSON array or NDJSON, as `format` says.
+    /// Imports a JSON array or NDJSON.
     pub(crate) fn import(&self, organisation: &str, format: &str, batches: &[u8]) -> Result<()> {
         self.run(&["import", "--org", organisation, "--format", format, "-"], batches).map(drop)
     }
 
-    /// Issues a credential.
     pub(crate) fn issue_credential(&self, organisation: &str) -> Result<Credential> {
-        let printed = self.run(&["credential", "issue", "--org", organisation, "--json"], b"")?;
-        serde_json::from_str(&printed).context("`credential issue --json` printed something else")
+        parse_credential(&self.run(&["credential", "issue", "--org", organisation, "--json"], b"")?)
     }
 
-    /// Gives a credential a second secret.
+    /// Adds a second secret.
     pub(crate) fn rotate_credential(&self, client_id: &str) -> Result<Credential> {
-        let printed = self.run(&["credential", "rotate", client_id, "--json"], b"")?;
-        serde_json::from_str(&printed).context("`credential rotate --json` printed something else")
+        parse_credential(&self.run(&["credential", "rotate", client_id, "--json"], b"")?)
     }
 
-    /// A command that knows the database; it goes by the environment, as it may hold a password.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    /// A command of the executable. The database is in its environment, since it may contain a password.
+    pub(crate) fn command(&self, arguments: &[String]) -> Command {
         let mut command = Command::new(&self.executable);
-        process::without_settings(&mut command);
+        remove_settings(&mut command);
         command.args(arguments).env("BATCHSCAN_DATABASE", &self.database);
         command
     }
 
     fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String> {
         let mut command = Command::new("timeout");
-        process::without_settings(&mut command);
-        command.args(["--signal=KILL", COMMAND_LIMIT_SECS]).arg(&self.executable).args(arguments);
+        remove_settings(&mut command);
+        command.args(["--signal=KILL", COMMAND_TIMEOUT_SECS]).arg(&self.executable).args(arguments);
         command.env("BATCHSCAN_DATABASE", &self.database);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let name = arguments[..2].join(" ");
         let mut child = command.spawn().with_context(|| format!("cannot start `batchscan {name}`"))?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A command that fails early reads nothing; its own words say more than our broken pipe.
+            // A command that fails early reads nothing. Its own error is better than our broken pipe.
             let _ = stdin.write_all(input);
         }
         let output = child.wait_with_output()?;
@@ -73,4 +69,10 @@ impl Operator {
         }
         Ok(String::from_utf8(output.stdout)?)
     }
+}
+
+fn parse_credential(json: &str) -> Result<Credential> {
+    let json: serde_json::Value = serde_json::from_str(json)?;
+    let field = |name| json[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {json}"));
+    Ok(Credential { client_id: field("client_id")?, client_secret: field("client_secret")? })
 }
