@@ -16,6 +16,7 @@ const COMMAND_TIMEOUT_SECS: &str = "90";
 #[derive(Clone, Debug)]
 pub(crate) struct Cli {
     executable: PathBuf,
+    /// Empty for a demo, which has its own.
     pub(crate) database: String,
 }
 
@@ -46,7 +47,10 @@ impl Cli {
     pub(crate) fn command(&self, arguments: &[String]) -> Command {
         let mut command = Command::new(&self.executable);
         remove_settings(&mut command);
-        command.args(arguments).env("BATCHSCAN_DATABASE", &self.database);
+        command.args(arguments);
+        if !self.database.is_empty() {
+            command.env("BATCHSCAN_DATABASE", &self.database);
+        }
         command
     }
 
