@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use batchscan_testbed::{Process, Signal, ports};
+use batchscan_testbed::{Process, ports};
 
 use super::cli::Cli;
 use super::http::{Client, Credential, process_id};
@@ -101,7 +101,7 @@ impl Service {
     /// SIGTERM: the service must finish its responses and exit with 0.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.earlier_retries = self.retries();
-        self.process.signal(Signal::TERM)?;
+        self.process.signal("TERM")?;
         let status = self.process.wait(STOP_TIMEOUT).with_context(|| self.log_tail())?;
         if status.code() != Some(0) {
             bail!("the service did not exit with 0 after SIGTERM: {status}\n{}", self.log_tail());
