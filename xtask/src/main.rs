@@ -1,15 +1,5 @@
 //! Developer commands: `cargo xtask test`, `tidy`, `gate`, `cluster`, `failover`.
 //!
-//! | module | what it owns |
-//! |---|---|
-//! | [`mod@test`] | the steps that every change must pass, and their summary |
-//! | [`tidy`] | checks of decisions, links and migrations |
-//! | [`gate`] | instruction counts of the hot paths against a budget |
-//! | [`conformance`] | `batchscan check` against both stores |
-//! | [`cluster`] | a whole site on loopback: databases, nodes, balancer |
-//! | [`failover`] | kills parts of such a site under load and checks every response |
-//! | [`workspace`] | the source tree, the build folder, running commands |
-//!
 //! Links no crate of the workspace except the testbed, so that it builds in seconds even if the tree does not compile.
 
 use std::process::ExitCode;
@@ -58,7 +48,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(&workspace),
         ["gate"] => gate::run(&workspace),
         ["cluster"] => cluster::run(&workspace),
-        ["failover", options @ ..] => failover::run(&workspace, &failover_plan(options)?),
+        ["failover", options @ ..] => run_failover(&workspace, options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}\n\nSteps of test: {}", test::step_names().join(" "));
             Ok(())
@@ -67,14 +57,14 @@ fn run(arguments: &[&str]) -> Result<()> {
     }
 }
 
-fn failover_plan(options: &[&str]) -> Result<failover::Plan> {
-    let (write_document, rounds) = match options {
-        [] => (false, "10"),
-        ["--write"] => (true, "10"),
-        ["--rounds", rounds] => (false, *rounds),
-        ["--rounds", rounds, "--write"] => (true, *rounds),
+fn run_failover(workspace: &Workspace, options: &[&str]) -> Result<()> {
+    let (rounds, write_document) = match options {
+        [] => ("10", false),
+        ["--write"] => ("10", true),
+        ["--rounds", rounds] => (*rounds, false),
+        ["--rounds", rounds, "--write"] => (*rounds, true),
         _ => bail!("unknown options: {}\n\n{USAGE}", options.join(" ")),
     };
     let rounds = rounds.parse().with_context(|| format!("--rounds: expected a number, found {rounds}"))?;
-    Ok(failover::Plan { rounds, write_document })
+    failover::run(workspace, rounds, write_document)
 }

@@ -1,11 +1,11 @@
 //! `cargo xtask tidy`: what no compiler checks.
 //!
-//! - every decision is listed in their README and cited by a test, and no citation leads nowhere;
+//! - every decision is listed in their README and cited by a test, and every cited decision exists;
 //! - every relative link in a document leads to a file or folder;
 //! - both stores have the same migrations.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -16,15 +16,13 @@ const DECISIONS: &str = "docs/decisions/";
 
 /// Prints every error and fails if there is one.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(&workspace.root).output()?;
+    let root = &workspace.root;
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     let listed = String::from_utf8(listed.stdout).context("git printed a path that is not UTF-8")?;
-    let mut files = Vec::new();
-    // A deleted file is listed until the deletion is committed; pictures are not text.
-    for path in listed.split_terminator('\0').filter(|path| workspace.root.join(path).exists()) {
-        files.push((path, std::fs::read_to_string(workspace.root.join(path)).unwrap_or_default()));
-    }
-    let errors =
-        [check_decisions(&files), check_links(&files, &workspace.root), check_migrations(&files)].concat();
+    // Deleted files and pictures have no text.
+    let read = |path| Some((path, std::fs::read_to_string(root.join(path)).ok()?));
+    let files: Vec<(&str, String)> = listed.split_terminator('\0').filter_map(read).collect();
+    let errors = [check_decisions(&files), check_links(&files, root), check_migrations(&files)].concat();
     errors.iter().for_each(|error| println!("{error}"));
     if !errors.is_empty() {
         bail!("{} errors", errors.len());
@@ -33,25 +31,22 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-type Files<'a> = [(&'a str, String)];
-
-fn check_decisions(files: &Files<'_>) -> Vec<String> {
-    let records =
-        files.iter().filter_map(|(path, _)| path.strip_prefix(DECISIONS)).filter(|name| *name != "README.md");
-    let records: Vec<(&str, &str)> = records.map(|name| (name.get(..3).unwrap_or(name), name)).collect();
+fn check_decisions(files: &[(&str, String)]) -> Vec<String> {
+    let names = files.iter().filter_map(|(path, _)| path.strip_prefix(DECISIONS));
+    let records: Vec<&str> = names.filter(|name| *name != "README.md").collect();
     let index =
         files.iter().find(|(path, _)| *path == "docs/decisions/README.md").map_or("", |(_, text)| text);
-    let (mut cited, mut errors) = (BTreeSet::new(), Vec::new());
+    let (mut cited_by_tests, mut errors) = (BTreeSet::new(), Vec::new());
     for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("xtask/")) {
-        for number in citations(text) {
-            if !records.iter().any(|(record, _)| *record == number) {
-                errors.push(format!("{path}: cites decision {number}, which does not exist"));
-            }
-        }
-        cited.extend(citations(tests_in(path, text)));
+        let unknown =
+            citations(text).into_iter().filter(|number| !records.iter().any(|name| name.starts_with(number)));
+        errors.extend(unknown.map(|number| format!("{path}: cites decision {number}, which does not exist")));
+        let is_test = path.contains("test") || path.contains("e2e/");
+        let tests_start = if is_test { 0 } else { text.find("#[cfg(test)]").unwrap_or(text.len()) };
+        cited_by_tests.extend(citations(&text[tests_start..]));
     }
-    for (number, name) in records {
-        if !cited.contains(number) {
+    for name in records {
+        if !cited_by_tests.iter().any(|number| name.starts_with(number)) {
             errors.push(format!("{DECISIONS}{name}: not cited by a test"));
         }
         if !index.contains(name) {
@@ -59,12 +54,6 @@ fn check_decisions(files: &Files<'_>) -> Vec<String> {
         }
     }
     errors
-}
-
-/// The tests of a file: all of it in a folder `tests`, else what follows `#[cfg(test)]`.
-fn tests_in<'a>(path: &str, text: &'a str) -> &'a str {
-    let is_test = path.contains("tests/") || path.ends_with("tests.rs");
-    if is_test { text } else { text.find("#[cfg(test)]").map_or("", |start| &text[start..]) }
 }
 
 /// The numbers after the word: `decision 007`, `Decisions 007, 012 and 031`, also across comment lines.
@@ -78,15 +67,16 @@ fn citations(text: &str) -> Vec<&str> {
     found
 }
 
-fn check_links(files: &Files<'_>, root: &Path) -> Vec<String> {
+fn check_links(files: &[(&str, String)], root: &Path) -> Vec<String> {
     let mut errors = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".md")) {
         // Every second piece is code: first of fenced blocks, then of spans.
         let prose: String = text.split("```").step_by(2).collect();
-        let prose = prose.split('`').step_by(2).collect::<Vec<_>>().join("`");
-        for target in prose.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ', '?']).next()) {
-            let resolved: PathBuf = root.join(path).parent().unwrap_or(root).join(target);
-            if !target.contains(':') && !resolved.exists() {
+        let prose: Vec<&str> = prose.split('`').step_by(2).collect();
+        for target in
+            prose.join("`").split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next())
+        {
+            if !target.contains(':') && !root.join(path).with_file_name(target).exists() {
                 errors.push(format!("{path}: links to {target}, which does not exist"));
             }
         }
@@ -94,52 +84,49 @@ fn check_links(files: &Files<'_>, root: &Path) -> Vec<String> {
     errors
 }
 
-fn check_migrations(files: &Files<'_>) -> Vec<String> {
+fn check_migrations(files: &[(&str, String)]) -> Vec<String> {
     let names = |store: &str| -> BTreeSet<&str> {
         files
             .iter()
             .filter_map(|(path, _)| Some(path.split_once(&format!("/migrations/{store}/"))?.1))
             .collect()
     };
-    let differing = names("sqlite").symmetric_difference(&names("postgres")).copied().collect::<Vec<_>>();
-    differing.iter().map(|name| format!("migration {name}: only one store has it")).collect()
+    let (sqlite, postgres) = (names("sqlite"), names("postgres"));
+    sqlite
+        .symmetric_difference(&postgres)
+        .map(|name| format!("migration {name}: only one store has it"))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn files(files: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
-        files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect()
-    }
-
-    #[test]
-    fn decisions_are_listed_and_cited_by_tests() {
-        let record = ("docs/decisions/001-one.md", "");
-        let index = ("docs/decisions/README.md", "[one](001-one.md)");
-        let test = ("crates/a/tests/t.rs", "// Decision 001.");
-        assert_eq!(check_decisions(&files(&[record, index, test])), [""; 0]);
-        assert_eq!(check_decisions(&files(&[record, index, ("crates/a/src/b.rs", "decision 001")])).len(), 1);
-        assert_eq!(
-            check_decisions(&files(&[record, test])),
-            ["docs/decisions/001-one.md: not listed in README.md"]
-        );
-        assert_eq!(check_decisions(&files(&[("a.rs", "decision 002")])).len(), 1);
-        assert_eq!(
-            citations("decisions 007, 012\n// and 031; decision no 2, indecision"),
-            ["007", "012", "031"]
-        );
-    }
-
-    #[test]
-    fn links_lead_somewhere_and_migrations_match() {
+    fn count_errors(files: &[(&str, &str)]) -> usize {
+        let files: Vec<(&str, String)> =
+            files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let text = "[a](src/main.rs#x) [web](https://example.org) [top](#top) `[b](gone.md)` [c](gone.md)";
+        [check_decisions(&files), check_links(&files, root), check_migrations(&files)].concat().len()
+    }
+
+    #[test]
+    fn decisions_links_and_migrations_are_checked() {
+        let record = ("docs/decisions/001-one.md", "");
+        let index = ("docs/decisions/README.md", "`001-one.md`");
+        let test = ("crates/a/tests/t.rs", "// Decision 001.");
+        assert_eq!(count_errors(&[record, index, test]), 0);
+        assert_eq!(count_errors(&[record, index, ("crates/a/src/b.rs", "decision 001")]), 1);
+        assert_eq!(count_errors(&[record, test]), 1);
+        assert_eq!(count_errors(&[("a.rs", "decision 002")]), 1);
+        assert_eq!(citations("decisions 007, 012\n// and 031; decision no 2"), ["007", "012", "031"]);
         assert_eq!(
-            check_links(&files(&[("a.md", text)]), root),
-            ["a.md: links to gone.md, which does not exist"]
+            count_errors(&[("a.md", "[a](src/main.rs#x) [b](https://x.org) [c](#d) `[e](gone.md)`")]),
+            0
         );
-        let one = files(&[("x/migrations/sqlite/V1__a.sql", ""), ("x/migrations/postgres/V1__b.sql", "")]);
-        assert_eq!(check_migrations(&one).len(), 2);
+        assert_eq!(count_errors(&[("a.md", "[a](gone.md)")]), 1);
+        assert_eq!(
+            count_errors(&[("x/migrations/sqlite/V1__a.sql", ""), ("x/migrations/postgres/V1__b.sql", "")]),
+            2
+        );
     }
 }

@@ -94,14 +94,10 @@ fn on_loopback(deployed: &str, port: u16, statistics_port: u16, nodes: &[(u16, u
     Ok(lines.join("\n") + "\n")
 }
 
-/// Reads HAProxy's statistics: servers are the rows that are neither frontends nor backends.
+/// Reads HAProxy's statistics, where servers are rows such as `nodes,node1,…,UP,…`.
 fn all_are_up(statistics: &str) -> bool {
-    let mut rows = statistics.lines().map(|row| row.split(',').collect::<Vec<_>>());
-    let header = rows.next().unwrap_or_default();
-    let Some(status) = header.iter().position(|name| *name == "status") else { return false };
-    let is_server = |row: &Vec<&str>| row.get(1).is_some_and(|name| !["FRONTEND", "BACKEND"].contains(name));
-    let servers: Vec<_> = rows.filter(is_server).map(|row| row.get(status).copied()).collect();
-    !servers.is_empty() && servers.iter().all(|status| *status == Some("UP"))
+    let mut servers = statistics.lines().filter(|row| row.starts_with("nodes,node")).peekable();
+    servers.peek().is_some() && servers.all(|row| row.contains(",UP,"))
 }
 
 #[cfg(test)]
@@ -138,11 +134,8 @@ mod tests {
 
     #[test]
     fn all_servers_must_be_up() {
-        let table =
-            |last: &str| format!("# pxname,svname,status\na,FRONTEND,OPEN\nb,node1,UP\nb,node2,{last}\n");
+        let table = |last: &str| format!("clients,FRONTEND,OPEN,\nnodes,node1,UP,\nnodes,node2,{last},\n");
         assert!(all_are_up(&table("UP")));
-        for statistics in [table("UP 1/2"), table("DOWN"), String::new()] {
-            assert!(!all_are_up(&statistics), "{statistics}");
-        }
+        assert!(!all_are_up(&table("UP 1/2")) && !all_are_up(&table("DOWN")) && !all_are_up(""));
     }
 }

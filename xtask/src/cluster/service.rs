@@ -18,8 +18,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(20);
 const LOG_TAIL_LINES: usize = 20;
-/// The counter of reads that were repeated on another database host or connection.
-const RETRIES: &str = "batchscan_database_retries_total ";
 
 /// A running service. It ends when this is dropped, and when our process ends.
 #[derive(Debug)]
@@ -31,8 +29,6 @@ pub(crate) struct Service {
     arguments: Vec<String>,
     log: PathBuf,
     process: Process,
-    /// What earlier processes of this service counted.
-    earlier_retries: u64,
 }
 
 impl Service {
@@ -55,8 +51,7 @@ impl Service {
         let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
         File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let process = launch(cli, &arguments, &log)?;
-        let service =
-            Self { port, operator_port, cli: cli.clone(), arguments, log, process, earlier_retries: 0 };
+        let service = Self { port, operator_port, cli: cli.clone(), arguments, log, process };
         service.wait_until_ready()?;
         Ok(service)
     }
@@ -85,22 +80,13 @@ impl Service {
         Ok(process_id(&id).to_owned())
     }
 
-    /// Reads that were repeated on another database host or connection since the first start.
-    pub(crate) fn retries(&self) -> u64 {
-        let metrics = Client::new(self.operator_port).text("/metrics").unwrap_or_default();
-        let count = metrics.lines().find_map(|line| line.strip_prefix(RETRIES)?.trim().parse().ok());
-        self.earlier_retries + count.unwrap_or(0)
-    }
-
     /// SIGKILL. Returns when the process is gone.
     pub(crate) fn kill(&mut self) -> Result<()> {
-        self.earlier_retries = self.retries();
         self.process.kill().map(drop)
     }
 
     /// SIGTERM: the service must finish its responses and exit with 0.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        self.earlier_retries = self.retries();
         self.process.signal("TERM")?;
         let status = self.process.wait(STOP_TIMEOUT).with_context(|| self.log_tail())?;
         if status.code() != Some(0) {

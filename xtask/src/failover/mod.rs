@@ -17,7 +17,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::cluster::Site;
 use crate::cluster::http::Client;
-use crate::cluster::service::Service;
 use crate::workspace::Workspace;
 use expected::Expected;
 use load::{Load, LoadClient};
@@ -40,31 +39,21 @@ const READS_TIMEOUT: Duration = Duration::from_secs(30);
 /// A command waits 15 s for a primary, and is repeated when it fails.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much is done.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// In each round the primary, a standby and a node are killed. Every second round adds a rolling restart in the end.
-    pub(crate) rounds: usize,
-    /// Whether to update `docs/FAILOVER.md`.
-    pub(crate) write_document: bool,
-}
-
-/// Carries out a plan.
-pub(crate) fn run(workspace: &Workspace, plan: &Plan) -> Result<()> {
-    run_on(workspace, workspace.build_executable()?, plan)
+/// Kills the primary, a standby and a node in each round. Then restarts all nodes one by one, once for every two rounds.
+pub(crate) fn run(workspace: &Workspace, rounds: usize, write_document: bool) -> Result<()> {
+    run_on(workspace, workspace.build_executable()?, rounds, write_document)
 }
 
 /// The step of `cargo xtask test`.
 pub(crate) fn run_short(workspace: &Workspace) -> Result<()> {
-    let plan = Plan { rounds: 2, write_document: false };
-    run_on(workspace, workspace.executable()?, &plan)
+    run_on(workspace, workspace.executable()?, 2, false)
 }
 
-fn run_on(workspace: &Workspace, executable: PathBuf, plan: &Plan) -> Result<()> {
+fn run_on(workspace: &Workspace, executable: PathBuf, rounds: usize, write_document: bool) -> Result<()> {
     let start = Instant::now();
     let mut site = Site::start(workspace, executable)?;
     println!("site started in {:.1} s\n{}", start.elapsed().as_secs_f64(), report::TABLE_HEAD);
-    let (rows, writes) = run_plan(&mut site, plan)?;
+    let (rows, writes) = run_under_load(&mut site, rounds)?;
     println!(
         "acknowledged: {} batches, {} secrets; lost: {}",
         writes.batches,
@@ -72,8 +61,8 @@ fn run_on(workspace: &Workspace, executable: PathBuf, plan: &Plan) -> Result<()>
         writes.lost.len()
     );
     writes.failed_commands.iter().for_each(|error| println!("failed and repeated: {error}"));
-    if plan.write_document {
-        let command = format!("cargo xtask failover --rounds {} --write", plan.rounds);
+    if write_document {
+        let command = format!("cargo xtask failover --rounds {rounds} --write");
         let path = workspace.root.join(DOCUMENT);
         let document = std::fs::read_to_string(&path).context(DOCUMENT)?;
         std::fs::write(&path, report::update(&document, &command, &rows, &writes)?)?;
@@ -88,8 +77,8 @@ fn run_on(workspace: &Workspace, executable: PathBuf, plan: &Plan) -> Result<()>
     Ok(())
 }
 
-/// Runs clients and writers while the plan is carried out, then looks for losses.
-fn run_plan(site: &mut Site, plan: &Plan) -> Result<(Vec<Row>, Writes)> {
+/// Runs clients and writers during all events, then looks for losses.
+fn run_under_load(site: &mut Site, rounds: usize) -> Result<(Vec<Row>, Writes)> {
     let expected = Expected::new(&site.imported)?;
     let (tally, acknowledged, is_over) = (Tally::default(), Acknowledged::default(), AtomicBool::new(false));
     let (cli, credential) = (site.cli.clone(), site.credential.clone());
@@ -106,7 +95,7 @@ fn run_plan(site: &mut Site, plan: &Plan) -> Result<(Vec<Row>, Writes)> {
         scope.spawn(|| writers::import(&cli, &expected, &acknowledged, &is_over));
         scope.spawn(|| writers::issue(&cli, load, &acknowledged));
         let mut run = Run { site, tally: &tally, acknowledged: &acknowledged, rows: Vec::new() };
-        let result = run.carry_out(plan);
+        let result = run.all_events(rounds);
         is_over.store(true, Ordering::Relaxed);
         result.map(|()| run.rows)
     })?;
@@ -139,7 +128,6 @@ fn find_losses(site: &Site, expected: &Expected, acknowledged: &Acknowledged) ->
     Ok(lost)
 }
 
-/// A plan in progress.
 struct Run<'a> {
     site: &'a mut Site,
     tally: &'a Tally,
@@ -148,19 +136,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn carry_out(&mut self, plan: &Plan) -> Result<()> {
-        self.event(report::UNDISTURBED, |run| {
+    fn all_events(&mut self, rounds: usize) -> Result<()> {
+        self.event("undisturbed", |run| {
             run.wait_for_reads()?;
             run.acknowledged.wait_for_import_after(Instant::now(), WRITE_TIMEOUT)?;
             Ok(None)
         })?;
-        for round in 1..=plan.rounds {
-            self.event(report::PRIMARY_KILLED, Self::replace_primary)?;
-            self.event(report::STANDBY_KILLED, |run| run.replace_standby(round))?;
+        for round in 1..=rounds {
+            self.event("primary killed", Self::replace_primary)?;
+            self.event("standby killed", |run| run.replace_standby(round))?;
             self.event(report::NODE_KILLED, |run| run.replace_node(round))?;
         }
-        for _ in 0..plan.rounds / 2 {
-            self.event(report::ROLLING_RESTART, Self::restart_nodes)?;
+        for _ in 0..rounds / 2 {
+            self.event("rolling restart", Self::restart_nodes)?;
         }
         Ok(())
     }
@@ -212,13 +200,11 @@ impl Run<'_> {
         event: &'static str,
         action: impl FnOnce(&mut Self) -> Result<Option<WriteGap>>,
     ) -> Result<()> {
-        let repeated_before = self.repeated();
         let gap = action(self).context(event)?;
         self.site.wait_until_healthy().with_context(|| format!("after {event}"))?;
         // Requests that started during the event end before the next.
         self.wait_for_reads()?;
-        let repeated = self.repeated().saturating_sub(repeated_before);
-        let row = Row { event, times: 1, counts: self.tally.take(), repeated, gap };
+        let row = Row { event, times: 1, counts: self.tally.take(), gap };
         println!("{}", row.line());
         self.rows.push(row);
         Ok(())
@@ -226,10 +212,6 @@ impl Run<'_> {
 
     fn wait_for_reads(&self) -> Result<()> {
         self.tally.wait_for_right(READS_SHOWN, READS_TIMEOUT).context("reads do not continue")
-    }
-
-    fn repeated(&self) -> u64 {
-        self.site.nodes.iter().map(Service::retries).sum()
     }
 }
 

@@ -13,23 +13,6 @@ use crate::cluster::http::process_id;
 const REASONS_MAX: usize = 5;
 const POLL: Duration = Duration::from_millis(10);
 
-/// How a request ended: the columns of the results.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Outcome {
-    /// 200 or 304 with the right content.
-    Right,
-    /// 503.
-    Unavailable,
-    /// Any other status.
-    Other,
-    /// No whole response.
-    Broken,
-    /// A whole response with wrong content.
-    Wrong,
-    /// A long stream through a node that was killed: the only request that may fail.
-    Cut,
-}
-
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failed {
@@ -40,22 +23,23 @@ pub(crate) enum Failed {
     Wrong(String),
 }
 
+/// The column of right responses: 200 or 304 with the right content.
+pub(crate) const RIGHT: usize = 0;
+/// The column of long streams through a node that was killed: the only requests that may fail.
+pub(crate) const CUT: usize = 5;
+
 /// The requests during one event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
-    /// Indexed by [`Outcome`].
+    /// The columns of the results: right, 503, other status, broken, wrong, cut.
     pub(crate) requests: [u64; 6],
     pub(crate) slowest: Duration,
     pub(crate) reasons: Vec<String>,
 }
 
 impl Counts {
-    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
-        self.requests[outcome as usize]
-    }
-
     pub(crate) fn failures(&self) -> u64 {
-        self.requests.iter().sum::<u64>() - self.of(Outcome::Right) - self.of(Outcome::Cut)
+        self.requests[RIGHT + 1..CUT].iter().sum()
     }
 }
 
@@ -68,18 +52,18 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn count(&self, path: &str, duration: Duration, result: Result<(), &Failed>) {
-        let outcome = match result {
-            Ok(()) => Outcome::Right,
-            Err(Failed::Status(503)) => Outcome::Unavailable,
-            Err(Failed::Status(_)) => Outcome::Other,
-            Err(Failed::BrokenStream(id)) if lock(&self.killed).contains(process_id(id)) => Outcome::Cut,
-            Err(Failed::BrokenStream(_) | Failed::Broken(_)) => Outcome::Broken,
-            Err(Failed::Wrong(_)) => Outcome::Wrong,
+        let column = match result {
+            Ok(()) => RIGHT,
+            Err(Failed::Status(503)) => 1,
+            Err(Failed::Status(_)) => 2,
+            Err(Failed::BrokenStream(id)) if lock(&self.killed).contains(process_id(id)) => CUT,
+            Err(Failed::BrokenStream(_) | Failed::Broken(_)) => 3,
+            Err(Failed::Wrong(_)) => 4,
         };
         let mut counts = lock(&self.counts);
-        counts.requests[outcome as usize] += 1;
+        counts.requests[column] += 1;
         counts.slowest = counts.slowest.max(duration);
-        if let (Err(failed), true) = (result, outcome != Outcome::Cut && counts.reasons.len() < REASONS_MAX) {
+        if let (Err(failed), true) = (result, column != CUT && counts.reasons.len() < REASONS_MAX) {
             counts.reasons.push(format!("{path}, after {:.3} s: {failed:?}", duration.as_secs_f64()));
         }
     }
@@ -96,7 +80,7 @@ impl Tally {
 
     /// Waits for more right responses.
     pub(crate) fn wait_for_right(&self, more: u64, timeout: Duration) -> Result<()> {
-        let right = || lock(&self.counts).of(Outcome::Right);
+        let right = || lock(&self.counts).requests[RIGHT];
         let (goal, deadline) = (right() + more, Instant::now() + timeout);
         while right() < goal {
             if Instant::now() > deadline {
