@@ -13,27 +13,33 @@ use crate::{conformance, failover, gate, tidy};
 
 /// Quick failures first.
 const STEPS: &[Step] = &[
-    Step { name: "setup", run: setup },
-    Step { name: "format", run: format },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "docs", run: docs },
-    Step { name: "build", run: build },
-    Step { name: "tests", run: run_tests },
-    Step { name: "doctests", run: doctests },
-    Step { name: "conformance", run: conformance::run },
-    Step { name: CLIENTS, run: clients },
-    Step { name: "dashboard", run: dashboard },
-    Step { name: "cluster", run: failover::run_short },
-    Step { name: GATE, run: gate::run },
+    Step("setup", |workspace| run_command(&mut workspace.command("xtask/setup.sh"))),
+    Step("format", |workspace| run_command(&mut workspace.cargo("fmt --all --check"))),
+    Step("tidy", tidy::run),
+    Step("clippy", |workspace| {
+        run_command(&mut workspace.cargo("clippy --release --workspace --all-targets -- -D warnings"))
+    }),
+    Step("docs", docs),
+    Step("build", |workspace| {
+        run_command(&mut workspace.cargo("test --release --workspace --all-targets --no-run"))
+    }),
+    Step("tests", run_tests),
+    Step("doctests", |workspace| run_command(&mut workspace.cargo("test --release --workspace --doc"))),
+    Step("bench", |workspace| {
+        let mut command = workspace.command("python3");
+        run_command(command.args(["-B", "-m", "unittest", "discover", "bench"]))
+    }),
+    Step("conformance", conformance::run),
+    Step(CLIENTS, clients),
+    Step("dashboard", dashboard),
+    Step("cluster", failover::run_short),
+    Step(GATE, gate::run),
 ];
 const CLIENTS: &str = "clients";
 const GATE: &str = "gate";
 
-struct Step {
-    name: &'static str,
-    run: fn(&Workspace) -> Result<()>,
-}
+/// A name and what it runs.
+struct Step(&'static str, fn(&Workspace) -> Result<()>);
 
 /// Runs the named steps, or all of them, and prints a summary whether they succeed or not.
 pub(crate) fn run(workspace: &Workspace, names: &[&str]) -> Result<()> {
@@ -46,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str]) -> Result<()> {
 
 /// The names of all steps, in order.
 pub(crate) fn step_names() -> Vec<&'static str> {
-    STEPS.iter().map(|step| step.name).collect()
+    STEPS.iter().map(|step| step.0).collect()
 }
 
 fn select(names: &[&str]) -> Result<Vec<&'static Step>> {
@@ -54,7 +60,7 @@ fn select(names: &[&str]) -> Result<Vec<&'static Step>> {
         return Ok(STEPS.iter().collect());
     }
     let find = |name: &&str| {
-        let step = STEPS.iter().find(|step| step.name == *name);
+        let step = STEPS.iter().find(|step| step.0 == *name);
         step.with_context(|| format!("no step {name}; the steps are: {}", step_names().join(" ")))
     };
     names.iter().map(find).collect()
@@ -64,18 +70,18 @@ fn select(names: &[&str]) -> Result<Vec<&'static Step>> {
 fn run_steps(steps: &[&Step], workspace: &Workspace, times: &mut Vec<Duration>) -> Result<()> {
     let mut background_build = None;
     for (index, step) in steps.iter().enumerate() {
-        println!("\n== {}/{} {}", index + 1, steps.len(), step.name);
+        println!("\n== {}/{} {}", index + 1, steps.len(), step.0);
         // From here on the steps mostly wait, and leave the CPU to the build for the gate.
-        if step.name == CLIENTS && steps.iter().any(|step| step.name == GATE) {
+        if step.0 == CLIENTS && steps.iter().any(|step| step.0 == GATE) {
             background_build = Some(gate::build_in_background(workspace)?);
         }
-        if step.name == GATE {
+        let start = Instant::now();
+        if step.0 == GATE {
             background_build.take().map_or(Ok(()), gate::wait_for_build)?;
         }
-        let start = Instant::now();
-        let result = (step.run)(workspace);
+        let result = (step.1)(workspace);
         times.push(start.elapsed());
-        result.with_context(|| format!("step {} failed", step.name))?;
+        result.with_context(|| format!("step {} failed", step.0))?;
     }
     Ok(())
 }
@@ -91,49 +97,21 @@ fn summary(steps: &[&Step], times: &[Duration], all_passed: bool) -> String {
         };
         let time = times.get(index).map(seconds).unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = writeln!(table, "{}", format!("{:<16}{result:<10}{time:>10}", step.name).trim_end());
+        let _ = writeln!(table, "{}", format!("{:<16}{result:<10}{time:>10}", step.0).trim_end());
     }
     let _ = write!(table, "{:<26}{:>10}", "total", seconds(&times.iter().sum()));
     table
 }
 
-fn setup(workspace: &Workspace) -> Result<()> {
-    run_command(&mut workspace.command("xtask/setup.sh"))
-}
-
-fn format(workspace: &Workspace) -> Result<()> {
-    run_command(&mut workspace.cargo(&["fmt", "--all", "--check"]))
-}
-
-fn clippy(workspace: &Workspace) -> Result<()> {
-    run_command(&mut workspace.cargo(&[
-        "clippy",
-        "--release",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
-}
-
 /// With `--examples` cargo also resolves the features of dev-dependencies, as in the other steps.
 fn docs(workspace: &Workspace) -> Result<()> {
-    let arguments = ["doc", "--release", "--workspace", "--no-deps", "--lib", "--bins", "--examples"];
-    run_command(workspace.cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
-}
-
-fn build(workspace: &Workspace) -> Result<()> {
-    run_command(&mut workspace.cargo(&["test", "--release", "--workspace", "--all-targets", "--no-run"]))
+    let mut command = workspace.cargo("doc --release --workspace --no-deps --lib --bins --examples");
+    run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn run_tests(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo(&["test", "--release", "--workspace", "--all-targets"]);
+    let mut command = workspace.cargo("test --release --workspace --all-targets");
     run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
-}
-
-fn doctests(workspace: &Workspace) -> Result<()> {
-    run_command(&mut workspace.cargo(&["test", "--release", "--workspace", "--doc"]))
 }
 
 /// Other people's clients, the Python package and the recipes.
@@ -143,20 +121,17 @@ fn clients(workspace: &Workspace) -> Result<()> {
 
 /// Types and units of the dashboard, then a browser.
 fn dashboard(workspace: &Workspace) -> Result<()> {
-    for arguments in [&["ci", "--no-audit", "--no-fund"][..], &["test"]] {
-        let mut npm = workspace.command("npm");
-        npm.args(arguments).current_dir(workspace.root.join("web"));
-        run_command(npm.env("BATCHSCAN_EXE", workspace.executable()?))?;
-    }
-    Ok(())
+    let mut command = workspace.command("sh");
+    command.args(["-c", "cd web && npm ci --no-audit --no-fund && npm test"]);
+    run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PASSING: &Step = &Step { name: "passing", run: |_| Ok(()) };
-    const FAILING: &Step = &Step { name: "failing", run: |_| anyhow::bail!("no luck") };
+    const PASSING: &Step = &Step("passing", |_| Ok(()));
+    const FAILING: &Step = &Step("failing", |_| anyhow::bail!("no luck"));
 
     #[test]
     fn the_first_failure_ends_the_run_and_names_its_step() {
@@ -180,7 +155,7 @@ mod tests {
 
     #[test]
     fn steps_are_selected_by_name() {
-        let names = |steps: Vec<&Step>| steps.iter().map(|step| step.name).collect::<Vec<_>>();
+        let names = |steps: Vec<&Step>| steps.iter().map(|step| step.0).collect::<Vec<_>>();
         assert_eq!(names(select(&["tidy", "gate"]).unwrap()), ["tidy", "gate"]);
         assert_eq!(names(select(&[]).unwrap()), step_names());
         assert!(select(&["tidi"]).is_err());

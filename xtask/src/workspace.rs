@@ -24,11 +24,11 @@ impl Workspace {
         Ok(Self { root, target })
     }
 
-    /// A cargo command in the root of the workspace.
-    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+    /// A cargo command in the root of the workspace: `cargo("build --release")`.
+    pub(crate) fn cargo(&self, arguments: &str) -> Command {
         // The cargo that started us, so that a toolchain chosen with `cargo +name` is used for every step.
         let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(arguments);
+        command.args(arguments.split(' '));
         // `cargo run` sets these for xtask. Some build scripts watch them and would rebuild every time.
         remove_variables(&mut command, &["CARGO_PKG_", "CARGO_MANIFEST_"]);
         command
@@ -54,7 +54,7 @@ impl Workspace {
     /// The same, after building it unless `BATCHSCAN_EXE` names one.
     pub(crate) fn build_executable(&self) -> Result<PathBuf> {
         if std::env::var_os("BATCHSCAN_EXE").is_none() {
-            run_command(&mut self.cargo(&["build", "--release", "--package", "batchscan"]))?;
+            run_command(&mut self.cargo("build --release --package batchscan"))?;
         }
         self.executable()
     }
