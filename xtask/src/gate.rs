@@ -172,6 +172,13 @@ mod tests {
     }
 
     #[test]
+    fn instructions_are_counted_and_an_error_contains_stderr() {
+        assert!(count_instructions(Path::new("/bin/echo"), "x", 1).unwrap() > 0);
+        let error = count_instructions(Path::new("/bin/cat"), "/no-such-file", 1).unwrap_err().to_string();
+        assert!(error.contains("No such file"), "{error}");
+    }
+
+    #[test]
     fn the_budget_file_matches_the_measurements() {
         let text = include_str!("../gate-budget.txt");
         assert_eq!(budgets(text).unwrap().len(), MEASUREMENTS.len());

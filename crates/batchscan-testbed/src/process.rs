@@ -3,17 +3,15 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process_tree;
 use crate::watchdog::Watchdog;
+use crate::{process_tree, wait_until};
 
 /// A killed process can be reaped when the last of its threads is gone.
 const REAP_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(5);
 
 /// A child process in its own process group.
 #[derive(Debug)]
@@ -66,21 +64,15 @@ impl Process {
 
     /// Waits for its end.
     pub fn wait(&mut self, timeout: Duration) -> Result<ExitStatus> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if let Some(status) = self.status {
-                return Ok(status);
-            }
-            if process_tree::has_ended(self.pid()) {
-                // Before it is reaped: afterwards its id may become another process's.
-                self.watchdog.watch(None)?;
-                self.status = Some(self.child.wait()?);
-            } else if Instant::now() > deadline {
-                bail!("process {} is still running after {timeout:?}", self.pid());
-            } else {
-                sleep(POLL);
-            }
+        if let Some(status) = self.status {
+            return Ok(status);
         }
+        if !wait_until(timeout, || process_tree::has_ended(self.pid())) {
+            bail!("process {} is still running after {timeout:?}", self.pid());
+        }
+        // Before it is reaped: afterwards its id may become another process's.
+        self.watchdog.watch(None)?;
+        Ok(*self.status.insert(self.child.wait()?))
     }
 
     /// SIGKILL to it and all its descendants. Returns when none of them runs.

@@ -4,21 +4,21 @@
 
 use std::fs;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::wait_until;
+
 /// A signal acts at once unless the process is waiting for a disk.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(1);
 
 /// Stops a process and its descendants. Returns when none of them runs.
 pub(crate) fn freeze(root: u32) -> Result<()> {
     stop(root)?;
     let below = descendants(root);
     signal("STOP", &below)?;
-    below.iter().try_for_each(|pid| wait_until(*pid, is_stopped))
+    below.iter().try_for_each(|pid| wait_for(*pid, is_stopped))
 }
 
 /// Resumes a frozen process and its descendants.
@@ -36,7 +36,7 @@ pub(crate) fn kill(root: u32) -> Result<()> {
     let _ = Command::new("sh")
         .args(["-c", "kill -s KILL -- -$1 2>/dev/null", "kill", &root.to_string()])
         .status();
-    all.iter().try_for_each(|pid| wait_until(*pid, has_ended))
+    all.iter().try_for_each(|pid| wait_for(*pid, has_ended))
 }
 
 /// Sends a signal to processes. One that has ended is ignored.
@@ -55,7 +55,7 @@ pub(crate) fn has_ended(pid: u32) -> bool {
 /// Waits until the process is stopped, so that it starts no more children.
 fn stop(pid: u32) -> Result<()> {
     signal("STOP", &[pid])?;
-    wait_until(pid, is_stopped)
+    wait_for(pid, is_stopped)
 }
 
 fn is_stopped(pid: u32) -> bool {
@@ -81,13 +81,9 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-fn wait_until(pid: u32, condition: fn(u32) -> bool) -> Result<()> {
-    let deadline = Instant::now() + SIGNAL_TIMEOUT;
-    while !condition(pid) {
-        if Instant::now() > deadline {
-            bail!("process {pid} ignored a signal for {SIGNAL_TIMEOUT:?}");
-        }
-        sleep(POLL);
+fn wait_for(pid: u32, condition: fn(u32) -> bool) -> Result<()> {
+    if !wait_until(SIGNAL_TIMEOUT, || condition(pid)) {
+        bail!("process {pid} ignored a signal for {SIGNAL_TIMEOUT:?}");
     }
     Ok(())
 }

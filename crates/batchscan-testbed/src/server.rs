@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, id};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use crate::process::Process;
+use crate::wait_until;
 use crate::watchdog::Watchdog;
 
 /// The path of a Unix socket has at most 107 bytes. In a temporary folder with a longer path a server's socket would not
@@ -19,7 +19,6 @@ use crate::watchdog::Watchdog;
 const TEMPORARY_BYTES_MAX: usize = 60;
 /// A server may have to recover from a crash on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(5);
 const LOG_TAIL_LINES: usize = 20;
 
 /// A server in its own folder. All methods take `&self`, so that one thread can kill it while others use it.
@@ -59,19 +58,9 @@ impl Server {
         // Reaps the previous process before the watchdog gets the next.
         *process = None;
         let process = process.insert(Process::start_with(command, self.watchdog.clone())?);
-        let deadline = Instant::now() + START_TIMEOUT;
-        while !is_ready() {
-            if !process.is_running() {
-                bail!("{} ended while it started; its log ends with:\n{}", self.name, self.log_tail());
-            }
-            if Instant::now() > deadline {
-                bail!(
-                    "{} was not ready after {START_TIMEOUT:?}; its log ends with:\n{}",
-                    self.name,
-                    self.log_tail()
-                );
-            }
-            sleep(POLL);
+        wait_until(START_TIMEOUT, || is_ready() || !process.is_running());
+        if !is_ready() {
+            bail!("{} did not start; its log ends with:\n{}", self.name, self.log_tail());
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! HAProxy in front of the nodes, with the configuration from `deploy/haproxy`. Only addresses, TLS, the connection limit
 //! and socket buffers are changed. A line that is not found is an error, so that the tested file is the deployed one.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use batchscan_testbed::{HaProxy, ports};
+use batchscan_testbed::{HaProxy, ports, wait_until};
 
 use super::http::Client;
 use super::service::Service;
@@ -18,7 +18,6 @@ const CONNECTIONS_MAX: u32 = 400;
 const SOCKET_BYTES: u32 = 64 << 10;
 /// Two health checks on a busy machine.
 const UP_TIMEOUT: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(50);
 
 /// A running HAProxy. It ends when this is dropped.
 #[derive(Debug)]
@@ -41,12 +40,9 @@ impl Balancer {
     }
 
     pub(crate) fn wait_until_all_are_up(&self) -> Result<()> {
-        let deadline = Instant::now() + UP_TIMEOUT;
-        while !all_are_up(&Client::new(self.statistics_port).text("/;csv").unwrap_or_default()) {
-            if Instant::now() > deadline {
-                bail!("HAProxy does not consider all nodes up after {UP_TIMEOUT:?}");
-            }
-            std::thread::sleep(POLL);
+        let statistics = || Client::new(self.statistics_port).text("/;csv").unwrap_or_default();
+        if !wait_until(UP_TIMEOUT, || all_are_up(&statistics())) {
+            bail!("HAProxy does not consider all nodes up after {UP_TIMEOUT:?}");
         }
         Ok(())
     }

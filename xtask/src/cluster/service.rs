@@ -3,11 +3,10 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use batchscan_testbed::{Process, ports};
+use batchscan_testbed::{Process, ports, wait_until};
 
 use super::cli::Cli;
 use super::http::{Client, Credential, process_id};
@@ -16,7 +15,6 @@ use super::http::{Client, Credential, process_id};
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Above the service's own limit for draining connections, 30 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(40);
-const POLL: Duration = Duration::from_millis(20);
 const LOG_TAIL_LINES: usize = 20;
 
 /// A running service. It ends when this is dropped, and when our process ends.
@@ -110,15 +108,10 @@ impl Service {
     }
 
     fn wait_until_ready(&self) -> Result<()> {
-        let deadline = Instant::now() + START_TIMEOUT;
-        while Client::new(self.operator_port).text("/readyz").is_none() {
-            if !self.process.is_running() {
-                bail!("the service ended before it was ready; {}", self.log_tail());
-            }
-            if Instant::now() > deadline {
-                bail!("the service was not ready after {START_TIMEOUT:?}; {}", self.log_tail());
-            }
-            sleep(POLL);
+        let is_ready = || Client::new(self.operator_port).text("/readyz").is_some();
+        wait_until(START_TIMEOUT, || is_ready() || !self.process.is_running());
+        if !is_ready() {
+            bail!("the service did not start; {}", self.log_tail());
         }
         Ok(())
     }

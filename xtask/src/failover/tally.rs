@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
+use batchscan_testbed::wait_until;
 
 use super::lock;
 use crate::cluster::http::process_id;
 
 /// Failures that are reported with their reason; more are only counted.
 const REASONS_MAX: usize = 5;
-const POLL: Duration = Duration::from_millis(10);
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,12 +81,9 @@ impl Tally {
     /// Waits for more right responses.
     pub(crate) fn wait_for_right(&self, more: u64, timeout: Duration) -> Result<()> {
         let right = || lock(&self.counts).requests[RIGHT];
-        let (goal, deadline) = (right() + more, Instant::now() + timeout);
-        while right() < goal {
-            if Instant::now() > deadline {
-                bail!("no {more} right responses in {timeout:?}: {:?}", lock(&self.counts).reasons);
-            }
-            std::thread::sleep(POLL);
+        let goal = right() + more;
+        if !wait_until(timeout, || right() >= goal) {
+            bail!("no {more} right responses in {timeout:?}: {:?}", lock(&self.counts).reasons);
         }
         Ok(())
     }

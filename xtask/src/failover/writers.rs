@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use batchscan_testbed::wait_until;
 
 use super::expected::{Expected, Position};
 use super::load::{Load, LoadClient};
@@ -21,7 +22,6 @@ const CREDENTIAL_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Every third command rotates the newest credential instead of issuing one.
 const ROTATE_EVERY: usize = 3;
-const POLL: Duration = Duration::from_millis(10);
 
 /// What was acknowledged, except the batches, which [`Expected`] has.
 #[derive(Debug, Default)]
@@ -43,16 +43,9 @@ impl Acknowledged {
 
     /// Waits for an import that is acknowledged after an instant; returns when it was.
     pub(crate) fn wait_for_import_after(&self, instant: Instant, timeout: Duration) -> Result<Instant> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if let Some(at) = lock(&self.last_import).filter(|at| *at > instant) {
-                return Ok(at);
-            }
-            if Instant::now() > deadline {
-                bail!("no import was acknowledged in {timeout:?}");
-            }
-            sleep(POLL);
-        }
+        let after = || lock(&self.last_import).filter(|at| *at > instant);
+        wait_until(timeout, || after().is_some());
+        after().with_context(|| format!("no import was acknowledged in {timeout:?}"))
     }
 
     fn note_failure(&self, error: &anyhow::Error) {
