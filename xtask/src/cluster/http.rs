@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client for loopback that keeps its connection and tells a broken response from a whole one.
+//! An HTTP/1.1 client for loopback that keeps its connection and detects responses that were cut off.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
