@@ -5,7 +5,7 @@ pub(crate) struct Service {
     pub(crate) url: String,
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
-    pub(crate) store: batchscan_server::store::Store,
+    pub(crate) store: batchscan_store::Store,
     _stop: tokio::sync::oneshot::Sender<()>,
     _folder: tempfile::TempDir,
 }
@@ -52,7 +52,7 @@ impl Service {
     }
 
     pub(crate) async fn import_batches(&self, batches: &[batchscan_model::Batch]) {
-        use batchscan_server::store::{ImportRow, ImportStep};
+        use batchscan_store::{ImportRow, ImportStep};
         let rows = batches.iter().map(ImportRow::from).collect();
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::digits::push_digits;
 use crate::judge::{Judge, Source};
 use crate::record::clip;
-use crate::{BatchId, Field, FieldFault, Hundredths, Position, Record, UtcInstant};
+use crate::{BatchId, Field, FieldError, Hundredths, Position, Record, UtcInstant};
 
 /// The longest a batch's JSON text may be: it bounds the memory of a page, whatever an import brings.
 pub const BATCH_BYTES_MAX: usize = 64 * 1024;
@@ -39,33 +39,33 @@ pub struct Batch {
 
 /// All that is wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchFaults(pub Vec<FieldFault>);
+pub struct FieldErrors(pub Vec<FieldError>);
 
 impl Batch {
     /// Judges a record (decision 039): the one door from a file's values to a batch.
-    pub fn from_record(record: &Record<'_>) -> Result<Self, BatchFaults> {
+    pub fn from_record(record: &Record<'_>) -> Result<Self, FieldErrors> {
         Self::judged(record, Source::File)
     }
 
     /// Judges a record of another deployment of the interface, by what the interface itself demands of a batch: an
     /// empty name or a link of another scheme is its own affair.
-    pub fn from_wire(record: &Record<'_>) -> Result<Self, BatchFaults> {
+    pub fn from_wire(record: &Record<'_>) -> Result<Self, FieldErrors> {
         Self::judged(record, Source::Wire)
     }
 
-    fn judged(record: &Record<'_>, source: Source) -> Result<Self, BatchFaults> {
+    fn judged(record: &Record<'_>, source: Source) -> Result<Self, FieldErrors> {
         let mut judge = Judge::new(record, source);
         match judge.batch() {
             Some(batch) if judge.faults.is_empty() => Ok(batch),
-            _ => Err(BatchFaults(judge.faults)),
+            _ => Err(FieldErrors(judge.faults)),
         }
     }
 
     /// Reads a batch from its JSON text.
-    pub fn from_json(text: &str) -> Result<Self, BatchFaults> {
+    pub fn from_json(text: &str) -> Result<Self, FieldErrors> {
         let record = Record::from_json(text).map_err(|error| {
             let expected = "a batch as a JSON object".into();
-            BatchFaults(vec![FieldFault { field: String::new(), found: error.to_string(), expected }])
+            FieldErrors(vec![FieldError { field: String::new(), found: error.to_string(), expected }])
         })?;
         Self::from_record(&record)
     }
@@ -184,18 +184,18 @@ fn push_quoted(json: &mut String, text: &str) {
     json.push('"');
 }
 
-impl std::fmt::Display for BatchFaults {
+impl std::fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let faults: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         f.write_str(&faults.join("; "))
     }
 }
 
-impl std::error::Error for BatchFaults {}
+impl std::error::Error for FieldErrors {}
 
 /// The one fault of a batch whose text would be too long to serve.
-pub fn too_long(batch: &Batch, bytes: usize) -> FieldFault {
-    FieldFault {
+pub fn too_long(batch: &Batch, bytes: usize) -> FieldError {
+    FieldError {
         field: String::new(),
         found: format!("{bytes} bytes of JSON for batch \"{}\"", clip(batch.batch_id.as_str())),
         expected: format!("at most {BATCH_BYTES_MAX} bytes for a batch"),

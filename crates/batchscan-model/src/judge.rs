@@ -4,7 +4,7 @@ use url::Url;
 
 use crate::batch::COUNT_MAX;
 use crate::ids::BATCH_ID_BYTES_MAX;
-use crate::{Batch, BatchId, Field, FieldFault, Hundredths, Record, UtcInstant, Value};
+use crate::{Batch, BatchId, Field, FieldError, Hundredths, Record, UtcInstant, Value};
 
 /// Whose record it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Source {
 pub(crate) struct Judge<'r, 'a> {
     record: &'r Record<'a>,
     source: Source,
-    pub(crate) faults: Vec<FieldFault>,
+    pub(crate) faults: Vec<FieldError>,
 }
 
 type TextRule = fn(&Value<'_>) -> Result<String, String>;
@@ -82,7 +82,7 @@ impl<'r, 'a> Judge<'r, 'a> {
     }
 
     fn fault<T>(&mut self, field: Field, found: &str, expected: String) -> Option<T> {
-        self.faults.push(FieldFault { field: field.name().into(), found: found.into(), expected });
+        self.faults.push(FieldError { field: field.name().into(), found: found.into(), expected });
         None
     }
 

@@ -26,11 +26,11 @@ mod plain;
 pub mod record;
 pub mod window;
 
-pub use batch::{Batch, BatchFaults};
+pub use batch::{Batch, FieldErrors};
 pub use field::Field;
 pub use hundredths::Hundredths;
 pub use ids::{BatchId, ClientId, ClientSecret, OrgId};
 pub use instant::UtcInstant;
 pub use invalid::{Invalid, Part, Reason};
-pub use record::{FieldFault, Record, Value};
+pub use record::{FieldError, Record, Value};
 pub use window::{DateRange, Position};

@@ -51,7 +51,7 @@ impl fmt::Display for Value<'_> {
 
 /// Why one field of a record was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldFault {
+pub struct FieldError {
     /// The field's name, as the record has it. Empty where the record as a whole is at fault.
     pub field: String,
     /// What stood there.
@@ -60,7 +60,7 @@ pub struct FieldFault {
     pub expected: String,
 }
 
-impl fmt::Display for FieldFault {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.field.is_empty() {
             write!(f, "{}: ", self.field)?;
@@ -76,7 +76,7 @@ pub type Strangers<'a> = Vec<(String, &'a str)>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record<'a> {
     values: [Option<Value<'a>>; Field::ALL.len()],
-    faults: Vec<FieldFault>,
+    faults: Vec<FieldError>,
 }
 
 impl<'a> Record<'a> {
@@ -107,7 +107,7 @@ impl<'a> Record<'a> {
     }
 
     /// What was wrong with the record before any value was looked at.
-    pub fn faults(&self) -> &[FieldFault] {
+    pub fn faults(&self) -> &[FieldError] {
         &self.faults
     }
 
@@ -143,7 +143,7 @@ impl<'a> Record<'a> {
     }
 
     fn fault(&mut self, field: &str, found: &str, expected: &str) {
-        self.faults.push(FieldFault { field: field.into(), found: found.into(), expected: expected.into() });
+        self.faults.push(FieldError { field: field.into(), found: found.into(), expected: expected.into() });
     }
 }
 

@@ -11,7 +11,7 @@ use batchscan_model::{BatchId, DateRange, OrgId, Position, UtcInstant};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 
-use crate::store::{ServiceKey, Walk};
+use batchscan_store::{ServiceKey, Walk};
 
 /// Cursors stay below this (decision 022); a longer text is refused before any work is done on it.
 const CURSOR_BYTES_MAX: usize = 512;
@@ -139,7 +139,7 @@ fn take_i64(bytes: &[u8]) -> Option<(i64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::KeyPurpose;
+    use batchscan_store::KeyPurpose;
     use proptest::prelude::*;
 
     fn sealer(byte: u8) -> Sealer {

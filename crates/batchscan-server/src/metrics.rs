@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::store::HostHealth;
+use batchscan_store::HostHealth;
 
 /// Upper bounds of the latency buckets in seconds: from a cached page to a long stream.
 const LATENCY_BUCKETS: [f64; 13] =

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::{Config, TlsFiles};
 use crate::edge::{Listener, Tls, TlsError};
 use crate::http::{App, Service, StartError};
-use crate::store::Store;
+use batchscan_store::Store;
 
 /// How often "last used" is written down.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);

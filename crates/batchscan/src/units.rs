@@ -5,7 +5,7 @@ use std::time::Duration;
 use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
 use batchscan_server::config::Rate;
-use batchscan_server::store::OrgName;
+use batchscan_store::OrgName;
 
 /// The longest time that makes sense on this command line: a hundred years.
 const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;

@@ -9,8 +9,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use batchscan_formats::read::{Format, Input};
 use batchscan_server::config::Config;
-use batchscan_server::import::{Format, Input, carry};
+use batchscan_store::import_file;
 
 use site::{Answer, BATCHES, ORG, Site};
 
@@ -130,7 +131,7 @@ async fn imports(count: usize) -> Result<(), Failure> {
     }
     for store in stores.drain(..=count) {
         let input = (Format::Ndjson, Input::File(File::open(&path)?));
-        let counts = carry(&store, ORG, input, false, Arc::default()).await?;
+        let counts = import_file(&store, ORG, input, false, Arc::default()).await?;
         if counts.new != IMPORT_BATCHES as u64 {
             return Err(format!("{} of {IMPORT_BATCHES} batches are new", counts.new).into());
         }

@@ -1,6 +1,6 @@
 //! Batches as a nursery has them: some 680 bytes each, ids in no order, values that differ. The same in every run.
 
-use batchscan_model::{Batch, BatchFaults};
+use batchscan_model::{Batch, FieldErrors};
 
 const CROPS: [&str; 8] = [
     "Tomato 'Roma'",
@@ -15,7 +15,7 @@ const CROPS: [&str; 8] = [
 const STAFF: [&str; 5] = ["ines.moreau", "jan.de.vries", "petra.novak", "luca.rossi", "amina.diallo"];
 
 /// So many batches, the first created at the first second of 2026, and one more each second.
-pub(crate) fn batches(count: usize) -> Result<Vec<Batch>, BatchFaults> {
+pub(crate) fn batches(count: usize) -> Result<Vec<Batch>, FieldErrors> {
     (0..count).map(|number| Batch::from_json(&text(number))).collect()
 }
 

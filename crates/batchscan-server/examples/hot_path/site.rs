@@ -8,7 +8,7 @@ use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::http::{App, InFlight, Service};
-use batchscan_server::store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, Opening, OrgName, Store};
+use batchscan_store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, Opening, OrgName, Store};
 use http_body_util::BodyExt;
 use tempfile::TempDir;
 

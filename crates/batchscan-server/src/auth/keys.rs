@@ -8,7 +8,7 @@ use batchscan_model::{ClientSecret, UtcInstant};
 use ring::hmac;
 
 use super::{Token, TokenRefused};
-use crate::store::{KeyPurpose, ServiceKey, Tenant};
+use batchscan_store::{Caller, KeyPurpose, ServiceKey};
 
 /// A new key verifies at once and signs only after this time (decision 042): by then every node has read it.
 pub const KEY_SETTLES_SECS: i64 = 60;
@@ -71,7 +71,7 @@ impl KeyRing {
     }
 
     /// Who a token was issued to, whichever of the keys signed it.
-    pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Tenant, TokenRefused> {
+    pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Caller, TokenRefused> {
         Token::verify(token, std::iter::once(&self.token).chain(&self.token_others), now)
     }
 
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_token_of_a_key_that_does_not_sign_is_verified_all_the_same() {
         let now = UtcInstant::EPOCH.plus_secs(1_000);
-        let tenant = Tenant { org: OrgId(1), client: ClientId::new("c").unwrap() };
+        let tenant = Caller { org: OrgId(1), client: ClientId::new("c").unwrap() };
         let one = KeyRing::new(&keys_made_at(&[1_000]), now).unwrap();
         let both = KeyRing::new(&keys_made_at(&[1_000, 100]), now).unwrap();
         let token = Token::sign(&one.token, &tenant, now, 60);

@@ -10,7 +10,7 @@ pub use token::{Token, TokenRefused};
 
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 
-use crate::store::{Credential, Freshness, Store, StoreError, StoredSecret, Tenant};
+use batchscan_store::{Caller, Credential, Freshness, Store, StoreError, StoredSecret};
 
 /// Compared with where there is no credential, for the work of it.
 const NOBODYS_HASH: [u8; 32] = [0; 32];
@@ -19,7 +19,7 @@ const NOBODYS_HASH: [u8; 32] = [0; 32];
 #[derive(Debug)]
 pub struct Granted {
     /// Whose batches the token opens, and through which credential.
-    pub tenant: Tenant,
+    pub tenant: Caller,
     /// The token.
     pub token: Token,
     /// How long it lives, in whole seconds.
@@ -51,7 +51,7 @@ pub async fn authenticate(
     // A token never outlives its credential.
     let left = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
     let expires_in_secs = token_ttl_secs.min(left).max(1);
-    let tenant = Tenant { org: credential.org, client: client.clone() };
+    let tenant = Caller { org: credential.org, client: client.clone() };
     let token = Token::sign(&keys.token, &tenant, now, expires_in_secs);
     Ok(Some(Granted { tenant, token, expires_in_secs }))
 }

@@ -13,7 +13,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use super::Signer;
-use crate::store::Tenant;
+use batchscan_store::Caller;
 
 /// Ours are some 250 bytes. A longer text is not hashed at all.
 const TOKEN_BYTES_MAX: usize = 1_024;
@@ -42,7 +42,7 @@ struct Claims<'a> {
 
 impl Token {
     /// Signs a token.
-    pub fn sign(key: &Signer, tenant: &Tenant, now: UtcInstant, lives_secs: i64) -> Self {
+    pub fn sign(key: &Signer, tenant: &Caller, now: UtcInstant, lives_secs: i64) -> Self {
         let claims = Claims {
             sub: tenant.client.as_str(),
             org: tenant.org.0,
@@ -63,7 +63,7 @@ impl Token {
         text: &str,
         keys: impl IntoIterator<Item = &'k Signer>,
         now: UtcInstant,
-    ) -> Result<Tenant, TokenRefused> {
+    ) -> Result<Caller, TokenRefused> {
         let (signed, signature) = text.rsplit_once('.').ok_or(TokenRefused::Invalid)?;
         let (head, payload) = signed.split_once('.').ok_or(TokenRefused::Invalid)?;
         if text.len() > TOKEN_BYTES_MAX {
@@ -78,7 +78,7 @@ impl Token {
             return Err(TokenRefused::Expired);
         }
         let client = ClientId::new(claims.sub).ok_or(TokenRefused::Invalid)?;
-        Ok(Tenant { org: OrgId(claims.org), client })
+        Ok(Caller { org: OrgId(claims.org), client })
     }
 
     /// The token itself: for the client it is issued to.
@@ -102,8 +102,8 @@ mod tests {
         Signer::new(kid, &[byte; 32])
     }
 
-    fn tenant() -> Tenant {
-        Tenant { org: OrgId(7), client: ClientId::new("bs_a").unwrap() }
+    fn tenant() -> Caller {
+        Caller { org: OrgId(7), client: ClientId::new("bs_a").unwrap() }
     }
 
     fn at(secs: i64) -> UtcInstant {

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cursor::Sealer;
 use crate::metrics::Metrics;
-use crate::store::{ServiceKey, Store, StoreError};
+use batchscan_store::{ServiceKey, Store, StoreError};
 
 /// The service's parts, shared by all requests.
 #[derive(Debug)]

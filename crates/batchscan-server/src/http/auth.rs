@@ -13,7 +13,7 @@ use super::App;
 use super::error::ApiError;
 use super::request::{TokenRequest, is_form};
 use crate::auth::authenticate;
-use crate::store::StoreError;
+use batchscan_store::StoreError;
 
 /// A form of three fields is some 200 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;

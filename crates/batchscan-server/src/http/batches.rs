@@ -20,8 +20,8 @@ use super::request::{BatchQuery, caller};
 use super::{response, stream};
 use crate::auth::TokenRefused;
 use crate::cursor::Cursor;
-use crate::deflate::whole_gzip;
-use crate::store::{Answer, DataVersion, Form, Page, PageAsk, PageLimit, PageText, Tenant, Walk};
+use batchscan_store::deflate::whole_gzip;
+use batchscan_store::{Answer, Caller, DataVersion, Form, Page, PageLimit, PageRequest, PageText, Walk};
 
 /// `GET /v1/batches`: all matching batches as one array, streamed, oldest first.
 pub(super) async fn list_v1(
@@ -45,7 +45,7 @@ pub(super) async fn list_v2(
     Ok(of(tenant, answer))
 }
 
-async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Response<Body>, ApiError> {
+async fn answer_v1(app: &Arc<App>, tenant: &Caller, asked: &Parts) -> Result<Response<Body>, ApiError> {
     admit(app, tenant)?;
     let query = BatchQuery::v1(asked.uri.query().unwrap_or_default());
     let query = in_good_standing(app, tenant, query).await?;
@@ -57,7 +57,7 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
         held.matches(&etag).then_some(etag)
     };
     let encoding = Encoding::accepted(&asked.headers);
-    let first = PageAsk { seen, ..stream::first_ask(app, query.range, encoding) };
+    let first = PageRequest { seen, ..stream::first_ask(app, query.range, encoding) };
     let page = match app.store.page(tenant, first, known).await? {
         Answer::DeadCredential => return Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(etag) => return Ok(response::not_modified(&etag)),
@@ -73,7 +73,7 @@ async fn answer_v1(app: &Arc<App>, tenant: &Tenant, asked: &Parts) -> Result<Res
     Ok(response::json(body, encoding, &etag))
 }
 
-async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response<Body>, ApiError> {
+async fn answer_v2(app: &App, tenant: &Caller, asked: &Parts) -> Result<Response<Body>, ApiError> {
     admit(app, tenant)?;
     let query = BatchQuery::v2(asked.uri.query().unwrap_or_default(), &app.keys().sealer, tenant);
     let query = in_good_standing(app, tenant, query).await?;
@@ -87,7 +87,7 @@ async fn answer_v2(app: &App, tenant: &Tenant, asked: &Parts) -> Result<Response
     let known = move |version| lookup.known(version, &held, &cache);
     let limit = PageLimit { rows: app.config.page_rows, bytes: usize::MAX };
     let (range, walk, form) = (query.range, query.walk.clone(), lookup.encoding.form());
-    let ask = PageAsk { range, walk, limit, opening: "{\"data\":[", seen, now: app.clock.now(), form };
+    let ask = PageRequest { range, walk, limit, opening: "{\"data\":[", seen, now: app.clock.now(), form };
     match app.store.page(tenant, ask, known).await? {
         Answer::DeadCredential => Err(ApiError::BadToken(TokenRefused::Invalid)),
         Answer::Known(Known::Held(etag)) => Ok(response::not_modified(&etag)),
@@ -148,7 +148,7 @@ impl Lookup {
 }
 
 /// Lets the request through, if it is within the credential's limit and not to be failed on purpose.
-fn admit(app: &App, tenant: &Tenant) -> Result<(), ApiError> {
+fn admit(app: &App, tenant: &Caller) -> Result<(), ApiError> {
     if let Some(limit) = &app.rate_limit {
         limit.admit(&tenant.client, app.clock.now()).map_err(ApiError::TooManyRequests)?;
     }
@@ -162,7 +162,7 @@ fn admit(app: &App, tenant: &Tenant) -> Result<(), ApiError> {
 /// through: its page is read together with the credential's standing.
 async fn in_good_standing(
     app: &App,
-    tenant: &Tenant,
+    tenant: &Caller,
     query: Result<BatchQuery, Invalid>,
 ) -> Result<BatchQuery, ApiError> {
     let invalid = match query {
@@ -179,7 +179,7 @@ async fn in_good_standing(
 /// Closes the page's text with the cursor of the next one; tells how the text is encoded.
 fn envelope(
     app: &App,
-    tenant: &Tenant,
+    tenant: &Caller,
     query: &BatchQuery,
     page: Page,
 ) -> Result<(Bytes, Encoding), ApiError> {
@@ -239,7 +239,7 @@ async fn encode(encoding: Encoding, page: Bytes) -> Result<Bytes, ApiError> {
 }
 
 /// Tells the log line whose request it was, whatever came of it.
-fn of(tenant: Tenant, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
+fn of(tenant: Caller, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
     let mut response = answer.into_response();
     response.extensions_mut().insert(tenant);
     response

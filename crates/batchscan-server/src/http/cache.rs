@@ -12,7 +12,7 @@ use quick_cache::sync::Cache;
 use super::budget::HeldPage;
 use super::conditional::QueryMark;
 use super::encoding::Encoding;
-use crate::store::DataVersion;
+use batchscan_store::DataVersion;
 
 /// What a page of a thousand weighs, for the cache's first guess at how many it holds.
 const PAGE_BYTES_USUAL: u64 = 700_000;

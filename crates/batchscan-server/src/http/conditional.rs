@@ -5,7 +5,7 @@ use batchscan_model::{OrgId, UtcInstant};
 use ring::digest::{SHA256, digest};
 
 use super::request::BatchQuery;
-use crate::store::DataVersion;
+use batchscan_store::DataVersion;
 
 /// What an answer depends on besides the data: the version of the interface, the query, the page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

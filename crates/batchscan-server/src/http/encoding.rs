@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-use crate::deflate::{Deflated, GzipBody, TEXT_BYTES_MIN, gzip};
-use crate::store::{Form, PageText};
+use batchscan_store::deflate::{Deflated, GzipBody, TEXT_BYTES_MIN, gzip};
+use batchscan_store::{Form, PageText};
 
 /// Made on the fly for one answer: seven times smaller at 1.5 ms a page.
 const ZSTD_LEVEL: i32 = 1;

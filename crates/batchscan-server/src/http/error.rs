@@ -8,7 +8,7 @@ use batchscan_model::{Invalid, Reason};
 use serde_json::{Value, json};
 
 use crate::auth::TokenRefused;
-use crate::store::StoreError;
+use batchscan_store::StoreError;
 
 /// An answer that is not what was asked for.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Response, header};
 
 use super::App;
 use super::error::{ApiError, Cause};
-use crate::store::StoreError;
+use batchscan_store::StoreError;
 
 /// A load balancer's patience is short; a store that needs longer is not ready.
 const READY_WAIT: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use super::budget::Share;
 use super::error::{ApiError, Cause};
 use super::{App, OneInFlight, cors, operator_routes, request_id, routes};
 use crate::metrics::{ErrorLabel, RequestLabels, RouteLabel};
-use crate::store::Tenant;
+use batchscan_store::Caller;
 
 /// A query of ours is under 700 bytes with the longest cursor.
 const URI_BYTES_MAX: usize = 8 * 1024;
@@ -149,7 +149,7 @@ fn observed(app: Arc<App>, seen: Seen, mut response: Response<Body>) -> Response
         app,
         seen,
         status: response.status().as_u16(),
-        tenant: response.extensions_mut().remove::<Tenant>(),
+        tenant: response.extensions_mut().remove::<Caller>(),
         cause: response.extensions_mut().remove::<Cause>(),
         _share: response.extensions_mut().remove::<Arc<Share>>(),
         bytes: 0,
@@ -162,7 +162,7 @@ struct Record {
     app: Arc<App>,
     seen: Seen,
     status: u16,
-    tenant: Option<Tenant>,
+    tenant: Option<Caller>,
     cause: Option<Cause>,
     _share: Option<Arc<Share>>,
     bytes: u64,

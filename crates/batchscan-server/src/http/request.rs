@@ -12,13 +12,13 @@ use percent_encoding::percent_decode_str;
 use super::error::ApiError;
 use crate::auth::KeyRing;
 use crate::cursor::{Cursor, Sealer};
-use crate::store::{Tenant, Walk};
+use batchscan_store::{Caller, Walk};
 
 /// What people call a cursor by mistake (decision 017). Unheard, their clients would read page 1 for ever.
 const WRONG_CURSOR_NAMES: [&str; 6] = ["cursor", "page_token", "nextToken", "page", "offset", "after"];
 
 /// Who is calling, by the bearer token.
-pub(super) fn caller(headers: &HeaderMap, keys: &KeyRing, now: UtcInstant) -> Result<Tenant, ApiError> {
+pub(super) fn caller(headers: &HeaderMap, keys: &KeyRing, now: UtcInstant) -> Result<Caller, ApiError> {
     let value = headers.get(header::AUTHORIZATION).ok_or(ApiError::NoToken)?;
     // Bytes that are no text make a token that is not ours; they do not make it one that was not sent.
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -45,7 +45,7 @@ impl BatchQuery {
     }
 
     /// The query of `GET /v2/batches`: dates and a cursor, which remembers the dates (decision 021).
-    pub(super) fn v2(query: &str, sealer: &Sealer, tenant: &Tenant) -> Result<Self, Invalid> {
+    pub(super) fn v2(query: &str, sealer: &Sealer, tenant: &Caller) -> Result<Self, Invalid> {
         let (query, mut faults) = (Parameters::of(query), Invalid::default());
         // Opened before the dates, which are held against it, and told of after them, in the interface's order.
         let cursor = query.one("next_token").and_then(|text| {

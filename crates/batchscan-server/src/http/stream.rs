@@ -10,21 +10,21 @@ use futures_util::stream;
 use super::App;
 use super::encoding::{Encoder, Encoding};
 use super::error::{ApiError, Cause};
-use crate::store::{Answer, Form, Page, PageAsk, PageLimit, PageText, StoreError, Tenant, Walk};
+use batchscan_store::{Answer, Caller, Form, Page, PageLimit, PageRequest, PageText, StoreError, Walk};
 
 /// A chunk is what a slow reader holds in memory, and one short job for a reader of the store.
 const CHUNK_BYTES: usize = 512 * 1024;
 
 /// What to ask the store for first.
-pub(super) fn first_ask(app: &App, range: DateRange, encoding: Encoding) -> PageAsk {
+pub(super) fn first_ask(app: &App, range: DateRange, encoding: Encoding) -> PageRequest {
     chunk_ask(app, range, None, usize::MAX, encoding.form())
 }
 
-fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize, form: Form) -> PageAsk {
+fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize, form: Form) -> PageRequest {
     let opening = if walk.is_none() { "[" } else { "," };
     let limit = PageLimit { rows, bytes: CHUNK_BYTES };
     let seen = walk.as_ref().map_or(0, |walk| walk.seen);
-    PageAsk { range, walk, limit, opening, seen, now: app.clock.now(), form }
+    PageRequest { range, walk, limit, opening, seen, now: app.clock.now(), form }
 }
 
 /// A body that begins with `first` and reads on as the client does.
@@ -33,7 +33,7 @@ fn chunk_ask(app: &App, range: DateRange, walk: Option<Walk>, rows: usize, form:
 /// (decision 026).
 pub(super) fn body(
     app: Arc<App>,
-    tenant: Tenant,
+    tenant: Caller,
     range: DateRange,
     mut first: Page,
     encoding: Encoding,
@@ -59,7 +59,7 @@ pub(super) fn body(
 /// A stream under way.
 struct Walking {
     app: Arc<App>,
-    tenant: Tenant,
+    tenant: Caller,
     range: DateRange,
     since: i64,
     /// How many batches fill a chunk, by the last one: what a store reads past that is thrown away.

@@ -10,7 +10,7 @@ use batchscan_server::auth::{KeyRing, issue, new_secret};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::{
+use batchscan_store::{
     DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Rotation, Store,
 };
 use batchscan_testbed::{Postgres, Settings};

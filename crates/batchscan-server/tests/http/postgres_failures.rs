@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
-use batchscan_server::store::{DatabaseUrl, Opening, Store};
+use batchscan_store::{DatabaseUrl, Opening, Store};
 use batchscan_testbed::{Postgres, Settings};
 use futures_util::future::join_all;
 use serde_json::json;

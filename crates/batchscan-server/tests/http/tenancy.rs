@@ -11,7 +11,7 @@ use crate::http::sample::named;
 const ORGS: usize = 100;
 
 /// What one organisation holds.
-struct Tenant {
+struct Caller {
     name: String,
     token: String,
     cursor: String,
@@ -19,7 +19,7 @@ struct Tenant {
 }
 
 /// A hundred organisations with batches of the same ids and dates, told apart by their names alone.
-async fn tenants(app: &TestApp) -> Vec<Tenant> {
+async fn tenants(app: &TestApp) -> Vec<Caller> {
     let mut tenants = Vec::new();
     for n in 0..ORGS {
         let name = format!("Nursery {n}");
@@ -31,7 +31,7 @@ async fn tenants(app: &TestApp) -> Vec<Tenant> {
         let first = app.get("/v2/batches", &token).await;
         assert_only(&first, &name);
         let (cursor, etag) = (first.next_token().unwrap(), first.header("etag").unwrap());
-        tenants.push(Tenant { name, token, cursor, etag });
+        tenants.push(Caller { name, token, cursor, etag });
     }
     tenants
 }
@@ -44,7 +44,7 @@ fn assert_only(reply: &Reply, name: &str) {
 }
 
 /// One caller with whatever belongs to another.
-async fn mix(app: &TestApp, own: &Tenant, other: &Tenant) {
+async fn mix(app: &TestApp, own: &Caller, other: &Caller) {
     let page = app.get(&format!("/v2/batches?next_token={}", other.cursor), &own.token).await;
     if own.name == other.name {
         assert_only(&page, &own.name);

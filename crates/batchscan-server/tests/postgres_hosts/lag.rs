@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use batchscan_server::store::{ReadFrom, StoreError};
+use batchscan_store::{ReadFrom, StoreError};
 use batchscan_testbed::Settings;
 
 use crate::site::{ANSWER_LIMIT, Client, Site, first_five_and, harm, now, until};

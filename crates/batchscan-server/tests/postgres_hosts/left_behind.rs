@@ -1,6 +1,6 @@
 //! An old primary that comes back after a failover and still takes itself for the primary.
 
-use batchscan_server::store::{ReadFrom, StoreError};
+use batchscan_store::{ReadFrom, StoreError};
 
 use crate::site::{Site, first_five_and, harm, now};
 
@@ -17,7 +17,7 @@ async fn an_old_primary_that_comes_back_is_neither_read_nor_written() {
     nursery.sees_host(old, true).await;
     assert!(!harm(|| old.is_in_recovery()), "it takes itself for the primary");
     let new = format!("127.0.0.1:{}", site.cluster.primary().port());
-    let primaries = |host: &batchscan_server::store::HostHealth| host.is_primary.then(|| host.host.clone());
+    let primaries = |host: &batchscan_store::HostHealth| host.is_primary.then(|| host.host.clone());
     assert_eq!(nursery.store.hosts().iter().filter_map(primaries).collect::<Vec<_>>(), [new]);
     for number in 0..20 {
         nursery.add("after").await;

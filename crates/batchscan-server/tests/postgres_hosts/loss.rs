@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use batchscan_server::store::{Freshness, ReadFrom};
+use batchscan_store::{Freshness, ReadFrom};
 use tokio::task::JoinHandle;
 
 use crate::site::{Nursery, ORG, Site, first_five_and, harm, until};

@@ -1,6 +1,6 @@
 //! What must be up for a service to start.
 
-use batchscan_server::store::{OpenError, Opening, Store};
+use batchscan_store::{OpenError, Opening, Store};
 use batchscan_testbed::{Postgres, Settings};
 
 use crate::site::{Nursery, harm, serve};

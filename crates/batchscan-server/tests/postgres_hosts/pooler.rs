@@ -1,8 +1,8 @@
 //! pgbouncer in transaction mode, with `prepare=off`: every transaction may be on another server connection.
 
 use batchscan_model::UtcInstant;
-use batchscan_server::store::{
-    Answer, DatabaseUrl, Freshness, KeyRotation, Opening, PageAsk, PageLimit, PageText, Store, Walk,
+use batchscan_store::{
+    Answer, DatabaseUrl, Freshness, KeyRotation, Opening, PageLimit, PageRequest, PageText, Store, Walk,
 };
 use batchscan_testbed::{PgBouncer, Postgres, Settings};
 use futures_util::future::join_all;
@@ -46,7 +46,8 @@ async fn walk(nursery: &Nursery, rows: usize) -> Vec<String> {
     loop {
         let limit = PageLimit { rows, bytes: usize::MAX };
         let seen = walk.as_ref().map_or(0, |walk| walk.seen);
-        let ask = PageAsk { walk: walk.clone(), limit, opening: "[", seen, ..PageAsk::nothing(now()) };
+        let ask =
+            PageRequest { walk: walk.clone(), limit, opening: "[", seen, ..PageRequest::nothing(now()) };
         let Answer::Page(page) = nursery.store.page(&nursery.tenant, ask, |_| None::<()>).await.unwrap()
         else {
             panic!("a dead credential")

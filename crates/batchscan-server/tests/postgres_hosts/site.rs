@@ -8,9 +8,9 @@ use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::{
-    AdminError, Answer, DatabaseUrl, HostHealth, ImportRow, ImportStep, NewCredential, Opening, OrgName,
-    PageAsk, PageLimit, PageText, ReadFrom, Store, StoreError, Tenant,
+use batchscan_store::{
+    AdminError, Answer, Caller, DatabaseUrl, HostHealth, ImportRow, ImportStep, NewCredential, Opening,
+    OrgName, PageLimit, PageRequest, PageText, ReadFrom, Store, StoreError,
 };
 use batchscan_testbed::{Cluster, Postgres, Replication, Settings};
 use reqwest::header::HeaderMap;
@@ -35,7 +35,7 @@ pub(crate) struct Site {
 /// A store with an organisation, and a service over it.
 pub(crate) struct Nursery {
     pub(crate) store: Store,
-    pub(crate) tenant: Tenant,
+    pub(crate) tenant: Caller,
     pub(crate) client: Client,
     keys: KeyRing,
     url: String,
@@ -100,7 +100,7 @@ impl Nursery {
         let keys = KeyRing::new(&store.keys(now()).await.unwrap(), now()).unwrap();
         let org = store.add_org(&OrgName::new(ORG).unwrap(), now()).await.unwrap();
         let client = add_credential(&store, &keys).await;
-        let tenant = Tenant { org: org.id, client: client.id.clone() };
+        let tenant = Caller { org: org.id, client: client.id.clone() };
         let (url, http) = serve(&store).await;
         let nursery = Self { store, tenant, client, keys, url, http };
         let batches: Vec<Batch> = (0..5).map(|number| batch(&format!("b{number}"), number)).collect();
@@ -127,7 +127,7 @@ impl Nursery {
     /// The ids of one long page, for a caller who has seen that version.
     pub(crate) async fn ids_since(&self, seen: i64) -> Result<Vec<String>, StoreError> {
         let limit = PageLimit { rows: 1_000, bytes: usize::MAX };
-        let ask = PageAsk { limit, opening: "[", seen, ..PageAsk::nothing(now()) };
+        let ask = PageRequest { limit, opening: "[", seen, ..PageRequest::nothing(now()) };
         let Answer::Page(page) = self.store.page(&self.tenant, ask, |_| None::<()>).await? else {
             panic!("a dead credential")
         };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use batchscan_server::store::ReadFrom;
+use batchscan_store::ReadFrom;
 use batchscan_testbed::{Postgres, Settings};
 
 use crate::site::{Site, first_five_and, harm, until};

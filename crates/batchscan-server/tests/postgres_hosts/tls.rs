@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use batchscan_server::store::{OpenError, Opening, Store};
+use batchscan_store::{OpenError, Opening, Store};
 use batchscan_testbed::{Postgres, Settings};
 use rcgen::generate_simple_self_signed;
 

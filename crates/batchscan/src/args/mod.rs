@@ -3,7 +3,7 @@
 mod operator;
 mod user;
 
-use batchscan_server::store::{BadDatabaseUrl, DatabaseUrl};
+use batchscan_store::{BadDatabaseUrl, DatabaseUrl};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use batchscan_formats::read::Format;
 use batchscan_model::UtcInstant;
 use batchscan_server::config::Rate;
-use batchscan_server::import::Format;
-use batchscan_server::store::OrgName;
+use batchscan_store::OrgName;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 

@@ -10,9 +10,9 @@ use clap::{ArgMatches, Args, ValueEnum};
 
 use super::misuse;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
-use crate::pull::formats::Format;
 use crate::units::{parse_duration, parse_limit, parse_public_url, parse_url};
 use crate::window::Window;
+use batchscan_formats::write::Format;
 
 /// Which service, and as whom. What is not given comes from the profile.
 #[derive(Clone, Debug, Args)]

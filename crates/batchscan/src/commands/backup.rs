@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use batchscan_server::store::DatabaseUrl;
+use batchscan_store::DatabaseUrl;
 
 use super::open;
 use crate::args::Backup;

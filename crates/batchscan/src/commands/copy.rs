@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use batchscan_server::copy::{Copied, copy};
-use batchscan_server::store::{DatabaseUrl, Opening, Store};
+use batchscan_store::copy::{Copied, copy};
+use batchscan_store::{DatabaseUrl, Opening, Store};
 use serde_json::json;
 
 use super::open;

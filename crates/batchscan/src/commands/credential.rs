@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
-use batchscan_server::store::{CredentialInfo, DatabaseUrl, NewCredential, Rotation, Store};
+use batchscan_store::{CredentialInfo, DatabaseUrl, NewCredential, Rotation, Store};
 use serde_json::json;
 
 use super::{open, when};

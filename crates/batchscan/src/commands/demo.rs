@@ -9,7 +9,7 @@ use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::{AdminError, DatabaseUrl, ImportRow, ImportStep, Opening, OrgName, Store};
+use batchscan_store::{AdminError, DatabaseUrl, ImportRow, ImportStep, Opening, OrgName, Store};
 use tokio::sync::mpsc;
 
 use super::credential::issue;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use batchscan_server::store::{DatabaseUrl, Examination};
+use batchscan_store::{DatabaseUrl, Examination};
 use serde_json::json;
 
 use super::open;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
+use batchscan_formats::read::{Fault, Format, Input, ReadError};
 use batchscan_model::record::UNKNOWN_FIELD;
-use batchscan_server::import::{Fault, Format, ImportError, Input, ReadError, carry};
-use batchscan_server::store::{DatabaseUrl, ImportCounts, Store};
+use batchscan_store::{DatabaseUrl, ImportCounts, Store};
+use batchscan_store::{ImportError, import_file};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -89,7 +90,7 @@ async fn import_one(
     let bar = bar(&name_of(file), template);
     bar.set_length(size);
     let ticking = tokio::spawn(follow(bar.clone(), bytes_read.clone()));
-    let carried = carry(store, &command.org, (format, input), command.dry_run, bytes_read).await;
+    let carried = import_file(store, &command.org, (format, input), command.dry_run, bytes_read).await;
     ticking.abort();
     bar.finish_and_clear();
     carried.map_err(|error| refusal(file, error))

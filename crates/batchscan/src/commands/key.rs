@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use batchscan_model::UtcInstant;
 use batchscan_server::auth::{KEY_SETTLES_SECS, in_use_first};
 use batchscan_server::clock::Clock;
-use batchscan_server::store::{DatabaseUrl, KeyRotation, ServiceKey};
+use batchscan_store::{DatabaseUrl, KeyRotation, ServiceKey};
 use serde_json::json;
 
 use super::open;

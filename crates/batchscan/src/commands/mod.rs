@@ -18,7 +18,7 @@ pub(crate) mod serve;
 pub(crate) mod summary;
 
 use batchscan_model::UtcInstant;
-use batchscan_server::store::{DatabaseUrl, Opening, Store};
+use batchscan_store::{DatabaseUrl, Opening, Store};
 
 /// Opens a database that must be there.
 async fn open(database: &DatabaseUrl) -> anyhow::Result<Store> {

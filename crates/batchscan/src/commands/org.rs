@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use batchscan_server::clock::Clock;
-use batchscan_server::store::{DatabaseUrl, Organisation};
+use batchscan_store::{DatabaseUrl, Organisation};
 use serde_json::json;
 
 use super::{open, open_or_make, when};

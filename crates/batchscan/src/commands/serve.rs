@@ -7,7 +7,7 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::{Config, TlsFiles};
 use batchscan_server::edge::CONNECTIONS_MAX;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_server::store::{DatabaseUrl, Opening, ReadFrom, Store};
+use batchscan_store::{DatabaseUrl, Opening, ReadFrom, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::formats::text::TextForm;
 use super::partial::{Next, Partial};
+use batchscan_formats::write::text::TextForm;
 
 /// Pages on their way to the writer: enough to keep all sides busy, few enough to hold in memory.
 const PAGES_WAITING_MAX: usize = 6;

@@ -10,10 +10,10 @@ use batchscan_client::Received;
 use batchscan_model::Batch;
 
 use super::course::{Growing, Stopped, write_out};
-use super::formats::{Remarks, parquet, xlsx};
 use super::partial::Partial;
 use super::place;
 use super::plan::{Made, Shape};
+use batchscan_formats::write::{Remarks, parquet, xlsx};
 
 /// Bytes of a made file that go to standard output at once.
 const COPY_BYTES: usize = 256 * 1024;

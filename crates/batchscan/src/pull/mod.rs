@@ -5,7 +5,6 @@
 //! | [`plan`] | what will be done: where to, in which shape, of which window |
 //! | [`course`] | the way: pages come on one side while rows are written on the other |
 //! | [`finish`] | the end: what has grown becomes the file that was asked for |
-//! | [`formats`] | what a row looks like: CSV, NDJSON, JSON; and the files made at the end: Parquet, XLSX |
 //! | [`partial`] | `FILE.part`, the file while it grows, and the journal from which a pull goes on |
 //! | [`place`] | the file's own name: who may take it, and when |
 //! | [`record`] | what `--if-changed` remembers of the last pull |
@@ -15,7 +14,6 @@
 
 pub(crate) mod course;
 pub(crate) mod finish;
-pub(crate) mod formats;
 pub(crate) mod partial;
 pub(crate) mod place;
 pub(crate) mod plan;

@@ -9,12 +9,12 @@ use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
 
 use super::Settings;
-use super::formats::text::TextForm;
-use super::formats::{CsvStyle, Format};
 use super::partial::Journal;
 use super::place::Place;
 use crate::args::{Pull, Separator, misuse};
 use crate::window::{Typed, Window};
+use batchscan_formats::write::text::TextForm;
+use batchscan_formats::write::{CsvStyle, Format};
 
 /// What the rows become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

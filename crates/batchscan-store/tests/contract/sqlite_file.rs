@@ -1,0 +1,65 @@
+//! What is true of the SQLite file beyond the contract: how it comes into being, and what people see in it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use batchscan_model::Field;
+use batchscan_store::{DatabaseUrl, OpenError, Opening, Store};
+use rusqlite::Connection;
+
+use crate::fixture::{Fixture, batch, commented};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ten_that_open_a_new_file_at_once_migrate_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = DatabaseUrl::Sqlite(folder.path().join("new.db"));
+    let opening: Vec<_> = (0..10)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { Store::open(&url, Opening::OR_MAKE).await.map(|_| ()) })
+        })
+        .collect();
+    for opened in opening {
+        opened.await.unwrap().unwrap();
+    }
+    let file = Connection::open(folder.path().join("new.db")).unwrap();
+    let applied: i64 =
+        file.query_row("SELECT count(*) FROM refinery_schema_history", [], |row| row.get(0)).unwrap();
+    assert_eq!(applied, 3);
+}
+
+#[tokio::test]
+async fn the_file_and_its_log_are_for_their_owner_alone() {
+    let fixture = Fixture::sqlite().await;
+    fixture.import(&[batch("a", 1)]).await;
+    for name in ["contract.db", "contract.db-wal", "contract.db-shm"] {
+        let mode = std::fs::metadata(fixture.folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_view_has_the_eighteen_fields_typed() {
+    let fixture = Fixture::sqlite().await;
+    let mut full = commented(batch("a", 1_500_000), "fine");
+    full.avg_germination_rate = batchscan_model::Hundredths::from_hundredths(9_250);
+    fixture.import(&[full]).await;
+    let file = Connection::open(fixture.folder.path().join("contract.db")).unwrap();
+    let view = file.prepare("SELECT * FROM batches").unwrap();
+    let columns: Vec<&str> = view.column_names().skip(1).collect();
+    assert_eq!(columns, Field::ALL.map(Field::name));
+    let typed = "SELECT organisation, batch_creation_date, avg_germination_rate + 0.5, warnings, comment, crop_type FROM batches";
+    let row = file.query_row(typed, [], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+    });
+    let row: (String, String, f64, bool, String, Option<String>) = row.unwrap();
+    let expected = ("Green Valley".into(), "1970-01-01T00:00:01.5Z".into(), 93.0, false, "fine".into(), None);
+    assert_eq!(row, expected);
+}
+
+#[tokio::test]
+async fn a_missing_database_is_made_only_where_that_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = DatabaseUrl::Sqlite(folder.path().join("none.db"));
+    assert!(matches!(Store::open(&url, Opening::EXISTING).await, Err(OpenError::Missing(_))));
+    assert!(!folder.path().join("none.db").exists());
+}
