@@ -58,12 +58,11 @@ impl HttpClient {
             .user_agent(concat!("batchscan-check/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(limits.connect_timeout);
         // A proxy cannot reach the loopback of this machine.
-        let is_loopback = match base_url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        };
+        let is_loopback = base_url.host().is_some_and(|host| match host {
+            Host::Domain(name) => name == "localhost",
+            Host::Ipv4(ip) => ip.is_loopback(),
+            Host::Ipv6(ip) => ip.is_loopback(),
+        });
         if is_loopback {
             client = client.no_proxy();
         }
@@ -85,11 +84,13 @@ impl HttpClient {
         if !request.body.is_empty() {
             outgoing = outgoing.body(request.body.clone());
         }
-        let slow = || format!("no response within {:.1} s", limits.response_timeout.as_secs_f32());
         let response = match timeout(limits.response_timeout, outgoing.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if !error.is_timeout() => return Err(SendError::NoResponse(root_cause(&error))),
-            _ => return Err(SendError::TimedOut(slow())),
+            _ => {
+                let secs = limits.response_timeout.as_secs_f32();
+                return Err(SendError::TimedOut(format!("no response within {secs:.1} s")));
+            }
         };
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = timeout(limits.body_timeout, read_body(response, limits.body_bytes)).await;

@@ -12,8 +12,8 @@ use crate::redact::{Redactor, TOKEN};
 use crate::request::{Request, Version};
 use crate::response::Response;
 use crate::response_checks::ResponseChecks;
+use crate::target::{Target, Unreachable, parse_base_url};
 use crate::verdict::{CheckResult, Verdict, undecided};
-use crate::{Target, Unreachable};
 
 /// Responses up to this size are cached for other rules; larger ones are requested again, to limit memory.
 const MAX_CACHED_BYTES: usize = 1 << 20;
@@ -48,7 +48,7 @@ struct Token {
 
 impl Probe {
     pub(crate) fn new(target: &Target, limits: &Limits) -> Result<Self, Unreachable> {
-        let base_url = crate::parse_base_url(&target.base_url)?;
+        let base_url = parse_base_url(&target.base_url)?;
         let http =
             HttpClient::new(&base_url, limits).map_err(|error| Unreachable::NoClient(error.to_string()))?;
         let mut redactor = Redactor::default();

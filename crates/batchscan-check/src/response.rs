@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use crate::verdict::{CheckResult, Verdict};
+use crate::verdict::{CheckResult, Verdict, require};
 
 /// A response, together with its request.
 #[derive(Debug, Default)]
@@ -49,11 +49,11 @@ impl Response {
     }
 
     pub(crate) fn require(&self, passes: bool, expected: impl Display) -> CheckResult {
-        if passes { Ok(()) } else { Err(self.fail(expected)) }
+        require(passes, || self.fail(expected))
     }
 
     pub(crate) fn require_header(&self, name: &str, passes: bool, expected: impl Display) -> CheckResult {
-        if passes { Ok(()) } else { Err(self.fail_header(name, expected)) }
+        require(passes, || self.fail_header(name, expected))
     }
 
     pub(crate) fn require_status(&self, status: u16) -> CheckResult {
@@ -101,11 +101,9 @@ impl Response {
         let list = self.json()?.get("detail").and_then(Value::as_array);
         let entries: Option<Vec<ErrorEntry>> =
             list.and_then(|list| list.iter().map(ErrorEntry::parse).collect());
-        entries.filter(|entries| !entries.is_empty()).ok_or_else(|| {
-            self.fail(
-                "detail as an array of objects with type (string), loc (array of strings) and msg (string)",
-            )
-        })
+        let expected =
+            "detail as an array of objects with type (string), loc (array of strings), msg (string)";
+        entries.filter(|entries| !entries.is_empty()).ok_or_else(|| self.fail(expected))
     }
 
     /// A 422 with an entry for `field` in `part` of the request.
@@ -119,22 +117,18 @@ impl Response {
     /// A 422 with exactly one entry for each of `fields`, in this order, all of type `kind`.
     pub(crate) fn require_errors(&self, part: &str, fields: &[&str], kind: &str) -> CheckResult {
         let entries = self.validation_errors()?;
-        let exact = entries.len() == fields.len()
-            && entries
-                .iter()
-                .zip(fields)
-                .all(|(entry, field)| entry.kind == kind && entry.loc == [part, field]);
-        let locs: Vec<String> = fields.iter().map(|field| format!("[{part:?},{field:?}]")).collect();
-        self.require(
-            exact,
-            format!("422 with exactly these entries, of type {kind:?}: loc {}", locs.join(", ")),
-        )
+        let found: Vec<String> =
+            entries.iter().map(|entry| format!("{} at {:?}", entry.kind, entry.loc)).collect();
+        let expected: Vec<String> =
+            fields.iter().map(|field| format!("{kind} at {:?}", [part, field])).collect();
+        self.require(found == expected, format!("422 with exactly these entries: {}", expected.join(", ")))
     }
 
-    /// A 422 whose entries all have a `msg` that begins with `start`.
-    pub(crate) fn require_msg(&self, start: &str) -> CheckResult {
-        let passes = self.validation_errors()?.iter().all(|entry| entry.msg.starts_with(start));
-        self.require(passes, format!("a msg that begins with {start:?}"))
+    /// A 422 whose entries all have a `msg` that begins with `start`, or is `start` if `exact`.
+    pub(crate) fn require_msg(&self, start: &str, exact: bool) -> CheckResult {
+        let passes = |msg: &str| if exact { msg == start } else { msg.starts_with(start) };
+        let all_pass = self.validation_errors()?.iter().all(|entry| passes(&entry.msg));
+        self.require(all_pass, format!("the msg {start:?}{}", if exact { "" } else { "…" }))
     }
 }
 

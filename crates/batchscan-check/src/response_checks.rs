@@ -24,8 +24,7 @@ impl ResponseChecks {
         }
         let detail = response.json().ok().and_then(|body| body.get("detail"));
         let has_detail = response.require(detail.is_some(), "a JSON body with a field detail");
-        let is_json =
-            response.header("Content-Type").unwrap_or_default().to_ascii_lowercase();
+        let is_json = response.header("Content-Type").unwrap_or_default().to_ascii_lowercase();
         let is_json = is_json.starts_with("application/json");
         let is_json = response.require_header("Content-Type", is_json, "Content-Type: application/json");
         let entries = detail.and_then(Value::as_array);

@@ -62,6 +62,11 @@ pub(crate) fn undecided(why: impl Into<String>) -> Verdict {
     Verdict::Undecided { why: why.into() }
 }
 
+/// Fails a check with the verdict unless it `passes`.
+pub(crate) fn require(passes: bool, verdict: impl FnOnce() -> Verdict) -> CheckResult {
+    if passes { Ok(()) } else { Err(verdict()) }
+}
+
 impl Verdict {
     pub(crate) fn fail(request: impl Display, response: impl Display, expected: impl Display) -> Self {
         let (request, response) = (request.to_string(), response.to_string());

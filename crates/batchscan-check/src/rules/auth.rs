@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{ENDPOINTS, ERRORS, Rule, both, decision, rule};
+use super::rule::{ENDPOINTS, ERRORS, Rule, both, decision};
 use crate::listing::access_token;
 use crate::probe::{GRANT, Probe};
 use crate::request::{Request, Version};
@@ -12,29 +12,29 @@ use crate::verdict::{CheckResult, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "auth-v1-gives-a-token", "POST /v1/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V1)),
-    rule(ENDPOINTS, "auth-v2-gives-a-token", "POST /v2/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V2)),
-    rule(ERRORS, "auth-wrong-secret-is-401", "A wrong client_secret is a 401 with a string detail.", |p| with(p, &[("client_secret", Some(WRONG))], Response::require_unauthorized)),
-    rule(ERRORS, "auth-wrong-id-is-401", "A wrong client_id is a 401 with a string detail.", |p| with(p, &[("client_id", Some(WRONG))], Response::require_unauthorized)),
-    rule(ERRORS, "auth-missing-client-id-is-422", "An auth request without client_id is a 422 that locates it in the body.", |p| missing(p, "client_id")),
-    rule(ERRORS, "auth-missing-client-secret-is-422", "An auth request without client_secret is a 422 that locates it in the body.", |p| missing(p, "client_secret")),
-    rule(ERRORS, "auth-missing-grant-type-is-422", "An auth request without grant_type is a 422 that locates it in the body.", |p| missing(p, "grant_type")),
-    rule(ERRORS, "auth-other-grant-type-is-422", "A grant_type other than client_credentials is a 422 that locates it in the body.", |p| with(p, &[OTHER_GRANT], |r| r.require_error_at("body", "grant_type"))),
-    rule(ENDPOINTS, "auth-json-body-is-refused", "An auth request with a JSON body instead of a form gets no token.", |p| json_body(p, Response::require_client_error)),
-    rule(decision(4), "auth-basic", "Credentials may be sent with HTTP Basic, with only grant_type in the form.", basic),
-    rule(decision(4), "auth-basic-percent-encoded", "Basic credentials may be percent-encoded.", basic_encoded),
-    rule(decision(4), "auth-basic-and-form-differ-is-422", "Basic and form credentials that differ are a 422.", basic_and_form),
-    rule(decision(5), "auth-401-says-invalid-client", "The 401 has error invalid_client and an error_description in addition to detail.", |p| with(p, &[("client_secret", Some(WRONG))], |r| has_error(r, "invalid_client"))),
-    rule(decision(5), "auth-422-says-unsupported-grant-type", "The 422 for another grant_type has error unsupported_grant_type in addition to detail.", |p| with(p, &[OTHER_GRANT], |r| has_error(r, "unsupported_grant_type"))),
-    rule(decision(5), "auth-422-says-invalid-request", "The 422 for a missing field has error invalid_request in addition to detail.", |p| with(p, &[("client_id", Some(""))], |r| has_error(r, "invalid_request"))),
-    rule(decision(6), "auth-ids-cannot-be-probed", "An unknown client and a wrong secret get the same 401 body.", same_401),
-    rule(decision(7), "auth-shape-before-credentials", "A wrong secret with a wrong grant_type is a 422: fields are validated before credentials.", |p| with(p, &[("client_secret", Some(WRONG)), OTHER_GRANT], |r| r.require_status(422))),
-    rule(decision(14), "auth-missing-words", "A missing field is of type missing with the msg Field required.", |p| with(p, &[("client_id", None)], |r| { r.require_errors("body", &["client_id"], "missing")?; r.require_msg("Field required") })),
-    rule(decision(14), "auth-grant-words", "Another grant_type is of type literal_error with the msg Input should be 'client_credentials'.", |p| with(p, &[OTHER_GRANT], |r| { r.require_errors("body", &["grant_type"], "literal_error")?; r.require_msg("Input should be 'client_credentials'") })),
-    rule(decision(14), "auth-empty-value-is-missing", "An empty form value is missing.", |p| with(p, &[("client_secret", Some(""))], |r| r.require_errors("body", &["client_secret"], "missing"))),
-    rule(decision(15), "auth-json-body-misses-all", "A body that is not a form is a 422 with all three fields missing, in the order of the API.", |p| json_body(p, |r| r.require_errors("body", &FIELDS, "missing"))),
-    rule(decision(15), "auth-no-body-misses-all", "An empty body is a 422 with all three fields missing, in the order of the API.", no_body),
-    rule(decision(16), "auth-repeated-field-is-422", "A repeated form field is a 422 of type value_error on that field.", repeated_field),
+    Rule(ENDPOINTS, "auth-v1-gives-a-token", "POST /v1/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V1)),
+    Rule(ENDPOINTS, "auth-v2-gives-a-token", "POST /v2/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V2)),
+    Rule(ERRORS, "auth-wrong-secret-is-401", "A wrong client_secret is a 401 with a string detail.", |p| with(p, &[("client_secret", Some(WRONG))], Response::require_unauthorized)),
+    Rule(ERRORS, "auth-wrong-id-is-401", "A wrong client_id is a 401 with a string detail.", |p| with(p, &[("client_id", Some(WRONG))], Response::require_unauthorized)),
+    Rule(ERRORS, "auth-missing-client-id-is-422", "An auth request without client_id is a 422 that locates it in the body.", |p| missing(p, "client_id")),
+    Rule(ERRORS, "auth-missing-client-secret-is-422", "An auth request without client_secret is a 422 that locates it in the body.", |p| missing(p, "client_secret")),
+    Rule(ERRORS, "auth-missing-grant-type-is-422", "An auth request without grant_type is a 422 that locates it in the body.", |p| missing(p, "grant_type")),
+    Rule(ERRORS, "auth-other-grant-type-is-422", "A grant_type other than client_credentials is a 422 that locates it in the body.", |p| with(p, &[OTHER_GRANT], |r| r.require_error_at("body", "grant_type"))),
+    Rule(ENDPOINTS, "auth-json-body-is-refused", "An auth request with a JSON body instead of a form gets no token.", |p| json_body(p, Response::require_client_error)),
+    Rule(decision(4), "auth-basic", "Credentials may be sent with HTTP Basic, with only grant_type in the form.", basic),
+    Rule(decision(4), "auth-basic-percent-encoded", "Basic credentials may be percent-encoded.", basic_encoded),
+    Rule(decision(4), "auth-basic-and-form-differ-is-422", "Basic and form credentials that differ are a 422.", basic_and_form),
+    Rule(decision(5), "auth-401-says-invalid-client", "The 401 has error invalid_client and an error_description in addition to detail.", |p| with(p, &[("client_secret", Some(WRONG))], |r| has_error(r, "invalid_client"))),
+    Rule(decision(5), "auth-422-says-unsupported-grant-type", "The 422 for another grant_type has error unsupported_grant_type in addition to detail.", |p| with(p, &[OTHER_GRANT], |r| has_error(r, "unsupported_grant_type"))),
+    Rule(decision(5), "auth-422-says-invalid-request", "The 422 for a missing field has error invalid_request in addition to detail.", |p| with(p, &[("client_id", Some(""))], |r| has_error(r, "invalid_request"))),
+    Rule(decision(6), "auth-ids-cannot-be-probed", "An unknown client and a wrong secret get the same 401 body.", same_401),
+    Rule(decision(7), "auth-shape-before-credentials", "A wrong secret with a wrong grant_type is a 422: fields are validated before credentials.", |p| with(p, &[("client_secret", Some(WRONG)), OTHER_GRANT], |r| r.require_status(422))),
+    Rule(decision(14), "auth-missing-words", "A missing field is of type missing with the msg Field required.", |p| with(p, &[("client_id", None)], |r| { r.require_errors("body", &["client_id"], "missing")?; r.require_msg("Field required", true) })),
+    Rule(decision(14), "auth-grant-words", "Another grant_type is of type literal_error with the msg Input should be 'client_credentials'.", |p| with(p, &[OTHER_GRANT], |r| { r.require_errors("body", &["grant_type"], "literal_error")?; r.require_msg("Input should be 'client_credentials'", true) })),
+    Rule(decision(14), "auth-empty-value-is-missing", "An empty form value is missing.", |p| with(p, &[("client_secret", Some(""))], |r| r.require_errors("body", &["client_secret"], "missing"))),
+    Rule(decision(15), "auth-json-body-misses-all", "A body that is not a form is a 422 with all three fields missing, in the order of the API.", |p| json_body(p, |r| r.require_errors("body", &FIELDS, "missing"))),
+    Rule(decision(15), "auth-no-body-misses-all", "An empty body is a 422 with all three fields missing, in the order of the API.", no_body),
+    Rule(decision(16), "auth-repeated-field-is-422", "A repeated form field is a 422 of type value_error on that field.", repeated_field),
 ];
 
 const FIELDS: [&str; 3] = ["client_id", "client_secret", "grant_type"];

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::{ENDPOINTS, LIMITS, RESOURCES, Rule, VERSIONING, confirm, decision, rule};
+use super::rule::{ENDPOINTS, LIMITS, RESOURCES, Rule, VERSIONING, confirm, decision};
 use crate::listing::{DateRange, Listing, batch_id, creation_date, parse_array, parse_page};
 use crate::probe::Probe;
 use crate::request::Version;
-use crate::verdict::{CheckResult, Verdict, undecided};
+use crate::verdict::{CheckResult, Verdict, require, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "v1-is-a-flat-array", "GET /v1/batches returns 200 and one flat JSON array of objects.", flat_array),
-    rule(RESOURCES, "v2-is-an-envelope", "GET /v2/batches returns 200 and an object with data, an array of objects, and next_token, a string or null.", envelope),
-    rule(RESOURCES, "v2-envelope-has-two-fields", "A page has exactly the fields data and next_token.", two_fields),
-    rule(RESOURCES, "batch-id-is-unique", "Every batch_id is unique.", unique_ids),
-    rule(ENDPOINTS, "v1-without-dates-gives-all", "GET /v1/batches without parameters returns all batches: the same as all pages of v2.", |p| confirm(p, v1_returns_all)),
-    rule(LIMITS, "versions-give-the-same-batches", "For a date range of up to 1000 batches both versions return the same batches.", |p| confirm(p, same_batches)),
-    rule(VERSIONING, "versions-give-the-same-objects", "A batch is the same object in both versions, field by field.", |p| confirm(p, same_objects)),
-    rule(decision(18), "v1-is-in-order", "v1 returns batches by batch_creation_date, then batch_id, ascending.", |p| { let range = p.small_range()?; is_sorted(p, Version::V1, &range) }),
-    rule(decision(18), "v2-is-in-order", "v2 returns batches by batch_creation_date, then batch_id, ascending, across all pages.", |p| is_sorted(p, Version::V2, &DateRange::default())),
-    rule(decision(20), "v1-above-1000-is-whole", "v1 neither truncates nor rejects a date range of more than 1000 batches.", |p| confirm(p, above_1000)),
+    Rule(ENDPOINTS, "v1-is-a-flat-array", "GET /v1/batches returns 200 and one flat JSON array of objects.", flat_array),
+    Rule(RESOURCES, "v2-is-an-envelope", "GET /v2/batches returns 200 and an object with data, an array of objects, and next_token, a string or null.", envelope),
+    Rule(RESOURCES, "v2-envelope-has-two-fields", "A page has exactly the fields data and next_token.", two_fields),
+    Rule(RESOURCES, "batch-id-is-unique", "Every batch_id is unique.", unique_ids),
+    Rule(ENDPOINTS, "v1-without-dates-gives-all", "GET /v1/batches without parameters returns all batches: the same as all pages of v2.", |p| confirm(p, v1_returns_all)),
+    Rule(LIMITS, "versions-give-the-same-batches", "For a date range of up to 1000 batches both versions return the same batches.", |p| confirm(p, same_batches)),
+    Rule(VERSIONING, "versions-give-the-same-objects", "A batch is the same object in both versions, field by field.", |p| confirm(p, same_objects)),
+    Rule(decision(18), "v1-is-in-order", "v1 returns batches by batch_creation_date, then batch_id, ascending.", |p| { let range = p.small_range()?; is_sorted(p, Version::V1, &range) }),
+    Rule(decision(18), "v2-is-in-order", "v2 returns batches by batch_creation_date, then batch_id, ascending, across all pages.", |p| is_sorted(p, Version::V2, &DateRange::default())),
+    Rule(decision(20), "v1-above-1000-is-whole", "v1 neither truncates nor rejects a date range of more than 1000 batches.", |p| confirm(p, above_1000)),
 ];
 
 /// Up to this number the API guarantees the same batches from both versions.
@@ -67,22 +67,14 @@ fn v1_returns_all(probe: &mut Probe) -> CheckResult {
 fn same_batches(probe: &mut Probe) -> CheckResult {
     let range = probe.small_range()?;
     compare_versions(probe, &range, |count| {
-        if count <= SAME_UP_TO {
-            Ok(())
-        } else {
-            Err(undecided(format!("{range} has more than {SAME_UP_TO} batches")))
-        }
+        require(count <= SAME_UP_TO, || undecided(format!("{range} has more than {SAME_UP_TO} batches")))
     })
 }
 
 fn above_1000(probe: &mut Probe) -> CheckResult {
     let range = if probe.sample()?.is_complete() { DateRange::default() } else { probe.wide_range()? };
     compare_versions(probe, &range, |count| {
-        if count > SAME_UP_TO {
-            Ok(())
-        } else {
-            Err(undecided(format!("no date range has more than {SAME_UP_TO} batches")))
-        }
+        require(count > SAME_UP_TO, || undecided(format!("no range has more than {SAME_UP_TO} batches")))
     })
 }
 
@@ -133,7 +125,7 @@ fn same_objects(probe: &mut Probe) -> CheckResult {
             return Err(v1.fail(found, format!("as in v2: {}", probe.show(expected))));
         }
     }
-    if compared == 0 { Err(undecided("no batch is in the responses of both versions")) } else { Ok(()) }
+    require(compared > 0, || undecided("no batch is in the responses of both versions"))
 }
 
 /// The first field in which two objects differ, as it is in each.
@@ -153,14 +145,9 @@ fn is_sorted(probe: &mut Probe, version: Version, range: &DateRange) -> CheckRes
     let listing = probe.list(version, range)?;
     let keys: Vec<_> =
         listing.batches().filter_map(|batch| Some((creation_date(batch)?, batch_id(batch)?))).collect();
-    if keys.len() < 2 {
-        return Err(undecided("there are fewer than two batches"));
-    }
-    match keys.windows(2).find(|pair| pair[0] > pair[1]) {
-        Some(pair) => {
-            let [first, second] = [0, 1].map(|at| format!("{} {}", pair[at].0, probe.show(pair[at].1)));
-            Err(listing.fail(format!("{first} before {second}"), "the reverse order"))
-        }
-        None => Ok(()),
-    }
+    require(keys.len() > 1, || undecided("there are fewer than two batches"))?;
+    keys.windows(2).find(|pair| pair[0] > pair[1]).map_or(Ok(()), |pair| {
+        let [first, second] = [0, 1].map(|at| format!("{} {}", pair[at].0, probe.show(pair[at].1)));
+        Err(listing.fail(format!("{first} before {second}"), "the reverse order"))
+    })
 }

@@ -1,6 +1,6 @@
 //! Batches are returned only to clients with a valid token.
 
-use super::{ENDPOINTS, Rule, alter, both, decision, rule};
+use super::rule::{ENDPOINTS, Rule, alter, both, decision};
 use crate::probe::Probe;
 use crate::request::{Request, Version};
 use crate::response::Response;
@@ -8,15 +8,15 @@ use crate::verdict::{CheckResult, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "batches-v1-need-a-token", "GET /v1/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V1))?.require_client_error()),
-    rule(ENDPOINTS, "batches-v2-need-a-token", "GET /v2/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V2))?.require_client_error()),
-    rule(ENDPOINTS, "batches-refuse-an-invented-token", "A token that was never issued is rejected by both versions.", |p| both(p, |p, version| p.fetch(&Request::batches(version).bearer(FORGED))?.require_client_error())),
-    rule(ENDPOINTS, "batches-refuse-credentials-in-place-of-a-token", "Client credentials instead of a token are rejected.", credentials),
-    rule(decision(9), "bearer-missing-is-401", "No token is a 401 with a string detail and WWW-Authenticate: Bearer, without an error.", no_token),
-    rule(decision(9), "bearer-forged-is-401", "A forged token is a 401 with a string detail and WWW-Authenticate: Bearer error=\"invalid_token\".", |p| both(p, |p, version| require_invalid_token(&*p.fetch(&Request::batches(version).bearer(FORGED))?))),
-    rule(decision(9), "bearer-altered-is-401", "A token with one character changed is rejected like a forged one.", altered),
-    rule(decision(9), "bearer-malformed-is-401", "An Authorization header without a bearer token is a 401 with a string detail.", malformed),
-    rule(decision(7), "bearer-before-query", "An invalid date without a token is a 401: the token is checked first.", |p| both(p, |p, version| p.fetch(&Request::batches(version).query(&[("start_date", "yesterday")]))?.require_status(401))),
+    Rule(ENDPOINTS, "batches-v1-need-a-token", "GET /v1/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V1))?.require_client_error()),
+    Rule(ENDPOINTS, "batches-v2-need-a-token", "GET /v2/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V2))?.require_client_error()),
+    Rule(ENDPOINTS, "batches-refuse-an-invented-token", "A token that was never issued is rejected by both versions.", |p| both(p, |p, version| p.fetch(&Request::batches(version).bearer(FORGED))?.require_client_error())),
+    Rule(ENDPOINTS, "batches-refuse-credentials-in-place-of-a-token", "Client credentials instead of a token are rejected.", credentials),
+    Rule(decision(9), "bearer-missing-is-401", "No token is a 401 with a string detail and WWW-Authenticate: Bearer, without an error.", no_token),
+    Rule(decision(9), "bearer-forged-is-401", "A forged token is a 401 with a string detail and WWW-Authenticate: Bearer error=\"invalid_token\".", |p| both(p, |p, version| require_invalid_token(&*p.fetch(&Request::batches(version).bearer(FORGED))?))),
+    Rule(decision(9), "bearer-altered-is-401", "A token with one character changed is rejected like a forged one.", altered),
+    Rule(decision(9), "bearer-malformed-is-401", "An Authorization header without a bearer token is a 401 with a string detail.", malformed),
+    Rule(decision(7), "bearer-before-query", "An invalid date without a token is a 401: the token is checked first.", |p| both(p, |p, version| p.fetch(&Request::batches(version).query(&[("start_date", "yesterday")]))?.require_status(401))),
 ];
 
 /// A token that was never issued.

@@ -1,25 +1,25 @@
 //! Requests that every service must reject, and what must be true of every response of the run.
 
-use super::{ERRORS, Rule, SERVICE, both, decision, rule};
+use super::rule::{ERRORS, Rule, SERVICE, both, decision};
 use crate::probe::Probe;
 use crate::request::{Request, Version};
 use crate::verdict::CheckResult;
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(SERVICE, "batches-are-read-only", "POST on a batches endpoint is rejected.", read_only),
-    rule(decision(27), "unknown-path-is-404", "An unknown path is a 404.", unknown_path),
-    rule(decision(27), "wrong-method-is-405", "A wrong method is a 405 whose Allow lists the right one.", wrong_method),
-    rule(decision(27), "oversized-form-is-413", "A form of 20 KiB is a 413.", oversized_form),
-    rule(decision(27), "oversized-query-is-refused", "A query of 12,000 bytes is rejected with a complete response.", |p| p.fetch_batches(Version::V2, &[("next_token", &"x".repeat(OVERSIZED_QUERY_BYTES))])?.require_client_error()),
-    rule(ERRORS, "errors-have-a-detail", "Every error of this run has a JSON body with a field detail.", |p| p.response_checks.result("errors-have-a-detail")),
-    rule(ERRORS, "errors-422-have-entries", "Every 422 of this run has a detail of objects with type, loc and msg.", |p| p.response_checks.result("errors-422-have-entries")),
-    rule(ERRORS, "errors-503-have-a-detail", "Every 503 of this run has a JSON body with a field detail.", |p| p.response_checks.result("errors-503-have-a-detail")),
-    rule(decision(28), "errors-503-say-when-to-retry", "Every 503 of this run has a Retry-After from 3 to 5.", |p| p.response_checks.result("errors-503-say-when-to-retry")),
-    rule(decision(27), "errors-429-say-when-to-retry", "Every 429 of this run has a Retry-After.", |p| p.response_checks.result("errors-429-say-when-to-retry")),
-    rule(decision(27), "errors-are-labelled-json", "Every error of this run has Content-Type: application/json.", |p| p.response_checks.result("errors-are-labelled-json")),
-    rule(decision(14), "errors-repeat-no-input", "No 422 of this run repeats the input.", |p| p.response_checks.result("errors-repeat-no-input")),
-    rule(decision(14), "no-answer-echoes-a-secret", "No response of this run contains the client secret, and only token responses contain a token.", |p| p.response_checks.result("no-answer-echoes-a-secret")),
+    Rule(SERVICE, "batches-are-read-only", "POST on a batches endpoint is rejected.", read_only),
+    Rule(decision(27), "unknown-path-is-404", "An unknown path is a 404.", unknown_path),
+    Rule(decision(27), "wrong-method-is-405", "A wrong method is a 405 whose Allow lists the right one.", wrong_method),
+    Rule(decision(27), "oversized-form-is-413", "A form of 20 KiB is a 413.", oversized_form),
+    Rule(decision(27), "oversized-query-is-refused", "A query of 12,000 bytes is rejected with a complete response.", |p| p.fetch_batches(Version::V2, &[("next_token", &"x".repeat(OVERSIZED_QUERY_BYTES))])?.require_client_error()),
+    Rule(ERRORS, "errors-have-a-detail", "Every error of this run has a JSON body with a field detail.", |p| p.response_checks.result("errors-have-a-detail")),
+    Rule(ERRORS, "errors-422-have-entries", "Every 422 of this run has a detail of objects with type, loc and msg.", |p| p.response_checks.result("errors-422-have-entries")),
+    Rule(ERRORS, "errors-503-have-a-detail", "Every 503 of this run has a JSON body with a field detail.", |p| p.response_checks.result("errors-503-have-a-detail")),
+    Rule(decision(28), "errors-503-say-when-to-retry", "Every 503 of this run has a Retry-After from 3 to 5.", |p| p.response_checks.result("errors-503-say-when-to-retry")),
+    Rule(decision(27), "errors-429-say-when-to-retry", "Every 429 of this run has a Retry-After.", |p| p.response_checks.result("errors-429-say-when-to-retry")),
+    Rule(decision(27), "errors-are-labelled-json", "Every error of this run has Content-Type: application/json.", |p| p.response_checks.result("errors-are-labelled-json")),
+    Rule(decision(14), "errors-repeat-no-input", "No 422 of this run repeats the input.", |p| p.response_checks.result("errors-repeat-no-input")),
+    Rule(decision(14), "no-answer-echoes-a-secret", "No response of this run contains the client secret, and only token responses contain a token.", |p| p.response_checks.result("no-answer-echoes-a-secret")),
 ];
 
 /// Larger than any real auth request, but small enough that a server can reject it without closing the connection.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{RESOURCES, Rule, decision, rule};
+use super::rule::{RESOURCES, Rule, decision};
 use crate::listing::batch_id;
 use crate::probe::Probe;
 use crate::request::Version;
@@ -11,32 +11,32 @@ use crate::verdict::{CheckResult, Verdict};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(RESOURCES, "batch-has-all-fields", "Every batch has all eighteen fields, null where there is no value.", all_fields),
-    rule(RESOURCES, "batch-has-no-other-fields", "No batch has a field that the API does not define.", no_other_fields),
-    rule(RESOURCES, "field-batch-id", "batch_id is a string, never null.", |p| field(p, "batch_id", TEXT, NEVER_NULL)),
-    rule(RESOURCES, "field-batch-name", "batch_name is a string, never null.", |p| field(p, "batch_name", TEXT, NEVER_NULL)),
-    rule(RESOURCES, "field-batch-creation-date", "batch_creation_date is an ISO 8601 UTC datetime that ends with Z, never null.", |p| field(p, "batch_creation_date", INSTANT, NEVER_NULL)),
-    rule(RESOURCES, "field-crop-type", "crop_type is a string or null.", |p| field(p, "crop_type", TEXT, OR_NULL)),
-    rule(RESOURCES, "field-number-of-images", "number_of_images is an integer, never null.", |p| field(p, "number_of_images", INTEGER, NEVER_NULL)),
-    rule(RESOURCES, "field-total-cells-per-tray", "total_cells_per_tray is an integer or null.", |p| field(p, "total_cells_per_tray", INTEGER, OR_NULL)),
-    rule(RESOURCES, "field-avg-germinated-seedlings", "avg_germinated_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_germinated_seedlings", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-non-germinated-seedlings", "avg_non_germinated_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_non_germinated_seedlings", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-germination-rate", "avg_germination_rate is a string with two fraction digits or null.", |p| field(p, "avg_germination_rate", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-usable-seedlings", "avg_usable_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_usable_seedlings", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-non-usable-cells", "avg_non_usable_cells is a string with two fraction digits or null.", |p| field(p, "avg_non_usable_cells", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-usable-seedling-rate", "avg_usable_seedling_rate is a string with two fraction digits or null.", |p| field(p, "avg_usable_seedling_rate", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-coefficient-of-variation", "avg_coefficient_of_variation is a string with two fraction digits or null.", |p| field(p, "avg_coefficient_of_variation", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-avg-median-seedling-size-mm2", "avg_median_seedling_size_mm2 is a string with two fraction digits or null.", |p| field(p, "avg_median_seedling_size_mm2", DECIMAL, OR_NULL)),
-    rule(RESOURCES, "field-scanned-by-email", "scanned_by_email is a string or null.", |p| field(p, "scanned_by_email", TEXT, OR_NULL)),
-    rule(RESOURCES, "field-analysis-link", "analysis_link is a URL or null.", |p| field(p, "analysis_link", URL, OR_NULL)),
-    rule(RESOURCES, "field-comment", "comment is a string or null.", |p| field(p, "comment", TEXT, OR_NULL)),
-    rule(RESOURCES, "field-warnings", "warnings is a boolean, never null.", |p| field(p, "warnings", BOOLEAN, NEVER_NULL)),
-    rule(decision(34), "creation-date-without-trailing-zeros", "batch_creation_date has no fraction if it is zero, and no trailing zeros.", |p| values(p, &["batch_creation_date"], "no trailing zeros and no empty fraction", |value| value.as_str().is_none_or(has_short_fraction))),
-    rule(decision(36), "batch-id-is-printable-and-short", "batch_id is not empty, has up to 128 bytes and no control characters.", |p| values(p, &["batch_id"], "1 to 128 bytes, all printable", |value| value.as_str().is_none_or(is_short_id))),
-    rule(decision(39), "batch-name-is-not-empty", "batch_name is not empty.", |p| values(p, &["batch_name"], "a name that is not empty", |value| value != "")),
-    rule(decision(39), "counts-are-not-negative", "number_of_images and total_cells_per_tray are not negative.", |p| values(p, &["number_of_images", "total_cells_per_tray"], "zero or more", |value| value.as_i64().is_none_or(|count| count >= 0))),
-    rule(decision(39), "decimals-are-below-ten-to-the-twelfth", "Decimals are smaller than 10^12.", |p| values(p, DECIMALS, "less than 10^12 in size", |value| value.as_str().is_none_or(is_small_decimal))),
-    rule(decision(39), "analysis-link-is-http", "analysis_link is an absolute http or https URL.", |p| values(p, &["analysis_link"], "an absolute http or https URL", |value| value.as_str().is_none_or(is_http_url))),
+    Rule(RESOURCES, "batch-has-all-fields", "Every batch has all eighteen fields, null where there is no value.", all_fields),
+    Rule(RESOURCES, "batch-has-no-other-fields", "No batch has a field that the API does not define.", no_other_fields),
+    Rule(RESOURCES, "field-batch-id", "batch_id is a string, never null.", |p| field(p, "batch_id", TEXT, NEVER_NULL)),
+    Rule(RESOURCES, "field-batch-name", "batch_name is a string, never null.", |p| field(p, "batch_name", TEXT, NEVER_NULL)),
+    Rule(RESOURCES, "field-batch-creation-date", "batch_creation_date is an ISO 8601 UTC datetime that ends with Z, never null.", |p| field(p, "batch_creation_date", INSTANT, NEVER_NULL)),
+    Rule(RESOURCES, "field-crop-type", "crop_type is a string or null.", |p| field(p, "crop_type", TEXT, OR_NULL)),
+    Rule(RESOURCES, "field-number-of-images", "number_of_images is an integer, never null.", |p| field(p, "number_of_images", INTEGER, NEVER_NULL)),
+    Rule(RESOURCES, "field-total-cells-per-tray", "total_cells_per_tray is an integer or null.", |p| field(p, "total_cells_per_tray", INTEGER, OR_NULL)),
+    Rule(RESOURCES, "field-avg-germinated-seedlings", "avg_germinated_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_germinated_seedlings", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-non-germinated-seedlings", "avg_non_germinated_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_non_germinated_seedlings", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-germination-rate", "avg_germination_rate is a string with two fraction digits or null.", |p| field(p, "avg_germination_rate", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-usable-seedlings", "avg_usable_seedlings is a string with two fraction digits or null.", |p| field(p, "avg_usable_seedlings", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-non-usable-cells", "avg_non_usable_cells is a string with two fraction digits or null.", |p| field(p, "avg_non_usable_cells", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-usable-seedling-rate", "avg_usable_seedling_rate is a string with two fraction digits or null.", |p| field(p, "avg_usable_seedling_rate", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-coefficient-of-variation", "avg_coefficient_of_variation is a string with two fraction digits or null.", |p| field(p, "avg_coefficient_of_variation", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-avg-median-seedling-size-mm2", "avg_median_seedling_size_mm2 is a string with two fraction digits or null.", |p| field(p, "avg_median_seedling_size_mm2", DECIMAL, OR_NULL)),
+    Rule(RESOURCES, "field-scanned-by-email", "scanned_by_email is a string or null.", |p| field(p, "scanned_by_email", TEXT, OR_NULL)),
+    Rule(RESOURCES, "field-analysis-link", "analysis_link is a URL or null.", |p| field(p, "analysis_link", URL, OR_NULL)),
+    Rule(RESOURCES, "field-comment", "comment is a string or null.", |p| field(p, "comment", TEXT, OR_NULL)),
+    Rule(RESOURCES, "field-warnings", "warnings is a boolean, never null.", |p| field(p, "warnings", BOOLEAN, NEVER_NULL)),
+    Rule(decision(34), "creation-date-without-trailing-zeros", "batch_creation_date has no fraction if it is zero, and no trailing zeros.", |p| values(p, &["batch_creation_date"], "no trailing zeros and no empty fraction", |value| value.as_str().is_none_or(has_short_fraction))),
+    Rule(decision(36), "batch-id-is-printable-and-short", "batch_id is not empty, has up to 128 bytes and no control characters.", |p| values(p, &["batch_id"], "1 to 128 bytes, all printable", |value| value.as_str().is_none_or(is_short_id))),
+    Rule(decision(39), "batch-name-is-not-empty", "batch_name is not empty.", |p| values(p, &["batch_name"], "a name that is not empty", |value| value != "")),
+    Rule(decision(39), "counts-are-not-negative", "number_of_images and total_cells_per_tray are not negative.", |p| values(p, &["number_of_images", "total_cells_per_tray"], "zero or more", |value| value.as_i64().is_none_or(|count| count >= 0))),
+    Rule(decision(39), "decimals-are-below-ten-to-the-twelfth", "Decimals are smaller than 10^12.", |p| values(p, DECIMALS, "less than 10^12 in size", |value| value.as_str().is_none_or(is_small_decimal))),
+    Rule(decision(39), "analysis-link-is-http", "analysis_link is an absolute http or https URL.", |p| values(p, &["analysis_link"], "an absolute http or https URL", |value| value.as_str().is_none_or(is_http_url))),
 ];
 
 #[rustfmt::skip]

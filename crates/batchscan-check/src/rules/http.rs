@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-use super::{Rule, both, decision, rule};
+use super::rule::{Rule, both, decision};
 use crate::probe::Probe;
 use crate::request::{Request, Version};
 use crate::response::Response;
@@ -10,19 +10,19 @@ use crate::verdict::{CheckResult, Verdict, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(decision(30), "head-is-get-without-body", "HEAD on batches returns the status and Content-Type of GET.", head),
-    rule(decision(30), "head-needs-a-token", "HEAD on batches without a token is a 401.", |p| both(p, |p, version| p.fetch(&Request::new(Method::HEAD, version.batches_path()))?.require_status(401))),
-    rule(decision(30), "options-answers-with-allow", "OPTIONS returns an Allow that lists the endpoint's method.", options),
-    rule(decision(30), "cors-only-for-named-origins", "Access-Control-Allow-Origin does not allow an origin that no operator can have configured.", cors),
-    rule(decision(31), "batches-have-an-etag", "Responses with batches have an ETag, the same for the same request.", has_etag),
-    rule(decision(31), "etag-match-is-304", "If-None-Match with that ETag is a 304 without a body.", not_modified),
-    rule(decision(31), "etag-mismatch-is-200", "If-None-Match with another ETag is a 200.", |p| each(p, |p, request| p.fetch(&request.header("If-None-Match", "\"conformance-run-invented-this\""))?.require_status(200))),
-    rule(decision(31), "etag-needs-a-token", "If-None-Match without a token is a 401.", etag_without_token),
-    rule(decision(31), "batches-cache-control", "Responses with batches have Cache-Control: private, no-cache.", |p| each(p, |p, request| p.fetch(&request)?.require_listed("Cache-Control", &["private", "no-cache"]))),
-    rule(decision(31), "batches-vary", "Responses with batches have Vary: Authorization, Accept-Encoding.", |p| each(p, |p, request| p.fetch(&request)?.require_listed("Vary", &["Authorization", "Accept-Encoding"]))),
-    rule(decision(32), "gzip-on-demand", "Accept-Encoding: gzip returns the same batches, compressed with gzip.", |p| compressed(p, "gzip", false)),
-    rule(decision(32), "zstd-on-demand", "Accept-Encoding: zstd returns the same batches, uncompressed or compressed with zstd.", |p| compressed(p, "zstd", true)),
-    rule(decision(32), "plain-without-accept-encoding", "A response without Accept-Encoding in the request is not compressed.", |p| each(p, |p, request| require_uncompressed(&*p.fetch(&request)?))),
+    Rule(decision(30), "head-is-get-without-body", "HEAD on batches returns the status and Content-Type of GET.", head),
+    Rule(decision(30), "head-needs-a-token", "HEAD on batches without a token is a 401.", |p| both(p, |p, version| p.fetch(&Request::new(Method::HEAD, version.batches_path()))?.require_status(401))),
+    Rule(decision(30), "options-answers-with-allow", "OPTIONS returns an Allow that lists the endpoint's method.", options),
+    Rule(decision(30), "cors-only-for-named-origins", "Access-Control-Allow-Origin does not allow an origin that no operator can have configured.", cors),
+    Rule(decision(31), "batches-have-an-etag", "Responses with batches have an ETag, the same for the same request.", has_etag),
+    Rule(decision(31), "etag-match-is-304", "If-None-Match with that ETag is a 304 without a body.", not_modified),
+    Rule(decision(31), "etag-mismatch-is-200", "If-None-Match with another ETag is a 200.", |p| each(p, |p, request| p.fetch(&request.header("If-None-Match", "\"conformance-run-invented-this\""))?.require_status(200))),
+    Rule(decision(31), "etag-needs-a-token", "If-None-Match without a token is a 401.", etag_without_token),
+    Rule(decision(31), "batches-cache-control", "Responses with batches have Cache-Control: private, no-cache.", |p| each(p, |p, request| p.fetch(&request)?.require_listed("Cache-Control", &["private", "no-cache"]))),
+    Rule(decision(31), "batches-vary", "Responses with batches have Vary: Authorization, Accept-Encoding.", |p| each(p, |p, request| p.fetch(&request)?.require_listed("Vary", &["Authorization", "Accept-Encoding"]))),
+    Rule(decision(32), "gzip-on-demand", "Accept-Encoding: gzip returns the same batches, compressed with gzip.", |p| compressed(p, "gzip", false)),
+    Rule(decision(32), "zstd-on-demand", "Accept-Encoding: zstd returns the same batches, uncompressed or compressed with zstd.", |p| compressed(p, "zstd", true)),
+    Rule(decision(32), "plain-without-accept-encoding", "A response without Accept-Encoding in the request is not compressed.", |p| each(p, |p, request| require_uncompressed(&*p.fetch(&request)?))),
 ];
 
 /// Smaller bodies may be sent uncompressed: compression gains nothing.

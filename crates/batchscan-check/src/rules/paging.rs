@@ -5,30 +5,30 @@ use std::rc::Rc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{ENDPOINTS, ERRORS, RESOURCES, Rule, alter, confirm, decision, rule};
+use super::rule::{ENDPOINTS, ERRORS, RESOURCES, Rule, alter, confirm, decision};
 use crate::listing::{DateRange, End, LONG_AGO, Listing, batch_id};
 use crate::probe::Probe;
 use crate::request::Version;
-use crate::verdict::{CheckResult, Verdict, undecided};
+use crate::verdict::{CheckResult, Verdict, require, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "page-first-without-cursor", "A request without next_token returns the first page, every time.", |p| confirm(p, same_first_page)),
-    rule(ENDPOINTS, "page-cursor-leads-on", "The next_token of a page returns batches that were not on it.", next_page_differs),
-    rule(RESOURCES, "page-each-is-an-envelope", "Every page has the fields data and next_token.", every_page_is_valid),
-    rule(ENDPOINTS, "page-walk-ends-with-null", "The last page has the next_token null.", |p| ends(p, &DateRange::default())),
-    rule(ENDPOINTS, "page-walk-of-a-window-ends-with-null", "The last page of a date range has the next_token null.", |p| { let range = p.wide_range()?; ends(p, &range) }),
-    rule(ERRORS, "page-cursor-is-safe-to-retry", "The same next_token sent again returns the same page.", |p| confirm(p, |p| second_page_again(p, true))),
-    rule(decision(19), "page-size-is-bounded", "No page has more than 10,000 batches.", page_size),
-    rule(decision(21), "cursor-remembers-the-dates", "The dates may be left out with next_token: the cursor contains them.", |p| second_page_again(p, false)),
-    rule(decision(21), "cursor-with-other-dates-is-422", "Dates that differ from the cursor's are a 422 of type value_error.", other_dates),
-    rule(decision(22), "cursor-is-url-safe-and-short", "A cursor is URL-safe without padding and under 512 bytes.", url_safe),
-    rule(decision(22), "cursor-tells-nothing", "A cursor does not reveal the batches around it.", opaque),
-    rule(decision(23), "cursor-invalid-is-422", "A next_token that was never issued is a 422 of type value_error on next_token.", |p| rejected(p, "conformance-run-invented-this-cursor")),
-    rule(decision(23), "cursor-empty-is-422", "An empty next_token is a 422 of type value_error on next_token.", |p| rejected(p, "")),
-    rule(decision(23), "cursor-altered-is-422", "A cursor with one character changed is a 422 of type value_error on next_token.", altered),
-    rule(decision(24), "cursor-on-v1-is-ignored", "next_token on v1 is ignored like any unknown parameter.", |p| p.fetch_batches(Version::V1, &[NO_DATA[0], NO_DATA[1], ("next_token", "any")])?.require_status(200)),
-    rule(decision(17), "cursor-misnamed-is-422", "cursor, page_token, nextToken, page, offset and after are a 422 that names next_token.", misnamed),
+    Rule(ENDPOINTS, "page-first-without-cursor", "A request without next_token returns the first page, every time.", |p| confirm(p, same_first_page)),
+    Rule(ENDPOINTS, "page-cursor-leads-on", "The next_token of a page returns batches that were not on it.", next_page_differs),
+    Rule(RESOURCES, "page-each-is-an-envelope", "Every page has the fields data and next_token.", every_page_is_valid),
+    Rule(ENDPOINTS, "page-walk-ends-with-null", "The last page has the next_token null.", |p| ends(p, &DateRange::default())),
+    Rule(ENDPOINTS, "page-walk-of-a-window-ends-with-null", "The last page of a date range has the next_token null.", |p| { let range = p.wide_range()?; ends(p, &range) }),
+    Rule(ERRORS, "page-cursor-is-safe-to-retry", "The same next_token sent again returns the same page.", |p| confirm(p, |p| second_page_again(p, true))),
+    Rule(decision(19), "page-size-is-bounded", "No page has more than 10,000 batches.", page_size),
+    Rule(decision(21), "cursor-remembers-the-dates", "The dates may be left out with next_token: the cursor contains them.", |p| second_page_again(p, false)),
+    Rule(decision(21), "cursor-with-other-dates-is-422", "Dates that differ from the cursor's are a 422 of type value_error.", other_dates),
+    Rule(decision(22), "cursor-is-url-safe-and-short", "A cursor is URL-safe without padding and under 512 bytes.", url_safe),
+    Rule(decision(22), "cursor-tells-nothing", "A cursor does not reveal the batches around it.", opaque),
+    Rule(decision(23), "cursor-invalid-is-422", "A next_token that was never issued is a 422 of type value_error on next_token.", |p| rejected(p, "conformance-run-invented-this-cursor")),
+    Rule(decision(23), "cursor-empty-is-422", "An empty next_token is a 422 of type value_error on next_token.", |p| rejected(p, "")),
+    Rule(decision(23), "cursor-altered-is-422", "A cursor with one character changed is a 422 of type value_error on next_token.", altered),
+    Rule(decision(24), "cursor-on-v1-is-ignored", "next_token on v1 is ignored like any unknown parameter.", |p| p.fetch_batches(Version::V1, &[NO_DATA[0], NO_DATA[1], ("next_token", "any")])?.require_status(200)),
+    Rule(decision(17), "cursor-misnamed-is-422", "cursor, page_token, nextToken, page, offset and after are a 422 that names next_token.", misnamed),
 ];
 
 /// A date range before all data.
@@ -40,11 +40,7 @@ const MIN_REVEALING_ID_BYTES: usize = 6;
 fn same_first_page(probe: &mut Probe) -> CheckResult {
     let sample = probe.sample()?;
     let page = probe.fetch_page(&DateRange::default(), None)?;
-    if page.batches == sample.pages[0].batches {
-        Ok(())
-    } else {
-        Err(page.fail("the batches of the first response"))
-    }
+    require(page.batches == sample.pages[0].batches, || page.fail("the batches of the first response"))
 }
 
 fn next_page_differs(probe: &mut Probe) -> CheckResult {
@@ -56,13 +52,11 @@ fn next_page_differs(probe: &mut Probe) -> CheckResult {
         });
     };
     let first_ids: Vec<&str> = first.batches.iter().filter_map(batch_id).collect();
-    match second.batches.iter().filter_map(batch_id).find(|id| first_ids.contains(id)) {
-        Some(id) => {
-            let id = probe.show(id);
-            Err(second.fail(format!("batches other than those of the first page; {id} is on both")))
-        }
-        None => Ok(()),
-    }
+    let mut second_ids = second.batches.iter().filter_map(batch_id);
+    second_ids.find(|id| first_ids.contains(id)).map_or(Ok(()), |id| {
+        let id = probe.show(id);
+        Err(second.fail(format!("batches other than those of the first page; {id} is on both")))
+    })
 }
 
 fn every_page_is_valid(probe: &mut Probe) -> CheckResult {
@@ -87,17 +81,13 @@ fn second_page_again(probe: &mut Probe, with_dates: bool) -> CheckResult {
     let (range, listing, cursor) = two_pages(probe)?;
     let range = if with_dates { range } else { DateRange::default() };
     let page = probe.fetch_page(&range, Some(&cursor))?;
-    if page.batches == listing.pages[1].batches { Ok(()) } else { Err(page.fail("the same page as before")) }
+    require(page.batches == listing.pages[1].batches, || page.fail("the same page as before"))
 }
 
 fn page_size(probe: &mut Probe) -> CheckResult {
     let sample = probe.sample()?;
     let largest = sample.pages.iter().map(|page| page.batches.len()).max().unwrap_or_default();
-    if largest <= 10_000 {
-        Ok(())
-    } else {
-        Err(sample.fail(format!("{largest} batches on a page"), "at most 10,000"))
-    }
+    require(largest <= 10_000, || sample.fail(format!("{largest} batches on a page"), "at most 10,000"))
 }
 
 fn other_dates(probe: &mut Probe) -> CheckResult {
@@ -111,14 +101,12 @@ fn url_safe(probe: &mut Probe) -> CheckResult {
     let listing = probe.list_all()?;
     let cursors: Vec<&String> = listing.pages.iter().filter_map(|page| page.next.as_ref()).collect();
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    match cursors.iter().find(|cursor| !(1..512).contains(&cursor.len()) || !cursor.bytes().all(is_safe)) {
-        Some(cursor) => {
-            let found = format!("next_token {:?}", probe.show(cursor));
-            Err(listing.fail(found, "A-Z a-z 0-9 - _ . ~, 1 to 511 bytes"))
-        }
-        None if cursors.is_empty() => Err(one_page()),
-        None => Ok(()),
-    }
+    require(!cursors.is_empty(), one_page)?;
+    let is_valid = |cursor: &str| (1..512).contains(&cursor.len()) && cursor.bytes().all(is_safe);
+    cursors.into_iter().find(|cursor| !is_valid(cursor)).map_or(Ok(()), |cursor| {
+        let found = format!("next_token {:?}", probe.show(cursor));
+        Err(listing.fail(found, "A-Z a-z 0-9 - _ . ~, 1 to 511 bytes"))
+    })
 }
 
 fn opaque(probe: &mut Probe) -> CheckResult {
@@ -128,13 +116,10 @@ fn opaque(probe: &mut Probe) -> CheckResult {
     let mut ids = listing.pages[..2].iter().flat_map(|page| &page.batches).filter_map(batch_id);
     let revealed =
         ids.find(|id| id.len() >= MIN_REVEALING_ID_BYTES && texts.iter().any(|text| text.contains(id)));
-    match revealed {
-        Some(id) => {
-            let found = format!("a next_token that contains batch_id {}", probe.show(id));
-            Err(listing.fail(found, "an opaque cursor"))
-        }
-        None => Ok(()),
-    }
+    revealed.map_or(Ok(()), |id| {
+        let found = format!("a next_token that contains batch_id {}", probe.show(id));
+        Err(listing.fail(found, "an opaque cursor"))
+    })
 }
 
 fn rejected(probe: &mut Probe, cursor: &str) -> CheckResult {

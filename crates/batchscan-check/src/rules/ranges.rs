@@ -3,25 +3,25 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{ENDPOINTS, Rule, both, confirm, decision, rule};
+use super::rule::{ENDPOINTS, Rule, both, confirm, decision};
 use crate::listing::{DateRange, Listing, add_secs, batch_id, creation_date, is_whole_second, sorted_dates};
 use crate::probe::Probe;
 use crate::request::Version;
-use crate::verdict::{CheckResult, Verdict, undecided};
+use crate::verdict::{CheckResult, Verdict, require, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "window-v1-start-is-inclusive", "v1: a batch on start_date is returned.", |p| includes(p, Version::V1, 0, 1)),
-    rule(ENDPOINTS, "window-v1-end-is-inclusive", "v1: a batch on end_date is returned.", |p| includes(p, Version::V1, -1, 0)),
-    rule(ENDPOINTS, "window-v2-start-is-inclusive", "v2: a batch on start_date is returned.", |p| includes(p, Version::V2, 0, 1)),
-    rule(ENDPOINTS, "window-v2-end-is-inclusive", "v2: a batch on end_date is returned.", |p| includes(p, Version::V2, -1, 0)),
-    rule(ENDPOINTS, "window-v1-leaves-out-earlier", "v1: a batch before start_date is not returned.", |p| excludes(p, Version::V1, 1, 2)),
-    rule(ENDPOINTS, "window-v1-leaves-out-later", "v1: a batch after end_date is not returned.", |p| excludes(p, Version::V1, -2, -1)),
-    rule(ENDPOINTS, "window-v2-leaves-out-earlier", "v2: a batch before start_date is not returned.", |p| excludes(p, Version::V2, 1, 2)),
-    rule(ENDPOINTS, "window-v2-leaves-out-later", "v2: a batch after end_date is not returned.", |p| excludes(p, Version::V2, -2, -1)),
-    rule(ENDPOINTS, "window-halves-make-the-whole", "Two date ranges that share a date return together what one range over both returns.", |p| confirm(p, halves)),
-    rule(decision(11), "window-compares-creation-date", "The dates are compared with batch_creation_date, and every returned batch is between them.", compares_creation_date),
-    rule(decision(11), "window-is-exact-to-the-microsecond", "A fraction in a date is compared at the stored precision.", microseconds),
+    Rule(ENDPOINTS, "window-v1-start-is-inclusive", "v1: a batch on start_date is returned.", |p| includes(p, Version::V1, 0, 1)),
+    Rule(ENDPOINTS, "window-v1-end-is-inclusive", "v1: a batch on end_date is returned.", |p| includes(p, Version::V1, -1, 0)),
+    Rule(ENDPOINTS, "window-v2-start-is-inclusive", "v2: a batch on start_date is returned.", |p| includes(p, Version::V2, 0, 1)),
+    Rule(ENDPOINTS, "window-v2-end-is-inclusive", "v2: a batch on end_date is returned.", |p| includes(p, Version::V2, -1, 0)),
+    Rule(ENDPOINTS, "window-v1-leaves-out-earlier", "v1: a batch before start_date is not returned.", |p| excludes(p, Version::V1, 1, 2)),
+    Rule(ENDPOINTS, "window-v1-leaves-out-later", "v1: a batch after end_date is not returned.", |p| excludes(p, Version::V1, -2, -1)),
+    Rule(ENDPOINTS, "window-v2-leaves-out-earlier", "v2: a batch before start_date is not returned.", |p| excludes(p, Version::V2, 1, 2)),
+    Rule(ENDPOINTS, "window-v2-leaves-out-later", "v2: a batch after end_date is not returned.", |p| excludes(p, Version::V2, -2, -1)),
+    Rule(ENDPOINTS, "window-halves-make-the-whole", "Two date ranges that share a date return together what one range over both returns.", |p| confirm(p, halves)),
+    Rule(decision(11), "window-compares-creation-date", "The dates are compared with batch_creation_date, and every returned batch is between them.", compares_creation_date),
+    Rule(decision(11), "window-is-exact-to-the-microsecond", "A fraction in a date is compared at the stored precision.", microseconds),
 ];
 
 /// A batch to put at the ends of date ranges.
@@ -41,11 +41,11 @@ impl Pivot {
     }
 
     fn require_in(&self, probe: &Probe, listing: &Listing) -> CheckResult {
-        if listing.contains(&self.id) { Ok(()) } else { Err(self.fail(probe, listing, "without", "with")) }
+        require(listing.contains(&self.id), || self.fail(probe, listing, "without", "with"))
     }
 
     fn require_not_in(&self, probe: &Probe, listing: &Listing) -> CheckResult {
-        if listing.contains(&self.id) { Err(self.fail(probe, listing, "with", "without")) } else { Ok(()) }
+        require(!listing.contains(&self.id), || self.fail(probe, listing, "with", "without"))
     }
 
     fn fail(&self, probe: &Probe, listing: &Listing, found: &str, expected: &str) -> Verdict {
@@ -95,14 +95,12 @@ fn halves(probe: &mut Probe) -> CheckResult {
         for listing in [&whole, &first, &second] {
             listing.require_complete()?;
         }
-        match whole.ids().into_iter().find(|id| !first.contains(id) && !second.contains(id)) {
-            Some(id) => {
-                let found =
-                    format!("batch {}, which is neither returned up to {middle} nor from it", probe.show(id));
-                Err(whole.fail(found, "every batch in at least one of the two ranges"))
-            }
-            None => Ok(()),
-        }
+        let lost = whole.ids().into_iter().find(|id| !first.contains(id) && !second.contains(id));
+        lost.map_or(Ok(()), |id| {
+            let found =
+                format!("batch {}, which neither the range to {middle} nor from it has", probe.show(id));
+            Err(whole.fail(found, "every batch in at least one of the two ranges"))
+        })
     })
 }
 
@@ -116,13 +114,11 @@ fn compares_creation_date(probe: &mut Probe) -> CheckResult {
             listing.require_complete()?;
         }
         pivot.require_in(probe, &listing)?;
-        match listing.batches().find(|batch| creation_date(batch).is_some_and(|at| !inside.contains(&at))) {
-            Some(batch) => {
-                let expected = format!("only batches with batch_creation_date in {range}");
-                Err(listing.fail(probe.show(batch.to_string()), expected))
-            }
-            None => Ok(()),
-        }
+        let is_outside = |batch: &&Value| creation_date(batch).is_some_and(|at| !inside.contains(&at));
+        listing.batches().find(is_outside).map_or(Ok(()), |batch| {
+            let expected = format!("only batches with batch_creation_date in {range}");
+            Err(listing.fail(probe.show(batch.to_string()), expected))
+        })
     })
 }
 

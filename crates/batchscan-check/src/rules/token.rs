@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::{AUTHENTICATION, Rule, both, decision, rule};
+use super::rule::{AUTHENTICATION, Rule, both, decision};
 use crate::listing::{LONG_AGO, access_token};
 use crate::probe::Probe;
 use crate::request::{Request, Version};
@@ -13,16 +13,16 @@ use crate::verdict::{CheckResult, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(AUTHENTICATION, "token-fits-a-header", "An access_token is not empty and is valid in an Authorization header.", |p| each(p, fits_header)),
-    rule(AUTHENTICATION, "token-v1-opens-v1", "/v1/batches accepts a token from /v1/auth.", |p| accepted(p, Version::V1, Version::V1)),
-    rule(AUTHENTICATION, "token-v2-opens-v2", "/v2/batches accepts a token from /v2/auth.", |p| accepted(p, Version::V2, Version::V2)),
-    rule(decision(1), "token-type-is-bearer", "The token response has token_type bearer.", |p| each(p, |r, body| r.require(body.get("token_type").and_then(Value::as_str) == Some("bearer"), "token_type \"bearer\""))),
-    rule(decision(1), "token-expires-in-whole-seconds", "The token response has expires_in as a whole number of seconds above zero.", |p| each(p, |r, body| r.require(body.get("expires_in").and_then(Value::as_u64) > Some(0), "expires_in as a whole number above zero"))),
-    rule(decision(1), "token-has-no-scope", "The token response has no scope, since none was requested.", |p| each(p, |r, body| r.require(body.get("scope").is_none(), "no field scope"))),
-    rule(decision(2), "token-is-not-cached", "The token response has Cache-Control: no-store and Pragma: no-cache.", |p| each(p, |r, _| { r.require_listed("Cache-Control", &["no-store"])?; r.require_listed("Pragma", &["no-cache"]) })),
-    rule(decision(3), "token-responses-are-alike", "The token responses of both versions have the same fields.", same_fields),
-    rule(decision(3), "token-v1-opens-v2", "/v2/batches accepts a token from /v1/auth.", |p| accepted(p, Version::V1, Version::V2)),
-    rule(decision(3), "token-v2-opens-v1", "/v1/batches accepts a token from /v2/auth.", |p| accepted(p, Version::V2, Version::V1)),
+    Rule(AUTHENTICATION, "token-fits-a-header", "An access_token is not empty and is valid in an Authorization header.", |p| each(p, fits_header)),
+    Rule(AUTHENTICATION, "token-v1-opens-v1", "/v1/batches accepts a token from /v1/auth.", |p| accepted(p, Version::V1, Version::V1)),
+    Rule(AUTHENTICATION, "token-v2-opens-v2", "/v2/batches accepts a token from /v2/auth.", |p| accepted(p, Version::V2, Version::V2)),
+    Rule(decision(1), "token-type-is-bearer", "The token response has token_type bearer.", |p| each(p, |r, body| r.require(body.get("token_type").and_then(Value::as_str) == Some("bearer"), "token_type \"bearer\""))),
+    Rule(decision(1), "token-expires-in-whole-seconds", "The token response has expires_in as a whole number of seconds above zero.", |p| each(p, |r, body| r.require(body.get("expires_in").and_then(Value::as_u64) > Some(0), "expires_in as a whole number above zero"))),
+    Rule(decision(1), "token-has-no-scope", "The token response has no scope, since none was requested.", |p| each(p, |r, body| r.require(body.get("scope").is_none(), "no field scope"))),
+    Rule(decision(2), "token-is-not-cached", "The token response has Cache-Control: no-store and Pragma: no-cache.", |p| each(p, |r, _| { r.require_listed("Cache-Control", &["no-store"])?; r.require_listed("Pragma", &["no-cache"]) })),
+    Rule(decision(3), "token-responses-are-alike", "The token responses of both versions have the same fields.", same_fields),
+    Rule(decision(3), "token-v1-opens-v2", "/v2/batches accepts a token from /v1/auth.", |p| accepted(p, Version::V1, Version::V2)),
+    Rule(decision(3), "token-v2-opens-v1", "/v1/batches accepts a token from /v2/auth.", |p| accepted(p, Version::V2, Version::V1)),
 ];
 
 fn fits_header(response: &Response, _: &Value) -> CheckResult {
