@@ -119,7 +119,7 @@ impl MockService {
         }
         if let Some((id, secret)) = request.header("authorization").and_then(basic) {
             if find(&fields, "client_secret").is_some_and(|known| known != secret) {
-                return auth_error(422, json!([entry("value_error", "body", "client_secret", "differs")]));
+                return auth_error(422, &json!([entry("value_error", "body", "client_secret", "differs")]));
             }
             fields.extend([("client_id".to_owned(), id), ("client_secret".to_owned(), secret)]);
         }
@@ -127,14 +127,14 @@ impl MockService {
         let errors: Vec<Value> = names.iter().filter_map(|name| field_error(&fields, name)).collect();
         if !errors.is_empty() {
             let as_text = self.fault == Fault::DetailAsText;
-            return auth_error(422, if as_text { json!("a field is missing") } else { json!(errors) });
+            return auth_error(422, &if as_text { json!("a field is missing") } else { json!(errors) });
         }
         let known =
             find(&fields, "client_id") == Some(CLIENT) && find(&fields, "client_secret") == Some(SECRET);
         if known || self.fault == Fault::WrongSecretAccepted {
             self.token()
         } else {
-            auth_error(401, json!("no"))
+            auth_error(401, &json!("no"))
         }
     }
 
@@ -213,7 +213,7 @@ impl MockService {
             match self.fault {
                 Fault::V1DropsABatch => drop(found.pop()),
                 Fault::V1DiffersInAField => {
-                    found.iter_mut().for_each(|batch| batch["comment"] = json!("other"))
+                    found.iter_mut().for_each(|batch| batch["comment"] = json!("other"));
                 }
                 _ => {}
             }
@@ -269,7 +269,7 @@ impl MockService {
         match self.fault {
             Fault::PageTruncated if request.path == "/v2/batches" => reply.body.truncate(text.len() / 2),
             Fault::BodyCutOff if request.path == "/v1/batches" => {
-                reply.content_length = Some(text.len() + 10)
+                reply.content_length = Some(text.len() + 10);
             }
             Fault::GzipBomb => {
                 return Reply { body: gzip(&vec![b' '; 4 << 20]), ..reply }.with("Content-Encoding", "gzip");
@@ -328,7 +328,7 @@ fn field_error(fields: &[(String, String)], name: &str) -> Option<Value> {
     }
 }
 
-fn auth_error(status: u16, detail: Value) -> Reply {
+fn auth_error(status: u16, detail: &Value) -> Reply {
     let error = match status {
         401 => "invalid_client",
         _ if detail[0]["type"] == "literal_error" => "unsupported_grant_type",
