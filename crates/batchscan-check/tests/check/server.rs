@@ -1,10 +1,10 @@
-//! The least HTTP/1.1 a server can speak: one request a connection, on a thread of its own.
+//! A minimal HTTP/1.1 server: one request per connection, one thread per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// A request as it came.
+/// A request as received.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -13,27 +13,25 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// What goes back.
+/// A response to send.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
-    /// How many bytes the head promises, where that is a lie.
-    pub(crate) promised: Option<usize>,
+    /// A wrong `Content-Length`.
+    pub(crate) content_length: Option<usize>,
 }
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        let mut named = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        named.next().map(|(_, value)| value.as_str())
     }
 }
 
 impl Reply {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), promised: None }
+        Self { status, headers: Vec::new(), body: body.into(), content_length: None }
     }
 
     pub(crate) fn json(status: u16, body: &serde_json::Value) -> Self {
@@ -46,57 +44,50 @@ impl Reply {
     }
 }
 
-/// Serves `answer` on a free port, for as long as the process lives, and returns the base URL. `None` from `answer`
-/// leaves the connection open without a word.
-pub(crate) fn serve(answer: impl Fn(Request) -> Option<Reply> + Send + Sync + 'static) -> String {
+/// Serves on a free port until the process ends, and returns the base URL. Where `handler` returns `None`, the
+/// connection stays open without a response.
+pub(crate) fn serve(handler: impl Fn(Request) -> Option<Reply> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let answer = Arc::new(answer);
+    let handler = Arc::new(handler);
     std::thread::spawn(move || {
-        let mut kept = Vec::new();
         for stream in listener.incoming() {
-            let (stream, answer) = (stream.unwrap(), Arc::clone(&answer));
-            kept.push(stream.try_clone().unwrap());
-            // Only what was left without an answer needs to stay open; the rest is closed by its own thread.
-            if kept.len() > 64 {
-                kept.remove(0);
-            }
-            std::thread::spawn(move || handle(&stream, &*answer));
+            let (stream, handler) = (stream.unwrap(), Arc::clone(&handler));
+            std::thread::spawn(move || respond(stream, &*handler));
         }
     });
     url
 }
 
-fn handle(stream: &TcpStream, answer: &dyn Fn(Request) -> Option<Reply>) {
-    let Some(request) = read(stream) else { return };
-    let head_only = request.method == "HEAD";
-    let Some(reply) = answer(request) else { return };
-    let mut head = format!("HTTP/1.1 {} Toy\r\nConnection: close\r\n", reply.status);
+fn respond(mut stream: TcpStream, handler: &dyn Fn(Request) -> Option<Reply>) {
+    let Some(request) = read_request(&stream) else { return };
+    let is_head = request.method == "HEAD";
+    let Some(reply) = handler(request) else { return std::mem::forget(stream) };
+    let mut head = format!("HTTP/1.1 {} Mock\r\nConnection: close\r\n", reply.status);
     if reply.status != 304 {
-        head.push_str(&format!("Content-Length: {}\r\n", reply.promised.unwrap_or(reply.body.len())));
+        let length = reply.content_length.unwrap_or(reply.body.len());
+        head.push_str(&format!("Content-Length: {length}\r\n"));
     }
     for (name, value) in &reply.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
-    let mut stream = stream;
     let _ = stream.write_all(head.as_bytes());
-    if !head_only {
+    if !is_head {
         let _ = stream.write_all(&reply.body);
     }
-    let _ = stream.shutdown(std::net::Shutdown::Both);
 }
 
-fn read(stream: &TcpStream) -> Option<Request> {
-    let mut reader = BufReader::new(stream);
+fn read_request(stream: &TcpStream) -> Option<Request> {
+    let mut lines = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
+    lines.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
+        lines.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
         headers.push((name.to_owned(), value.to_owned()));
     }
@@ -105,6 +96,6 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let mut request = Request { method, path: path.to_owned(), query, headers, body: Vec::new() };
     let length = request.header("content-length").map_or(0, |text| text.parse().unwrap());
     request.body = vec![0; length];
-    reader.read_exact(&mut request.body).ok()?;
+    lines.read_exact(&mut request.body).ok()?;
     Some(request)
 }
