@@ -1,4 +1,4 @@
-//! Installs what the tests and the benchmark need and the machine lacks, through its package manager, and says so.
+//! Installs what the tests need and the machine lacks, through its package manager, and says so.
 //!
 //! Where it cannot, it fails with the line to type: nothing is skipped in silence.
 
@@ -32,16 +32,6 @@ const TOOLS: &[Tool] = &[
     Tool { program: "Rscript", package: "r-base-core" },
 ];
 
-/// What `cargo xtask bench` runs; the tests do not need all of it.
-const BENCH_TOOLS: &[Tool] = &[
-    Tool { program: "wrk", package: "wrk" },
-    Tool { program: "nginx", package: "nginx-light" },
-    Tool { program: "gzip", package: "gzip" },
-    Tool { program: "zstd", package: "zstd" },
-    Tool { program: "initdb", package: "postgresql" },
-    Tool { program: "python3", package: "python3" },
-];
-
 /// A part that a program lacks unless a package of its own brings it, and the command that shows it is there.
 struct Part {
     proof: &'static [&'static str],
@@ -56,11 +46,6 @@ const PARTS: &[Part] = &[
     Part { proof: &["node", "--eval", NODE_IS_NEW_ENOUGH], package: "nodejs" },
     Part { proof: &["Rscript", "-e", "library(httr2)"], package: "r-cran-httr2" },
     Part { proof: &["Rscript", "-e", "library(jsonlite)"], package: "r-cran-jsonlite" },
-];
-
-const BENCH_PARTS: &[Part] = &[
-    Part { proof: &["python3", "-c", "import venv"], package: "python3-venv" },
-    Part { proof: &["python3", "-c", "import ensurepip"], package: "python3-venv" },
 ];
 
 /// 20.19 or newer, as `crates/batchscan-web/build.rs` wants it.
@@ -78,12 +63,6 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     require_components(workspace)?;
     bring(TOOLS, PARTS)
-}
-
-/// Makes sure that every program of a benchmark is there. Debian's nginx starts a service of its own when it is installed;
-/// the benchmark does not use that one.
-pub(crate) fn run_for_bench() -> Result<()> {
-    bring(BENCH_TOOLS, BENCH_PARTS)
 }
 
 fn bring(tools: &[Tool], parts: &[Part]) -> Result<()> {
@@ -171,7 +150,6 @@ mod tests {
     fn only_what_is_missing_is_installed() {
         assert_eq!(missing_packages(TOOLS, PARTS, |program| program != "valgrind", |_| true), ["valgrind"]);
         assert!(missing_packages(TOOLS, PARTS, |_| true, |_| true).is_empty());
-        assert_eq!(missing_packages(BENCH_TOOLS, BENCH_PARTS, |program| program != "wrk", |_| true), ["wrk"]);
     }
 
     #[test]

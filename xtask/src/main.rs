@@ -1,5 +1,5 @@
 //! What developers run: `cargo xtask test`, `tidy`, `gate`, `clients`, `pulls`, `race`, `dashboard`,
-//! `screenshots`, `cluster`, `failover`, `bench`.
+//! `screenshots`, `cluster`, `failover`.
 //!
 //! - [`mod@test`] does everything a change must pass, in order, and stops at the first failure;
 //! - [`tidy`] holds the tree against the rules that no compiler checks;
@@ -9,7 +9,6 @@
 //! - [`dashboard`] runs the dashboard's own tests, opens it in a real browser, and makes the README's pictures;
 //! - [`cluster`] runs a whole site on loopback: databases, nodes, a balancer;
 //! - [`failover`] breaks such a site under load, counts every request and holds the counts against rules;
-//! - [`mod@bench`] times the service beside its peers, and says what came out;
 //! - [`conformance`] checks the executable against the interface, on both stores.
 //!
 //! Knows the other crates by their names, commands and files alone and links none of them but the testbed, which
@@ -19,7 +18,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-mod bench;
 mod clients;
 mod cluster;
 mod conformance;
@@ -62,8 +60,6 @@ enum Task {
     Screenshots(cluster::Built),
     /// Run a whole site on loopback: three PostgreSQL servers, three nodes, HAProxy, demo data
     Cluster(cluster::Wish),
-    /// Time the service beside FastAPI, Datasette, ROAPI, a plain Rust service and nginx, on the same data
-    Bench(bench::Wish),
     /// Kill parts of such a site under load, count every request, and fail if a rule is broken
     Failover(failover::Plan),
 }
@@ -91,7 +87,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Dashboard(built) => dashboard::run(&workspace, &built),
         Task::Screenshots(built) => dashboard::screenshots(&workspace, &built),
         Task::Cluster(wish) => cluster::run(&workspace, &wish),
-        Task::Bench(wish) => bench::run(&workspace, &wish),
         Task::Failover(plan) => failover::run(&workspace, &plan),
     }
 }
