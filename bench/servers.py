@@ -60,7 +60,7 @@ class Peer(NamedTuple):
     command: str
 
 
-# The peers have no page cache, so one timing of their page stands for cached and uncached.
+# The peers have no page cache, so one timing of their page counts as cached and as uncached.
 API_SCENARIOS = {"page-uncached", "page-deep", "gzip", "gzip-anywhere", "date-range", "auth"}
 TABLE_SCENARIOS = {"page-uncached", "page-deep", "date-range"}
 POSTGRES_SCENARIOS = set(REQUEST_SCENARIOS) - {"page-first", "gzip-anywhere", "gzip-cached"}
