@@ -62,10 +62,13 @@ def start_demo(*arguments: str) -> Iterator[Service]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             yield _read_credentials(process)
-            process.terminate()
-            assert process.wait(_STOP_SECS_MAX) == 0, f"{command} exited with {process.returncode} after SIGTERM"
         finally:
-            process.kill()
+            process.terminate()
+            try:
+                status = process.wait(_STOP_SECS_MAX)
+            finally:
+                process.kill()
+        assert status == 0, f"{command} exited with {status} after SIGTERM"
 
 
 def _read_credentials(process: "subprocess.Popen[str]") -> Service:

@@ -14,14 +14,13 @@ require() { # Debian package, command that succeeds if it is installed
   "$@" > /dev/null 2>&1 || { echo "error: \`$*\` failed; install the package $package" >&2; exit 1; }
 }
 require python3-venv python3 -c 'import ensurepip, venv'
-require curl curl --version
-require jq jq --version
-require nodejs node --version
-require npm npm --version
-require chromium chromium --version
-require r-base-core Rscript --version
-require r-cran-httr2 Rscript -e 'library(httr2)'
-require r-cran-jsonlite Rscript -e 'library(jsonlite)'
+require curl command -v curl
+require jq command -v jq
+require nodejs command -v node
+require npm command -v npm
+require chromium command -v chromium
+require r-base-core command -v Rscript
+require 'r-cran-httr2 and r-cran-jsonlite' Rscript -e 'library(httr2); library(jsonlite)'
 
 # The virtual environments are rebuilt when a requirements file or Python changes.
 environments="$target/clients/$( (python3 --version; cat requirements*.txt) | sha256sum | cut -c1-16)"
