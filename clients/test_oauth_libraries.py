@@ -151,8 +151,8 @@ def test_curl(service, v1_ids):
         )
 
     for get_token in (by_form, by_basic):
-        answer = get_token(WRONG_SECRET)
-        assert (answer.returncode, answer.stdout) == (22, "")
+        rejected = get_token(WRONG_SECRET)
+        assert (rejected.returncode, rejected.stdout) == (22, "")
         token = json.loads(get_token(service.client_secret).stdout)
         bearer = f"Authorization: Bearer {token['access_token']}"
         paging = read_all(
