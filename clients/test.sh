@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 BATCHSCAN_EXE=$(realpath --canonicalize-missing "${BATCHSCAN_EXE:-$target/release/batchscan}")
-export BATCHSCAN_EXE PYTHONDONTWRITEBYTECODE=1
+# Some packages under test register pytest plugins, which take seconds to import.
+export BATCHSCAN_EXE PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
 cd clients
 
 require() { # Debian package, command that succeeds if it is installed
@@ -47,5 +48,5 @@ if [ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]; then
   npm ci --prefix node --ignore-scripts --no-audit --no-fund --loglevel=error
 fi
 "$python" -m mypy --config-file python/pyproject.toml --cache-dir "$environments/mypy" python/src
-"$python" -m pytest -n 2 --dist worksteal
+"$python" -m pytest -p xdist -n 2 --dist worksteal
 node --test node/clients.test.mjs
