@@ -34,8 +34,9 @@ install() { # name, requirements
 }
 if [ ! -f "$environments/complete" ]; then
   rm -rf "$target/clients"
+  install airbyte requirements-airbyte.txt &
   install tests requirements.txt
-  install airbyte requirements-airbyte.txt
+  wait $!
   touch "$environments/complete"
 fi
 python="$environments/tests/bin/python"
