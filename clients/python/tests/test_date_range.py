@@ -1,20 +1,19 @@
-"""Starts and ends, as the service sees them and as it answers them."""
+"""Date ranges."""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from conftest import Service
 
 from batchscan import BadRequest, BadSettings
-from batchscan.window import Moment, window
+from batchscan.date_range import date_range
 
 CET = timezone(timedelta(hours=1))
 
 
 @pytest.mark.parametrize(
-    ("moment", "as_start", "as_end"),
+    ("bound", "as_start", "as_end"),
     [
         (datetime(2026, 1, 31, 8, tzinfo=timezone.utc), "2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
         (datetime(2026, 1, 31, 0, 30, tzinfo=CET), "2026-01-30T23:30:00Z", "2026-01-30T23:30:00Z"),
@@ -26,16 +25,16 @@ CET = timezone(timedelta(hours=1))
         (datetime(1, 1, 1, tzinfo=timezone.utc), "0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
     ],
 )
-def test_a_moment_becomes_the_interface_s_text(moment: Moment, as_start: str, as_end: str) -> None:
-    assert window(moment, moment) == {"start_date": as_start, "end_date": as_end}
+def test_bounds_are_written_in_utc(bound, as_start, as_end):
+    assert date_range(bound, bound) == {"start_date": as_start, "end_date": as_end}
 
 
-def test_an_open_side_is_not_sent() -> None:
-    assert window(None, None) == {}
+def test_an_open_end_is_not_sent():
+    assert date_range(None, None) == {}
 
 
 @pytest.mark.parametrize("side", ["start", "end"])
-def test_a_naive_datetime_is_refused_before_anything_is_asked(service: Service, side: str) -> None:
+def test_a_naive_datetime_is_rejected_before_any_request(service, side):
     client = service.client()
     readers: list[Callable[..., Any]] = [client.batches, client.pages, client.to_pandas, client.to_polars]
     for read in readers:
@@ -44,19 +43,19 @@ def test_a_naive_datetime_is_refused_before_anything_is_asked(service: Service, 
         assert isinstance(caught.value, ValueError) and not caught.value.retryable
 
 
-@pytest.mark.parametrize("moment", [1_770_000_000, 1.5, datetime.min.replace(tzinfo=CET)])
-def test_what_is_no_moment_is_refused(moment: Any) -> None:
+@pytest.mark.parametrize("bound", [1_770_000_000, 1.5, datetime.min.replace(tzinfo=CET)])
+def test_a_bound_of_another_type_is_rejected(bound):
     with pytest.raises(BadSettings, match="start is"):
-        window(moment, None)
+        date_range(bound, None)
 
 
-def test_both_ends_belong_to_the_window(service: Service, v1_batches: list[dict[str, Any]]) -> None:
+def test_both_ends_are_included(service, v1_batches):
     first, last = v1_batches[100]["batch_creation_date"], v1_batches[120]["batch_creation_date"]
     read = [batch.batch_id for batch in service.client().batches(first, last)]
     assert read == [batch["batch_id"] for batch in v1_batches[100:121]]
 
 
-def test_a_date_as_end_means_the_whole_day(service: Service, v1_batches: list[dict[str, Any]]) -> None:
+def test_a_date_as_end_means_the_whole_day(service, v1_batches):
     day = v1_batches[1200]["batch_creation_date"][:10]
     read = [batch.batch_id for batch in service.client().batches(date.fromisoformat(day), date.fromisoformat(day))]
     assert read == [batch["batch_id"] for batch in v1_batches if batch["batch_creation_date"].startswith(day)]
@@ -73,29 +72,29 @@ def test_a_date_as_end_means_the_whole_day(service: Service, v1_batches: list[di
         (datetime(2026, 1, 31, 8, tzinfo=timezone.utc), datetime(2026, 1, 31, 8, 59, tzinfo=CET)),
     ],
 )
-def test_a_window_that_ends_before_it_begins_is_refused(service: Service, start: Moment, end: Moment) -> None:
-    with pytest.raises(BadSettings, match="the window ends before it begins") as caught:
+def test_a_start_after_the_end_is_rejected(service, start, end):
+    with pytest.raises(BadSettings, match="start is after end") as caught:
         service.client().batches(start, end)
-    assert f"from {start} to {end};" in str(caught.value)
+    assert f"{start} is later than {end};" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("start", "end"), [("tomorrow", "2026-01-31"), ("2026-02-01", "2026-01-31T08:00:00"), ("", "")]
 )
-def test_text_that_is_no_moment_is_left_to_the_service(start: str, end: str) -> None:
-    assert set(window(start, end)) == {"start_date", "end_date"}
+def test_other_text_is_validated_by_the_service(start, end):
+    assert set(date_range(start, end)) == {"start_date", "end_date"}
 
 
-def test_text_that_cannot_be_sent_is_refused() -> None:
+def test_invalid_unicode_is_rejected():
     with pytest.raises(BadSettings, match="start is .* not valid text"):
-        window("2026-01-31\ud800", None)
+        date_range("2026-01-31\ud800", None)
 
 
-def test_text_that_the_service_refuses_comes_back_with_its_detail(service: Service) -> None:
+def test_a_422_contains_the_detail_of_the_service(service):
     with pytest.raises(BadRequest) as caught:
         list(service.client().batches("2026-01-31T08:00:00", "yesterday"))
     assert caught.value.status == 422 and not caught.value.retryable
-    assert [(fault["loc"], fault["type"]) for fault in caught.value.detail] == [  # type: ignore[attr-defined]
+    assert [(error["loc"], error["type"]) for error in caught.value.detail] == [
         (["query", "start_date"], "timezone_aware"),
         (["query", "end_date"], "datetime_from_date_parsing"),
     ]
