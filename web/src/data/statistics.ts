@@ -75,12 +75,12 @@ export interface Series {
 export function series(columns: Columns, rows: Int32Array, period: Period, measure: Measure, cropsMax: number): Series {
   const step = stepFor(period);
   const steps = stepsOf(period, step);
-  const inWindow = rowsWithin(columns, rows, period);
-  const crops = rowsByCrop(columns, inWindow);
+  const inPeriod = rowsIn(columns, rows, period);
+  const crops = rowsByCrop(columns, inPeriod);
   const shown = crops.slice(0, Math.max(0, cropsMax));
   return {
     step,
-    all: pointsOf(columns, inWindow, steps, measure),
+    all: pointsOf(columns, inPeriod, steps, measure),
     crops: shown.map(({ index, rows: cropRows }) => ({
       crop: columns.cropName(index),
       batches: cropRows.length,
@@ -212,7 +212,7 @@ function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Mea
   });
 }
 
-function rowsWithin(columns: Columns, rows: Int32Array, period: Period): Int32Array {
+function rowsIn(columns: Columns, rows: Int32Array, period: Period): Int32Array {
   const first = dayNumber(period.from);
   const last = dayNumber(period.to);
   return rows.filter((row) => columns.day[row]! >= first && columns.day[row]! <= last);
