@@ -1,20 +1,18 @@
-// Shows the document of the service that this page came from. A file of its own: the page runs no inline script.
-const document_url = new URL("../openapi.json", document.currentScript.src).href;
-
+// Configures Swagger UI. A separate file: the Content-Security-Policy forbids inline scripts.
 window.ui = SwaggerUIBundle({
-  url: document_url,
+  url: new URL("../openapi.json", document.currentScript.src).href,
   dom_id: "#docs",
   layout: "BaseLayout",
   deepLinking: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  // The badge would ask a server elsewhere.
+  // The validator badge would send a request to another server.
   validatorUrl: null,
-  // Tokens are gone with the page.
+  // Do not store tokens.
   persistAuthorization: false,
 });
 
-// The dialog would open at its last form, which is for the auth endpoints alone; most people want the first.
+// The sign-in dialog opens scrolled to its last form; most people want the first.
 new MutationObserver(() => {
   const dialog = document.querySelector(".dialog-ux:not([data-opened])");
   if (!dialog) return;
