@@ -1,6 +1,12 @@
 import { defineConfig } from '@playwright/test';
 
-const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-proxy-server', '--disable-background-networking'];
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-proxy-server',
+  '--disable-background-networking',
+];
 // No name resolves, so that nothing can leave the machine.
 args.push('--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1');
 

@@ -5,7 +5,21 @@ import type { Locator } from '@playwright/test';
 import type axe from 'axe-core';
 import { lastDays } from './expected';
 import { fetchBatches } from './service';
-import { drawn, expect, goSignedIn, grid, heading, link, loaded, message, openMenu, openSignedIn, signIn, test, type Page } from './test';
+import {
+  drawn,
+  expect,
+  goSignedIn,
+  grid,
+  heading,
+  link,
+  loaded,
+  message,
+  openMenu,
+  openSignedIn,
+  signIn,
+  test,
+  type Page,
+} from './test';
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

@@ -106,7 +106,10 @@ test('an unknown id is reported after a search of all batches', async ({ page, d
   await expect(heading(page, 'Batches')).toBeVisible();
 });
 
-test('the export of the overview has the filtered batches with all fields and exact decimals', async ({ page, demo }) => {
+test('the export of the overview has the filtered batches with all fields and exact decimals', async ({
+  page,
+  demo,
+}) => {
   const batches = (await fetchBatches(demo, lastDays(90))).filter((batch) => batch.warnings);
   await openSignedIn(page, demo, '/?warnings=with');
   const { name, head, rows } = await exportCsv(page);
@@ -127,7 +130,16 @@ test('the export of the table has its columns and order', async ({ page, demo })
 });
 
 test('formulas and HTML in the data stay text', async ({ page }) => {
-  const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', 'a "quoted", name', 'two\nlines', '=HYPERLINK("http://x","y")'];
+  const texts = [
+    '=1+1',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\t=1',
+    'a "quoted", name',
+    'two\nlines',
+    '=HYPERLINK("http://x","y")',
+  ];
   texts.push('<img src=x onerror=alert(1)>');
   const batches = texts.map((text, at) => ({
     batch_id: `hostile-${at}`,
@@ -142,7 +154,11 @@ test('formulas and HTML in the data stay text', async ({ page }) => {
   const database = new Database();
   const service = await database.serve(database.addOrganisation('Hostile', batches));
   await openSignedIn(page, service, '/batches?sort=batch_creation_date');
-  expect(await grid(page).getByRole('link').evaluateAll((all) => all.map((link) => link.textContent))).toEqual(texts);
+  expect(
+    await grid(page)
+      .getByRole('link')
+      .evaluateAll((all) => all.map((link) => link.textContent)),
+  ).toEqual(texts);
   await link(page, 'Overview').click();
   await loaded(page);
   const { rows } = await exportCsv(page);

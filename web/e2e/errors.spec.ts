@@ -1,7 +1,20 @@
 // Expired sessions, an unavailable or unreachable service, cancelled loads, and empty states.
 import { count, plusDays, today } from './expected';
 import { Database, startDemo, type Service } from './service';
-import { batchCount, button, expect, goSignedIn, heading, link, loaded, message, openSignedIn, signIn, test, type Page } from './test';
+import {
+  batchCount,
+  button,
+  expect,
+  goSignedIn,
+  heading,
+  link,
+  loaded,
+  message,
+  openSignedIn,
+  signIn,
+  test,
+  type Page,
+} from './test';
 
 const BATCHES = 600;
 

@@ -1,7 +1,19 @@
 // Narrow, low and dark screens.
 import { lastDays } from './expected';
 import { fetchBatches } from './service';
-import { button, drawn, expect, goSignedIn, grid, heading, link, openMenu, openSignedIn, test, type Page } from './test';
+import {
+  button,
+  drawn,
+  expect,
+  goSignedIn,
+  grid,
+  heading,
+  link,
+  openMenu,
+  openSignedIn,
+  test,
+  type Page,
+} from './test';
 
 const CHARTS = ['rates', 'distribution', 'uniformity', 'activity'];
 
@@ -23,7 +35,9 @@ async function layoutProblems(page: Page, within = page.locator('body')): Promis
       const hit = document.elementFromPoint(left + wide / 2, top + height / 2);
       const isHit = hit !== null && (target.contains(hit) || hit.closest('label')?.control === control);
       if (left < -1 || right > width + 1 || !isHit)
-        problems.push(`${target.outerHTML.slice(0, 120)} at ${left} to ${right} px, under ${hit?.outerHTML.slice(0, 60)}`);
+        problems.push(
+          `${target.outerHTML.slice(0, 120)} at ${left} to ${right} px, under ${hit?.outerHTML.slice(0, 60)}`,
+        );
     }
     scrollTo(0, 0);
     if (controls.length === 0) problems.push('no controls');

@@ -1,7 +1,18 @@
 // Time, memory and bytes.
 import { count, lastDays, query, tally } from './expected';
 import { fetchBatches, startDemo, type Demo } from './service';
-import { drawn, expect, field, grid, keyFigures, loaded, openSignedIn, test as base, warnings, type Page } from './test';
+import {
+  drawn,
+  expect,
+  field,
+  grid,
+  keyFigures,
+  loaded,
+  openSignedIn,
+  test as base,
+  warnings,
+  type Page,
+} from './test';
 
 const BATCHES = 50_000;
 const CHANGE_MS_MAX = 100;

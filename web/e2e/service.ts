@@ -21,7 +21,8 @@ export interface Demo extends Service {
 }
 
 const executable = process.env.BATCHSCAN_EXE ?? '';
-if (executable === '') throw new Error('Set BATCHSCAN_EXE to the executable to test, such as target/release/batchscan.');
+if (executable === '')
+  throw new Error('Set BATCHSCAN_EXE to the executable to test, such as target/release/batchscan.');
 
 const folder = mkdtempSync(join(tmpdir(), 'batchscan-e2e-'));
 const running = new Set<ChildProcess>();

@@ -1,5 +1,17 @@
 import { Database, type Service } from './service';
-import { button, expect, goSignedIn, heading, keyFigures, link, loaded, message, openSignedIn, signIn, test } from './test';
+import {
+  button,
+  expect,
+  goSignedIn,
+  heading,
+  keyFigures,
+  link,
+  loaded,
+  message,
+  openSignedIn,
+  signIn,
+  test,
+} from './test';
 
 async function serveTwoOrganisations(): Promise<{ first: Service; second: Service }> {
   const database = new Database();

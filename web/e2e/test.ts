@@ -72,8 +72,7 @@ export const link = (page: Page, name: string): Locator => page.getByRole('link'
 export const button = (page: Page, name: string): Locator => page.getByRole('button', { name, exact: true });
 export const grid = (page: Page): Locator => page.getByRole('grid', { name: 'Batches' });
 /** A field of the filters. */
-export const field = (page: Page, name: string): Locator =>
-  page.getByRole('search').getByLabel(name, { exact: true });
+export const field = (page: Page, name: string): Locator => page.getByRole('search').getByLabel(name, { exact: true });
 export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Warnings' });
 export const chart = (page: Page, name: string): Locator => page.locator(`[data-chart="${name}"]`);
 

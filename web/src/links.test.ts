@@ -10,7 +10,6 @@ it.each([
   ['https://scan.example.org/docs', { href: 'https://scan.example.org/docs', isInternal: false }],
 ])('accepts %s', (link, expected) => expect(reportLink(link)).toEqual(expected));
 
-it.each(['javascript:alert(1)', 'data:text/html,x', '//example.org', '/r/1', 'https:///', null])(
-  'rejects %j',
-  (link) => expect(reportLink(link)).toBeNull(),
+it.each(['javascript:alert(1)', 'data:text/html,x', '//example.org', '/r/1', 'https:///', null])('rejects %j', (link) =>
+  expect(reportLink(link)).toBeNull(),
 );

@@ -148,7 +148,11 @@ export function activity(
   period: Period,
 ): { day: string; batches: number; images: number }[] {
   const first = dayNumber(period.from);
-  const all = Array.from({ length: dayCount(period) }, (_, at) => ({ day: dayText(first + at), batches: 0, images: 0 }));
+  const all = Array.from({ length: dayCount(period) }, (_, at) => ({
+    day: dayText(first + at),
+    batches: 0,
+    images: 0,
+  }));
   for (const row of rows) {
     const entry = all[columns.day[row]! - first];
     if (entry === undefined) continue;

@@ -10,8 +10,7 @@ const at = (path: string): URL => new URL(path, 'https://scan.example.org');
 it('detects invalid dates', () => {
   const broken = ['from=2026-03-09&to=2026-03-02', 'from=x&to=y', 'from=1900-01-01&to=2026-01-01', 'from=2026-03-02'];
   for (const dates of broken) expect(hasInvalidDates(at(`/?${dates}`))).toBe(true);
-  for (const fine of ['', 'q=a', 'from=2026-03-02&to=2026-03-02'])
-    expect(hasInvalidDates(at(`/?${fine}`))).toBe(false);
+  for (const fine of ['', 'q=a', 'from=2026-03-02&to=2026-03-02']) expect(hasInvalidDates(at(`/?${fine}`))).toBe(false);
 });
 
 const UNUSUAL = [
@@ -135,7 +134,10 @@ describe('parseUrl', () => {
   ])('parses %s as %j', (path, screen) => expect(parseUrl(at(path), TODAY).screen).toEqual(screen));
 
   it('keeps known fields among unknown ones, each once', () => {
-    expect(parseUrl(at('/batches?fields=warnings,nope,batch_id,warnings'), TODAY).fields).toEqual(['warnings', 'batch_id']);
+    expect(parseUrl(at('/batches?fields=warnings,nope,batch_id,warnings'), TODAY).fields).toEqual([
+      'warnings',
+      'batch_id',
+    ]);
   });
 
   it('limits lists and text', () => {
@@ -176,7 +178,10 @@ describe('parseUrl', () => {
     for (let round = 0; round < 3_000; round++) {
       const path =
         '/' +
-        Array.from({ length: Math.floor(random() * 12) }, () => fragments[Math.floor(random() * fragments.length)]!).join('');
+        Array.from(
+          { length: Math.floor(random() * 12) },
+          () => fragments[Math.floor(random() * fragments.length)]!,
+        ).join('');
       let url: URL;
       try {
         url = at(path);
