@@ -92,7 +92,7 @@ export function activityTooltip(cell: Cell, by: Calendar['by']): Tooltip {
 }
 
 /** 0 for none, otherwise one of five equal steps. */
-export function heatOf(batches: number, busiest: number): number {
+function heatOf(batches: number, busiest: number): number {
   return batches === 0 ? 0 : Math.min(5, Math.ceil((batches / busiest) * 5));
 }
 

@@ -38,6 +38,14 @@ export function allRows(columns: Columns): Int32Array {
   return Int32Array.from({ length: columns.length }, (_, row) => row);
 }
 
+/** CPU time of a call, which does not depend on other processes. */
+export async function cpuMs(work: () => unknown): Promise<number> {
+  const start = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1000;
+}
+
 /** mulberry32 */
 export function seededRandom(seed: number): () => number {
   let state = seed;

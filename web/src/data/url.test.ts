@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, hasInvalidDates, LIST_MAX, parseSignIn, parseUrl, TEXT_CHARS_MAX, toUrl, type View } from './url';
+import {
+  DEFAULT_FIELDS,
+  hasInvalidDates,
+  LIST_MAX,
+  parseSignIn,
+  parseUrl,
+  TEXT_CHARS_MAX,
+  toUrl,
+  type View,
+} from './url';
 import { FIELDS } from './batch';
 import { dayNumber, dayText } from './day';
 import { seededRandom } from './test-data';
 
 const TODAY = '2026-03-02';
 const at = (path: string): URL => new URL(path, 'https://scan.example.org');
+const defaultView = (): View => parseUrl(at('/'), TODAY);
 
 it('detects invalid dates', () => {
   const broken = ['from=2026-03-09&to=2026-03-02', 'from=x&to=y', 'from=1900-01-01&to=2026-01-01', 'from=2026-03-02'];
@@ -70,7 +80,7 @@ function randomView(random: () => number): View {
       text: pick(['', text()]),
     },
     sort: { field: pick(FIELDS).name, descending: random() < 0.5 },
-    fields: fields.length === 0 ? defaultView(TODAY).fields : fields,
+    fields: fields.length === 0 ? defaultView().fields : fields,
   };
 }
 
@@ -84,15 +94,14 @@ describe('parseUrl and toUrl', () => {
   });
 
   it('omit defaults', () => {
-    expect(toUrl(defaultView(TODAY), TODAY)).toBe('/');
-    expect(toUrl({ ...defaultView(TODAY), screen: { name: 'table' } }, TODAY)).toBe('/batches');
-    expect(parseUrl(at('/'), TODAY)).toEqual(defaultView(TODAY));
-    expect(parseUrl(at('/'), TODAY).period).toEqual({ from: '2025-12-03', to: TODAY });
+    expect(toUrl(defaultView(), TODAY)).toBe('/');
+    expect(toUrl({ ...defaultView(), screen: { name: 'table' } }, TODAY)).toBe('/batches');
+    expect(defaultView().period).toEqual({ from: '2025-12-03', to: TODAY });
   });
 
   it('use readable parameters', () => {
     const view: View = {
-      ...defaultView(TODAY),
+      ...defaultView(),
       screen: { name: 'batch', id: 'a/b c' },
       period: { from: '2026-01-01', to: '2026-01-31' },
       filter: { crops: ['Tomato', ''], warnings: 'with', operators: ['a@x.org'], text: 'dry' },
@@ -105,9 +114,11 @@ describe('parseUrl and toUrl', () => {
   });
 
   it('return independent objects', () => {
-    parseUrl(at('/'), TODAY).filter.crops.push('Tomato');
-    parseUrl(at('/'), TODAY).fields.pop();
-    expect(parseUrl(at('/'), TODAY)).toEqual(defaultView(TODAY));
+    const { filter, fields } = defaultView();
+    filter.crops.push('Tomato');
+    fields.pop();
+    expect(defaultView().filter.crops).toEqual([]);
+    expect(defaultView().fields).toEqual(DEFAULT_FIELDS);
   });
 });
 
@@ -118,9 +129,9 @@ describe('parseUrl', () => {
       TODAY,
     );
     expect(view).toEqual({
-      ...defaultView(TODAY),
+      ...defaultView(),
       screen: { name: 'table' },
-      filter: { ...defaultView(TODAY).filter, crops: ['Basil'] },
+      filter: { ...defaultView().filter, crops: ['Basil'] },
     });
   });
 
@@ -196,9 +207,7 @@ describe('parseUrl', () => {
 });
 
 it('replaces a lone surrogate in an id', () => {
-  expect(toUrl({ ...defaultView(TODAY), screen: { name: 'batch', id: 'a\ud800b' } }, TODAY)).toBe(
-    '/batches/a%EF%BF%BDb',
-  );
+  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } }, TODAY)).toBe('/batches/a%EF%BF%BDb');
 });
 
 describe('parseSignIn', () => {

@@ -5,7 +5,7 @@
 // LIST_MAX, a text within TEXT_CHARS_MAX, well-formed Unicode.
 
 import { isFieldName, type Batch } from './batch';
-import { NO_FILTER, type Filter } from './filter';
+import type { Filter } from './filter';
 import { DEFAULT_PRESET, isPeriod, presetPeriod, samePeriod, type Period } from './period';
 import type { SortKey } from './sort';
 
@@ -24,7 +24,7 @@ export interface Credentials {
   clientSecret: string;
 }
 
-export const DEFAULT_SORT: SortKey = Object.freeze({ field: 'batch_creation_date', descending: true });
+const DEFAULT_SORT: SortKey = Object.freeze({ field: 'batch_creation_date', descending: true });
 
 export const DEFAULT_FIELDS: readonly (keyof Batch)[] = Object.freeze([
   'batch_name',
@@ -41,16 +41,6 @@ export const DEFAULT_FIELDS: readonly (keyof Batch)[] = Object.freeze([
 // Many servers reject URLs of some kilobytes.
 export const LIST_MAX = 200;
 export const TEXT_CHARS_MAX = 200;
-
-export function defaultView(today: string): View {
-  return {
-    screen: { name: 'overview' },
-    period: presetPeriod(DEFAULT_PRESET, today),
-    filter: { ...NO_FILTER, crops: [], operators: [] },
-    sort: { ...DEFAULT_SORT },
-    fields: [...DEFAULT_FIELDS],
-  };
-}
 
 export function parseUrl(url: URL, today: string): View {
   const query = url.searchParams;
