@@ -25,7 +25,7 @@ export const test = base.extend<Fixtures, { demo: Demo }>({
     context.on('request', (request) => {
       if (!request.url().startsWith('data:')) origins.add(new URL(request.url()).origin);
     });
-    context.on('weberror', (error) => errors.push(`${error.error().stack}`));
+    context.on('weberror', (error) => errors.push(`${error.error().message} ${error.error().stack}`));
     context.on('console', (message) => {
       const isError = message.type() === 'error' || message.type() === 'warning';
       if (isError && !allowedErrors?.test(message.text())) errors.push(message.text());
@@ -62,7 +62,7 @@ export async function signIn(page: Page, { clientId, clientSecret }: Credentials
 
 /** Waits until the whole period is loaded. */
 export async function loaded(page: Page): Promise<void> {
-  await expect(page.getByRole('button', { name: 'Refresh' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Refresh' })).toBeVisible({ timeout: 30_000 });
 }
 
 export const heading = (page: Page, name: string): Locator =>
