@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::json_scan::JSON_WHITESPACE;
@@ -68,39 +68,19 @@ impl<'de> Visitor<'de> for ObjectVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Parsed<'de>, A::Error> {
         let mut parsed = Parsed::default();
-        while let Some(name) = members.next_key_seed(FieldName)? {
-            let value: &'de RawValue = members.next_value()?;
-            match name {
-                Ok(field) => parsed.raw.set(field, parse_value(value.get())),
-                Err(name) => parsed.unknown.push((name, value.get())),
+        while let Some((Name(name), value)) = members.next_entry::<Name<'de>, &'de RawValue>()? {
+            match Field::from_name(&name) {
+                Some(field) => parsed.raw.set(field, parse_value(value.get())),
+                None => parsed.unknown.push((name.into_owned(), value.get())),
             }
         }
         Ok(parsed)
     }
 }
 
-/// Reads a member's name, without an allocation if it is a field.
-struct FieldName;
-
-impl<'de> DeserializeSeed<'de> for FieldName {
-    type Value = Result<Field, String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for FieldName {
-    type Value = Result<Field, String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field's name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Field::from_name(name).ok_or_else(|| name.to_owned()))
-    }
-}
+/// The name of a member. Borrowed unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Parses one JSON value, which serde_json has checked.
 fn parse_value(json: &str) -> Value<'_> {

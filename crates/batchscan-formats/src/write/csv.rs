@@ -132,8 +132,6 @@ mod tests {
     use crate::testing::{any_batch, bare, full, read_back};
     use crate::write::TextFormat;
 
-    const STYLES: [CsvStyle; 3] = [CsvStyle::Plain, CsvStyle::ExcelSemicolon, CsvStyle::ExcelComma];
-
     fn line(batch: &Batch, style: CsvStyle) -> String {
         let mut out = String::new();
         push_row(&mut out, batch, style);
@@ -150,31 +148,6 @@ mod tests {
         let mut line = String::from("x");
         push_instant(&mut line, UtcInstant::parse_any_offset(text).unwrap(), style);
         line.split_off(1)
-    }
-
-    /// The rows of a file by the rules of RFC 4180.
-    fn rows(file: &str, separator: char) -> Vec<Vec<String>> {
-        let mut rows = vec![vec![String::new()]];
-        let mut is_quoted = false;
-        let mut rest = file.chars().peekable();
-        while let Some(c) = rest.next() {
-            let row = rows.last_mut().unwrap();
-            let cell = row.last_mut().unwrap();
-            match c {
-                '"' if is_quoted && rest.next_if_eq(&'"').is_some() => cell.push('"'),
-                '"' => is_quoted = !is_quoted,
-                c if is_quoted => cell.push(c),
-                c if c == separator => row.push(String::new()),
-                '\r' => assert_eq!(rest.next(), Some('\n')),
-                '\n' => panic!("a line end without its carriage return"),
-                c => cell.push(c),
-            }
-            if c == '\r' && !is_quoted {
-                rows.push(vec![String::new()]);
-            }
-        }
-        assert_eq!(rows.pop().unwrap(), [""], "the file ends with a line end");
-        rows
     }
 
     #[test]
@@ -246,38 +219,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn every_cell_reads_back_in_every_style(batches in prop::collection::vec(any_batch(), 0..4)) {
-            for style in STYLES {
-                let file = TextFormat::Csv(style).file(&batches);
-                let rows = rows(file.trim_start_matches(BYTE_ORDER_MARK), style.separator());
-                prop_assert_eq!(rows.len(), batches.len() + 1);
-                for (batch, row) in batches.iter().zip(&rows[1..]) {
-                    prop_assert_eq!(row.len(), Field::ALL.len());
-                    for (value, read) in batch.values().into_iter().zip(row) {
-                        match value {
-                            FieldValue::Null => prop_assert_eq!(read, ""),
-                            FieldValue::Text(text) if style.is_for_excel() && looks_like_formula(text) => {
-                                prop_assert_eq!(read.strip_prefix('\''), Some(text));
-                            }
-                            FieldValue::Text(text) => prop_assert_eq!(read, text),
-                            FieldValue::Count(count) => prop_assert_eq!(read, &count.to_string()),
-                            FieldValue::Decimal(decimal) => {
-                                prop_assert_eq!(read.replace(',', "."), decimal.to_string());
-                            }
-                            FieldValue::Instant(instant) if style.is_for_excel() => {
-                                let text = format!("{}Z", read.replace(',', "."));
-                                let millis = UtcInstant::parse_any_offset(&text).unwrap();
-                                prop_assert_eq!(millis, to_whole_millis(instant));
-                            }
-                            FieldValue::Instant(instant) => prop_assert_eq!(read, &instant.to_string()),
-                            FieldValue::Flag(flag) => prop_assert_eq!(read, &flag.to_string()),
-                        }
-                    }
-                }
-            }
-        }
-
         #[test]
         fn a_plain_file_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..4)) {
             let file = TextFormat::Csv(CsvStyle::Plain).file(&batches);

@@ -130,7 +130,7 @@ fn read_group(
     Ok(())
 }
 
-type OpenGroup = (Vec<(Field, Column)>, usize);
+type OpenGroup = (Vec<(Field, Box<dyn Column>)>, usize);
 
 /// The columns and the number of rows of a row group.
 fn open_group(
@@ -142,7 +142,7 @@ fn open_group(
     let rows = usize::try_from(group.metadata().num_rows())?;
     let columns = chosen.iter().map(|chosen| {
         let reader = group.get_column_reader(chosen.index)?;
-        Ok((chosen.field, Column::new(reader, chosen.column_type)))
+        Ok((chosen.field, column::open(reader, chosen.column_type)))
     });
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
 }
