@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use batchscan_model::record::steers;
+use batchscan_model::printable::is_control_or_bidi;
 use reqwest::StatusCode;
 
 /// How much of a service's own words an error repeats.
@@ -178,7 +178,7 @@ impl Error {
 
 /// Another's words: one line, not too long, and nothing in it turns the writing around.
 pub(crate) fn clipped(text: &str) -> String {
-    let line = text.chars().map(|c| if steers(c) { ' ' } else { c });
+    let line = text.chars().map(|c| if is_control_or_bidi(c) { ' ' } else { c });
     line.take(TOLD_CHARS_MAX).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use batchscan_model::record::JSON_BLANKS;
+use batchscan_model::json_scan::JSON_WHITESPACE;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -64,7 +64,7 @@ impl Page {
 
     /// Each batch with its JSON text.
     pub fn rows(&self) -> impl Iterator<Item = Result<(Received, &str), Error>> {
-        Rows { rest: Some(self.body[self.data.clone()].trim_start_matches(JSON_BLANKS)) }
+        Rows { rest: Some(self.body[self.data.clone()].trim_start_matches(JSON_WHITESPACE)) }
     }
 
     /// The texts, whatever they hold.
@@ -77,7 +77,7 @@ impl Page {
 
     /// Whether there are none. The walk may go on all the same.
     pub fn is_empty(&self) -> bool {
-        self.body[self.data.clone()].trim_start_matches(JSON_BLANKS).is_empty()
+        self.body[self.data.clone()].trim_start_matches(JSON_WHITESPACE).is_empty()
     }
 
     /// How many bytes it has.
@@ -99,7 +99,7 @@ impl Page {
 /// A text that ends in `],"next_token":"…"}` ends in that member: a quote inside a text would have a backslash before it.
 /// And where no bracket closes before, it is the batches' own that closes there, not that of some other member.
 fn usual(body: &str) -> Option<(Range<usize>, Option<String>)> {
-    let text = body.trim_end_matches(JSON_BLANKS);
+    let text = body.trim_end_matches(JSON_WHITESPACE);
     text.strip_prefix(USUAL_HEAD)?;
     let end = text.strip_suffix('}')?.len();
     let from = memchr::memmem::rfind(
@@ -138,8 +138,8 @@ impl<'a> Rows<'a> {
     fn read(&mut self, rest: &'a str) -> Result<(Received, &'a str), Error> {
         let (received, length) = Received::first_of(rest)?;
         let (text, after) = rest.split_at(length);
-        let after = after.trim_start_matches(JSON_BLANKS);
-        self.rest = match after.strip_prefix(',').map(|rest| rest.trim_start_matches(JSON_BLANKS)) {
+        let after = after.trim_start_matches(JSON_WHITESPACE);
+        self.rest = match after.strip_prefix(',').map(|rest| rest.trim_start_matches(JSON_WHITESPACE)) {
             Some("") => return Err(Error::NotABatch { why: "nothing after a comma".into() }),
             Some(next) => Some(next),
             None if after.is_empty() => None,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use batchscan_model::record::JSON_BLANKS;
-use batchscan_model::{Batch, Record};
+use batchscan_model::json_scan::JSON_WHITESPACE;
+use batchscan_model::{Batch, RawBatch};
 use serde_json::Value;
 
 use crate::Error;
@@ -37,8 +37,8 @@ impl Received {
     ///
     /// [`Error::NotABatch`] when the text is not a batch as the interface has it.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        let (received, length) = Self::first_of(text.trim_start_matches(JSON_BLANKS))?;
-        match text.trim_start_matches(JSON_BLANKS)[length..].trim_matches(JSON_BLANKS) {
+        let (received, length) = Self::first_of(text.trim_start_matches(JSON_WHITESPACE))?;
+        match text.trim_start_matches(JSON_WHITESPACE)[length..].trim_matches(JSON_WHITESPACE) {
             "" => Ok(received),
             _ => Err(Error::NotABatch { why: "more after its end".into() }),
         }
@@ -47,7 +47,7 @@ impl Received {
     /// Reads the batch that a text begins with, and tells where it ends.
     pub(crate) fn first_of(text: &str) -> Result<(Self, usize), Error> {
         let wrong = |why: String| Error::NotABatch { why };
-        let mut record = Record::default();
+        let mut record = RawBatch::default();
         let read = record.read_wire(text).map_err(|error| wrong(clipped(&error.to_string())));
         let (strangers, length) = read?;
         let batch = Batch::from_wire(&record).map_err(|faults| wrong(named(&record, &faults.to_string())))?;
@@ -69,7 +69,7 @@ impl Deref for Received {
 }
 
 /// The faults, after the id of the batch that has them.
-fn named(record: &Record<'_>, faults: &str) -> String {
+fn named(record: &RawBatch<'_>, faults: &str) -> String {
     match record.get(batchscan_model::Field::BatchId) {
         Some(id) => format!("batch {id}: {faults}"),
         None => faults.to_owned(),
