@@ -1,0 +1,25 @@
+//! Reads columns of PostgreSQL rows.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::errors::StoreError;
+use crate::rows::Columns;
+
+impl Columns for Row {
+    fn integer(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        get(self, column)
+    }
+
+    fn text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        get(self, column)
+    }
+
+    fn bytes(&self, column: usize) -> Result<Option<&[u8]>, StoreError> {
+        get(self, column)
+    }
+}
+
+fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| StoreError::Broken(error.to_string()))
+}
