@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
-use deadpool_postgres::{ClientWrapper, Transaction};
+use deadpool_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::failure::Failure;
 use super::organisations::{lock_org, org_id};
-use super::store::PostgresStore;
+use super::store::{PostgresStore, on_any_host};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
@@ -36,7 +36,7 @@ impl PostgresStore {
         client: &ClientId,
         freshness: Freshness,
     ) -> Result<CredentialLookup, StoreError> {
-        self.read(freshness, async |connection: &ClientWrapper| look_up(connection, client).await).await
+        Ok(on_any_host!(self, freshness, |connection| look_up(connection, client)))
     }
 
     pub(crate) async fn record_uses(&self, uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
@@ -66,8 +66,7 @@ impl PostgresStore {
         now: UtcInstant,
         freshness: Freshness,
     ) -> Result<Vec<ServiceKey>, StoreError> {
-        let known =
-            self.read(freshness, async |connection: &ClientWrapper| read_keys(connection).await).await?;
+        let known = on_any_host!(self, freshness, |connection| read_keys(connection));
         if !known.is_empty() {
             return Ok(known);
         }

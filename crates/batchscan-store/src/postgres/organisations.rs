@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use super::store::PostgresStore;
-use crate::errors::{AdminError, StoreError};
+use crate::errors::AdminError;
 use crate::rows::{ORGANISATIONS, organisation};
 use crate::types::{OrgName, Organisation};
 
@@ -21,10 +21,6 @@ impl PostgresStore {
             find(transaction, name.as_str()).await
         })
         .await
-    }
-
-    pub(crate) async fn has_orgs(&self) -> Result<bool, StoreError> {
-        self.exists("organisation").await
     }
 
     pub(crate) async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {

@@ -12,7 +12,7 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Error, RowStream, Statement};
 
 use super::failure::Failure;
-use super::store::PostgresStore;
+use super::store::{PostgresStore, on_any_host};
 use crate::credentials::CredentialStatus;
 use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, Page, PageLimit, PageRequest, PageResult};
@@ -67,11 +67,11 @@ impl PostgresStore {
         request: PageRequest,
         skip: impl Fn(DataVersion) -> Option<S> + Send + Sync + 'static,
     ) -> Result<PageResult<S>, StoreError> {
-        let read = self.read(Freshness::Any, async |client: &ClientWrapper| {
-            let (prepare, permits) = (self.prepare, &self.page_permits);
-            Attempt { client, prepare, permits, caller, request: &request }.run(&skip).await
+        let (prepare, permits, request) = (self.prepare, &self.page_permits, &request);
+        let result = on_any_host!(self, Freshness::Any, |client| {
+            Attempt { client, prepare, permits, caller, request }.run(&skip)
         });
-        Ok(match read.await? {
+        Ok(match result {
             PageResult::Skipped(skipped) => PageResult::Skipped(skipped),
             PageResult::InvalidCredential => PageResult::InvalidCredential,
             PageResult::Read(rows) => PageResult::Read(rows.finish(request.encoding).await?),
@@ -115,7 +115,7 @@ struct OrgVersion {
 
 impl Attempt<'_> {
     async fn run<S>(
-        &self,
+        self,
         skip: &impl Fn(DataVersion) -> Option<S>,
     ) -> Result<PageResult<S, PageRows>, Failure> {
         let credential = self.credential(self.prepare(&CREDENTIAL).await?).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deadpool_postgres::{ClientWrapper, Transaction};
+use deadpool_postgres::Transaction;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -33,6 +33,23 @@ pub struct PostgresStore {
     pub(super) page_permits: Arc<Semaphore>,
 }
 
+/// Runs a request's read on one host after another, until one succeeds. A macro, because an async closure with captured
+/// references is not `Send`.
+macro_rules! on_any_host {
+    ($store:expr, $freshness:expr, |$client:ident| $work:expr) => {{
+        let mut route = $store.hosts.route($freshness);
+        loop {
+            let lease = route.next().await?;
+            let $client: &deadpool_postgres::ClientWrapper = &lease;
+            let result = lease.run($work).await;
+            if let Some(done) = route.finish(lease, result)? {
+                break done;
+            }
+        }
+    }};
+}
+pub(super) use on_any_host;
+
 impl PostgresStore {
     pub(crate) async fn open(url: &PostgresUrl, options: OpenOptions) -> Result<Self, OpenError> {
         let shown = url.to_string();
@@ -45,9 +62,9 @@ impl PostgresStore {
         };
         store.wait_for_host(&shown).await?;
         schema::migrate(&store.hosts, &shown, options.create).await?;
-        if !options.allow_unfinished_copy
-            && store.exists("unfinished_copy").await.map_err(|error| schema::store_error(&shown, error))?
-        {
+        let unfinished_copy = store.exists("SELECT EXISTS (SELECT 1 FROM unfinished_copy)").await;
+        let is_unfinished = unfinished_copy.map_err(|error| schema::store_error(&shown, error))?;
+        if is_unfinished && !options.allow_unfinished_copy {
             return Err(OpenError::UnfinishedCopy(shown));
         }
         Ok(store)
@@ -68,16 +85,19 @@ impl PostgresStore {
     }
 
     pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        self.exists("organisation").await.map(|_| ())
+        self.has_orgs().await.map(|_| ())
     }
 
-    /// Whether a table has a row.
-    pub(super) async fn exists(&self, table: &str) -> Result<bool, StoreError> {
-        let query = format!("SELECT EXISTS (SELECT 1 FROM {table})");
-        self.read(Freshness::Any, async |client: &ClientWrapper| {
-            Ok(client.query_typed_one(&query, &[]).await?.try_get(0)?)
-        })
-        .await
+    pub(crate) async fn has_orgs(&self) -> Result<bool, StoreError> {
+        self.exists("SELECT EXISTS (SELECT 1 FROM organisation)").await
+    }
+
+    /// The result of a query for one boolean.
+    async fn exists(&self, query: &str) -> Result<bool, StoreError> {
+        let row = on_any_host!(self, Freshness::Any, |client| async {
+            Ok(client.query_typed_one(query, &[]).await?)
+        });
+        Ok(row.try_get(0).map_err(Failure::from)?)
     }
 
     pub(crate) fn health(&self) -> Vec<HostHealth> {
@@ -86,22 +106,6 @@ impl PostgresStore {
 
     pub(crate) fn retries(&self) -> u64 {
         self.hosts.retries.load(Ordering::Relaxed)
-    }
-
-    /// Runs a request's read on one host after another, until one succeeds.
-    pub(super) async fn read<T>(
-        &self,
-        freshness: Freshness,
-        work: impl AsyncFn(&ClientWrapper) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        let mut route = self.hosts.route(freshness);
-        loop {
-            let lease = route.next().await?;
-            let result = lease.run(work(&lease)).await;
-            if let Some(done) = route.finish(lease, result)? {
-                return Ok(done);
-            }
-        }
     }
 
     /// Runs a command's change on the primary in one transaction, committed if `work` succeeds.
