@@ -171,4 +171,11 @@ impl Key {
     pub(crate) fn new(created: i64, id: &str) -> Self {
         Self { created, id: id.to_owned() }
     }
+
+    /// Replaces the key without a new allocation.
+    pub(crate) fn set(&mut self, created: i64, id: &str) {
+        self.created = created;
+        self.id.clear();
+        self.id.push_str(id);
+    }
 }

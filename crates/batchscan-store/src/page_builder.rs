@@ -2,6 +2,7 @@
 
 use batchscan_model::{Batch, Position};
 
+use crate::errors::StoreError;
 use crate::gzip::{Deflated, Piece, TEXT_BYTES_MIN};
 use crate::page::{Body, DataVersion, Encoding, Page, PageLimit, PageRequest, Resume};
 
@@ -9,11 +10,6 @@ use crate::page::{Body, DataVersion, Encoding, Page, PageLimit, PageRequest, Res
 const BUFFER_BYTES_FIRST: usize = 16 * 1024;
 /// The maximum number of blocks to reserve memory for before reading them. A page of 1,000 batches has about twenty.
 const BLOCKS_RESERVED_MAX: usize = 24;
-
-/// A stored row that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("stored row is not a valid batch")]
-pub(crate) struct InvalidRow;
 
 /// A page that is being read.
 pub(crate) struct PageBuilder {
@@ -53,7 +49,7 @@ impl PageBuilder {
     }
 
     /// Appends the next batch. If the page is full, only records that more batches follow.
-    pub(crate) fn append(&mut self, json: &[u8]) -> Result<(), InvalidRow> {
+    pub(crate) fn append(&mut self, json: &[u8]) -> Result<(), StoreError> {
         if self.last.is_some() {
             self.next = self.last.take();
             return Ok(());
@@ -84,7 +80,7 @@ impl PageBuilder {
         rows: usize,
         piece: Piece<'_>,
         last: impl FnOnce() -> Option<Position>,
-    ) -> Result<(), InvalidRow> {
+    ) -> Result<(), StoreError> {
         if self.rows > 0 {
             self.text.push(b',');
         }
@@ -95,7 +91,7 @@ impl PageBuilder {
         self.compress_text().push_piece(piece);
         self.rows += rows;
         if self.is_full() {
-            self.last = Some(last().ok_or(InvalidRow)?);
+            self.last = Some(last().ok_or_else(invalid_row)?);
         }
         Ok(())
     }
@@ -140,7 +136,11 @@ fn expected_rest(bytes: usize, rows: usize, limit: PageLimit) -> usize {
 }
 
 /// Reads the position from the batch itself. Selecting the key columns would make every row a tenth more expensive.
-fn position(json: &[u8]) -> Result<Position, InvalidRow> {
-    let text = std::str::from_utf8(json).map_err(|_| InvalidRow)?;
-    Batch::from_json(text).map(|batch| batch.position()).map_err(|_| InvalidRow)
+fn position(json: &[u8]) -> Result<Position, StoreError> {
+    let batch = std::str::from_utf8(json).ok().and_then(|text| Batch::from_json(text).ok());
+    batch.map(|batch| batch.position()).ok_or_else(invalid_row)
+}
+
+fn invalid_row() -> StoreError {
+    StoreError::Broken("stored row is not a valid batch".into())
 }

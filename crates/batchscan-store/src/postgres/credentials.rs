@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 use deadpool_postgres::Transaction;
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::failure::Failure;
 use super::organisations::{lock_org, org_id};
+use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
@@ -51,9 +51,10 @@ impl PostgresStore {
                       WHERE credential.client_id = later.client_id";
         let record = async {
             let lease = self.hosts.route(Freshness::Latest).next().await?;
-            let params: [(&(dyn ToSql + Sync), Type); 2] =
-                [(&clients, Type::TEXT_ARRAY), (&times, Type::INT8_ARRAY)];
-            lease.execute_typed(update, &params).await.map_err(Failure::from)?;
+            lease
+                .execute_typed(update, &params![TEXT_ARRAY: clients, INT8_ARRAY: times])
+                .await
+                .map_err(Failure::from)?;
             lease.release();
             Ok(())
         };
@@ -86,7 +87,7 @@ impl PostgresStore {
             let all = read_keys(transaction.client()).await?;
             let replaced = keys::replaced_before(&all, rotation.remove_before);
             let delete = "DELETE FROM service_key WHERE kid = ANY ($1)";
-            transaction.execute_typed(delete, &[(&replaced, Type::TEXT_ARRAY)]).await?;
+            transaction.execute_typed(delete, &params![TEXT_ARRAY: replaced]).await?;
             Ok(())
         })
         .await
@@ -143,7 +144,7 @@ impl PostgresStore {
         self.change(async |transaction| {
             lock(transaction, client).await?;
             let revoke = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
-            let params = [(&client.as_str() as _, Type::TEXT), (&now.micros() as _, Type::INT8)];
+            let params = params![TEXT: client.as_str(), INT8: now.micros()];
             transaction.execute_typed(revoke, &params).await?;
             replace_secrets(transaction, client, &[]).await
         })
@@ -152,7 +153,7 @@ impl PostgresStore {
 }
 
 async fn look_up(connection: &Client, client: &ClientId) -> Result<CredentialLookup, Failure> {
-    let rows = connection.query_typed(LOOKUP, &[(&client.as_str(), Type::TEXT)]).await?;
+    let rows = connection.query_typed(LOOKUP, &params![TEXT: client.as_str()]).await?;
     let first = rows.first().ok_or_else(|| Failure::Broken("no row for a credential".into()))?;
     let is_standby: bool = first.try_get(10)?;
     let credential = collect(&rows)?.pop();
@@ -167,7 +168,7 @@ pub(super) async fn read(
     sql: &str,
     org: OrgId,
 ) -> Result<Vec<Credential>, AdminError> {
-    Ok(collect(&snapshot.query_typed(sql, &[(&org.0, Type::INT8)]).await?)?)
+    Ok(collect(&snapshot.query_typed(sql, &params![INT8: org.0]).await?)?)
 }
 
 fn collect(rows: &[Row]) -> Result<Vec<Credential>, StoreError> {
@@ -177,7 +178,7 @@ fn collect(rows: &[Row]) -> Result<Vec<Credential>, StoreError> {
 }
 
 async fn lock(transaction: &Transaction<'_>, client: &ClientId) -> Result<Credential, AdminError> {
-    let rows = transaction.query_typed(LOCK, &[(&client.as_str(), Type::TEXT)]).await?;
+    let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
     require_changeable(collect(&rows)?.pop(), client)
 }
 
@@ -188,15 +189,9 @@ pub(super) async fn insert(transaction: &Transaction<'_>, credential: &Credentia
     let insert = "INSERT INTO credential
                       (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let params: [(&(dyn ToSql + Sync), Type); 7] = [
-        (&client.as_str(), Type::TEXT),
-        (&org.0, Type::INT8),
-        (label, Type::TEXT),
-        (&created_at.micros(), Type::INT8),
-        (&micros(*expires_at), Type::INT8),
-        (&micros(*revoked_at), Type::INT8),
-        (&micros(*last_used_at), Type::INT8),
-    ];
+    let (id, created_at) = (client.as_str(), created_at.micros());
+    let (expires_at, revoked_at, used_at) = (micros(*expires_at), micros(*revoked_at), micros(*last_used_at));
+    let params = params![TEXT: id, INT8: org.0, TEXT: label, INT8: created_at, INT8: expires_at, INT8: revoked_at, INT8: used_at];
     transaction.execute_typed(insert, &params).await?;
     replace_secrets(transaction, client, secrets).await
 }
@@ -207,15 +202,11 @@ async fn replace_secrets(
     secrets: &[Secret],
 ) -> Result<(), AdminError> {
     let id = client.as_str();
-    transaction.execute_typed("DELETE FROM secret WHERE client_id = $1", &[(&id, Type::TEXT)]).await?;
+    transaction.execute_typed("DELETE FROM secret WHERE client_id = $1", &params![TEXT: id]).await?;
     for Secret { hash, created_at, retires_at } in secrets {
         let insert = "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
-        let params: [(&(dyn ToSql + Sync), Type); 4] = [
-            (&id, Type::TEXT),
-            (&hash.as_slice(), Type::BYTEA),
-            (&created_at.micros(), Type::INT8),
-            (&retires_at.map(UtcInstant::micros), Type::INT8),
-        ];
+        let (created_at, retires_at) = (created_at.micros(), retires_at.map(UtcInstant::micros));
+        let params = params![TEXT: id, BYTEA: hash.as_slice(), INT8: created_at, INT8: retires_at];
         transaction.execute_typed(insert, &params).await?;
     }
     Ok(())
@@ -232,12 +223,8 @@ pub(super) async fn insert_keys(
 ) -> Result<(), AdminError> {
     let insert = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
     for ServiceKey { kid, purpose, bytes, created_at } in keys {
-        let params: [(&(dyn ToSql + Sync), Type); 4] = [
-            (kid, Type::TEXT),
-            (&purpose.name(), Type::TEXT),
-            (&bytes.as_slice(), Type::BYTEA),
-            (&created_at.micros(), Type::INT8),
-        ];
+        let (purpose, bytes, created_at) = (purpose.name(), bytes.as_slice(), created_at.micros());
+        let params = params![TEXT: kid, TEXT: purpose, BYTEA: bytes, INT8: created_at];
         transaction.execute_typed(insert, &params).await?;
     }
     Ok(())

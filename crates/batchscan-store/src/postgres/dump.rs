@@ -7,15 +7,17 @@ use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use tokio_postgres::Row;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::credentials::{insert, insert_keys, read, read_keys};
 use super::organisations::delete_org;
+use super::rows::params;
 use super::store::PostgresStore;
 use crate::dump::{
     BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP, Shared,
 };
 use crate::errors::{AdminError, StoreError};
+use crate::page::DataVersion;
 use crate::rows::{ORG_RECORDS, batch_record, moved_record, org_record, select_credentials};
 
 /// The sequence of organisation numbers.
@@ -105,13 +107,13 @@ async fn load_shared(transaction: &Transaction<'_>, shared: &Shared) -> Result<(
                  DELETE FROM service_key; DELETE FROM unfinished_copy";
     transaction.batch_execute(clear).await?;
     let mark = "INSERT INTO unfinished_copy (source_key) VALUES ($1)";
-    transaction.execute_typed(mark, &[(&shared.source_key(), Type::TEXT)]).await?;
+    transaction.execute_typed(mark, &params![TEXT: shared.source_key()]).await?;
     insert_keys(transaction, &shared.keys).await?;
     if shared.last_org > 0 {
         let set = format!(
             "SELECT setval({ORG_SEQUENCE}, greatest($1, coalesce(pg_sequence_last_value({ORG_SEQUENCE}), 1)))"
         );
-        transaction.query_typed_one(&set, &[(&shared.last_org, Type::INT8)]).await?;
+        transaction.query_typed_one(&set, &params![INT8: shared.last_org]).await?;
     }
     Ok(())
 }
@@ -168,8 +170,7 @@ async fn insert_moved(
         moved.into_iter().map(|batch| (batch.id, batch.version)).unzip();
     let insert = "INSERT INTO moved_batch (org_id, batch_id, version)
                   SELECT $1, moved.id, moved.version FROM unnest($2::text[], $3::bigint[]) AS moved (id, version)";
-    let params: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&org.0, Type::INT8), (&ids, Type::TEXT_ARRAY), (&versions, Type::INT8_ARRAY)];
+    let params = params![INT8: org.0, TEXT_ARRAY: ids, INT8_ARRAY: versions];
     transaction.execute_typed(insert, &params).await?;
     Ok(())
 }
@@ -178,14 +179,9 @@ async fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<()
     let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
     let insert_org = "INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
                       VALUES ($1, $2, $3, $4, $5, $6)";
-    let params: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&id.0, Type::INT8),
-        (name, Type::TEXT),
-        (&created_at.micros(), Type::INT8),
-        (&version.number, Type::INT8),
-        (&version.mark, Type::INT8),
-        (moved_version, Type::INT8),
-    ];
+    let (created_at, DataVersion { number, mark }) = (created_at.micros(), version);
+    let params =
+        params![INT8: id.0, TEXT: name, INT8: created_at, INT8: number, INT8: mark, INT8: moved_version];
     transaction.execute_typed(insert_org, &params).await?;
     for credential in credentials {
         insert(transaction, credential).await?;

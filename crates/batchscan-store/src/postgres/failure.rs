@@ -6,7 +6,6 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use crate::errors::{AdminError, StoreError};
-use crate::page_builder::InvalidRow;
 
 /// Why one attempt at one host failed.
 #[derive(Clone, Debug)]
@@ -77,12 +76,6 @@ impl From<Error> for Failure {
         } else {
             Failure::Broken(cause)
         }
-    }
-}
-
-impl From<InvalidRow> for Failure {
-    fn from(error: InvalidRow) -> Self {
-        Failure::Broken(error.to_string())
     }
 }
 

@@ -4,9 +4,10 @@ use std::pin::pin;
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::organisations::{lock_org, org_id};
+use super::rows::params;
 use super::store::{PostgresStore, commit};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::random_mark;
@@ -106,8 +107,8 @@ async fn merge(import: &Transaction<'_>, org: i64) -> Result<ImportCounts, Admin
     import.batch_execute("ANALYZE stage").await?;
     let repeated = import.execute_typed(DROP_REPEATED, &[]).await?;
     let next = "SELECT version + 1 FROM organisation WHERE id = $1";
-    let version: i64 = import.query_typed_one(next, &[(&org, Type::INT8)]).await?.try_get(0)?;
-    let of_org: [(&(dyn ToSql + Sync), Type); 2] = [(&org, Type::INT8), (&version, Type::INT8)];
+    let version: i64 = import.query_typed_one(next, &params![INT8: org]).await?.try_get(0)?;
+    let of_org = params![INT8: org, INT8: version];
     let unchanged = import.execute_typed(DROP_UNCHANGED, &of_org[..1]).await?;
     let moved = import.execute_typed(RECORD_MOVED, &of_org).await?;
     let corrected = import.execute_typed(CORRECT, &of_org).await?;
@@ -115,8 +116,7 @@ async fn merge(import: &Transaction<'_>, org: i64) -> Result<ImportCounts, Admin
     let mark = random_mark()?;
     let update = "UPDATE organisation SET version = $2, version_mark = $3,
                      moved_version = CASE WHEN $4 THEN $2 ELSE moved_version END WHERE id = $1";
-    let params: [(&(dyn ToSql + Sync), Type); 4] =
-        [(&org, Type::INT8), (&version, Type::INT8), (&mark, Type::INT8), (&(moved > 0), Type::BOOL)];
+    let params = params![INT8: org, INT8: version, INT8: mark, BOOL: (moved > 0)];
     import.execute_typed(update, &params).await?;
     Ok(ImportCounts { new, corrected, unchanged, repeated })
 }

@@ -3,8 +3,8 @@
 use batchscan_model::{OrgId, UtcInstant};
 use deadpool_postgres::Transaction;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 
+use super::rows::params;
 use super::store::PostgresStore;
 use crate::errors::AdminError;
 use crate::rows::{ORGANISATIONS, organisation};
@@ -14,8 +14,9 @@ impl PostgresStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
         self.change(async |transaction| {
             let insert = "INSERT INTO organisation (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-            let params = [(&name.as_str() as _, Type::TEXT), (&now.micros() as _, Type::INT8)];
-            if transaction.execute_typed(insert, &params).await? == 0 {
+            if transaction.execute_typed(insert, &params![TEXT: name.as_str(), INT8: now.micros()]).await?
+                == 0
+            {
                 return Err(AdminError::OrgExists(name.as_str().into()));
             }
             find(transaction, name.as_str()).await
@@ -39,8 +40,7 @@ impl PostgresStore {
         self.change(async |transaction| {
             let org = lock_org(transaction, name).await?;
             let rename = "UPDATE organisation SET name = $2 WHERE id = $1";
-            let params = [(&org.0 as _, Type::INT8), (&to.as_str() as _, Type::TEXT)];
-            match transaction.execute_typed(rename, &params).await {
+            match transaction.execute_typed(rename, &params![INT8: org.0, TEXT: to.as_str()]).await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                     Err(AdminError::OrgExists(to.as_str().into()))
                 }
@@ -66,7 +66,7 @@ pub(super) async fn delete_org(transaction: &Transaction<'_>, org: OrgId) -> Res
         "DELETE FROM moved_batch WHERE org_id = $1",
         "DELETE FROM organisation WHERE id = $1",
     ] {
-        transaction.execute_typed(delete, &[(&org.0, Type::INT8)]).await?;
+        transaction.execute_typed(delete, &params![INT8: org.0]).await?;
     }
     Ok(())
 }
@@ -82,14 +82,14 @@ pub(super) async fn org_id(transaction: &Transaction<'_>, name: &str) -> Result<
 }
 
 async fn find_id(transaction: &Transaction<'_>, query: &str, name: &str) -> Result<OrgId, AdminError> {
-    let row = transaction.query_typed_opt(query, &[(&name, Type::TEXT)]).await?;
+    let row = transaction.query_typed_opt(query, &params![TEXT: name]).await?;
     let row = row.ok_or_else(|| AdminError::OrgNotFound(name.to_owned()))?;
     Ok(OrgId(row.try_get(0)?))
 }
 
 async fn find(transaction: &Transaction<'_>, name: &str) -> Result<Organisation, AdminError> {
     let query = format!("{ORGANISATIONS} WHERE name = $1");
-    match transaction.query_typed_opt(&query, &[(&name, Type::TEXT)]).await? {
+    match transaction.query_typed_opt(&query, &params![TEXT: name]).await? {
         Some(row) => Ok(organisation(&row)?),
         None => Err(AdminError::OrgNotFound(name.to_owned())),
     }

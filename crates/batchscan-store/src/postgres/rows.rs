@@ -1,10 +1,18 @@
-//! Reads columns of PostgreSQL rows.
+//! Passes parameters to PostgreSQL and reads columns of its rows.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use crate::errors::StoreError;
 use crate::rows::Columns;
+
+/// Parameters with their types. Statements of commands are not prepared, so that they work behind every pooler.
+macro_rules! params {
+    ($($kind:ident: $value:expr),* $(,)?) => {
+        [$((&$value as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::$kind)),*]
+    };
+}
+pub(super) use params;
 
 impl Columns for Row {
     fn integer(&self, column: usize) -> Result<Option<i64>, StoreError> {

@@ -42,11 +42,7 @@ impl BlockUpdate {
         let is_after = |key: &Key| (key.created, key.id.as_str()) < (created, id);
         match &mut self.changed {
             None => self.changed = Some((Key::new(created, id), Key::new(created, id))),
-            Some((_, high)) if is_after(high) => {
-                high.created = created;
-                high.id.clear();
-                high.id.push_str(id);
-            }
+            Some((_, high)) if is_after(high) => high.set(created, id),
             Some((low, _)) if !is_after(low) => *low = Key::new(created, id),
             Some(_) => {}
         }
@@ -275,9 +271,7 @@ impl Run {
         }
         self.text.extend_from_slice(row.get_ref(2)?.as_bytes()?);
         self.batches += 1;
-        self.last.created = row.get(0)?;
-        self.last.id.clear();
-        self.last.id.push_str(row.get_ref(1)?.as_str()?);
+        self.last.set(row.get(0)?, row.get_ref(1)?.as_str()?);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::store::SqliteStore;
 use crate::credentials::CredentialStatus;
 use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, PageRequest, PageResult};
-use crate::page_builder::{InvalidRow, PageBuilder};
+use crate::page_builder::PageBuilder;
 
 const CREDENTIAL: &str = "
     SELECT o.version, o.version_mark, o.moved_version, c.revoked_at, c.expires_at
@@ -18,10 +18,8 @@ const CREDENTIAL: &str = "
 
 /// Selects batches in order.
 macro_rules! select_batches {
-    ($range:literal $(, $without_moved:literal)?) => {
-        concat!(
-            "SELECT json FROM batch WHERE org_id = ?1 AND ", $range, $($without_moved,)? " ORDER BY created_at, batch_id"
-        )
+    ($range:literal) => {
+        concat!("SELECT json FROM batch WHERE org_id = ?1 AND ", $range, " ORDER BY created_at, batch_id")
     };
 }
 
@@ -29,16 +27,11 @@ macro_rules! select_batches {
 const SAME_TIME: &str = select_batches!("created_at = ?2 AND batch_id > ?3");
 /// Later batches. One statement that compares time and id would compare every row twice.
 const LATER: &str = select_batches!("created_at >= ?2 AND created_at <= ?3");
-/// The same without batches that may have been returned before they moved in the order.
-const SAME_TIME_WITHOUT_MOVED: &str = select_batches!(
-    "created_at = ?2 AND batch_id > ?3",
-    " AND NOT EXISTS (SELECT 1 FROM moved_batch m
-                      WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?4)"
-);
-const LATER_WITHOUT_MOVED: &str = select_batches!(
-    "created_at >= ?2 AND created_at <= ?3",
-    " AND NOT EXISTS (SELECT 1 FROM moved_batch m
-                      WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?4)"
+/// Both without batches that may have been returned before they moved in the order.
+const WITHOUT_MOVED: &str = select_batches!(
+    "(created_at, batch_id) > (?2, ?3) AND created_at <= ?4
+     AND NOT EXISTS (SELECT 1 FROM moved_batch m
+                     WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?5)"
 );
 
 /// Blocks that end after a key, in order.
@@ -82,8 +75,13 @@ fn read<S>(
     }
     let mut page = PageBuilder::new(request, request.limit);
     match (request.encoding, request.moved_since(row.get(2)?)) {
+        (_, Some(version)) => {
+            let (Key { created, id }, end) = (request.after(), request.end_micros());
+            let mut batches = connection.prepare_cached(WITHOUT_MOVED)?;
+            append_rows(&mut page, batches.query(params![caller.org.0, created, id, end, version])?)?;
+        }
+        (Encoding::Identity, None) => append_batches(connection, caller.org, request, &mut page)?,
         (Encoding::Gzip, None) => append_blocks(connection, caller.org, request, &mut page)?,
-        (_, moved_since) => append_batches(connection, caller.org, request, moved_since, &mut page)?,
     }
     Ok(PageResult::Read(page.finish(version)))
 }
@@ -92,27 +90,19 @@ fn append_batches(
     connection: &Connection,
     org: OrgId,
     request: &PageRequest,
-    moved_since: Option<i64>,
     page: &mut PageBuilder,
 ) -> Result<(), StoreError> {
-    let (org, Key { mut created, id }, end) = (org.0, request.after(), request.end_micros());
+    let Key { mut created, id } = request.after();
     if !id.is_empty() {
-        let sql = moved_since.map_or(SAME_TIME, |_| SAME_TIME_WITHOUT_MOVED);
-        let mut same_time = connection.prepare_cached(sql)?;
-        match moved_since {
-            None => append_rows(page, same_time.query(params![org, created, id])?)?,
-            Some(version) => append_rows(page, same_time.query(params![org, created, id, version])?)?,
-        }
+        let mut same_time = connection.prepare_cached(SAME_TIME)?;
+        append_rows(page, same_time.query(params![org.0, created, id])?)?;
         created = created.saturating_add(1);
     }
     if page.is_done() {
         return Ok(());
     }
-    let mut later = connection.prepare_cached(moved_since.map_or(LATER, |_| LATER_WITHOUT_MOVED))?;
-    match moved_since {
-        None => append_rows(page, later.query(params![org, created, end])?),
-        Some(version) => append_rows(page, later.query(params![org, created, end, version])?),
-    }
+    let mut later = connection.prepare_cached(LATER)?;
+    append_rows(page, later.query(params![org.0, created, request.end_micros()])?)
 }
 
 /// Appends blocks as far as they fit, and batches where there is no block.
@@ -144,7 +134,7 @@ fn append_blocks(
                 break;
             }
         }
-        page.append_block(batches, piece(block, 5)?, || last_position(block)).map_err(broken)?;
+        page.append_block(batches, piece(block, 5)?, || last_position(block))?;
         after = key(block, 2)?;
     }
     if page.is_done() {
@@ -161,14 +151,10 @@ fn last_position(block: &Row<'_>) -> Option<Position> {
 
 fn append_rows(page: &mut PageBuilder, mut rows: Rows<'_>) -> Result<(), StoreError> {
     while let Some(row) = rows.next()? {
-        page.append(row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?).map_err(broken)?;
+        page.append(row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?)?;
         if page.is_done() {
             break;
         }
     }
     Ok(())
-}
-
-fn broken(error: InvalidRow) -> StoreError {
-    StoreError::Broken(error.to_string())
 }
