@@ -28,7 +28,7 @@ impl Service {
         use batchscan_store as store;
         let folder = tempfile::tempdir().unwrap();
         let database = store::DatabaseUrl::Sqlite(folder.path().join("scans.db"));
-        let store = store::Store::open(&database, store::Opening::OR_MAKE).await.unwrap();
+        let store = store::Store::open(&database, store::OpenOptions::CREATE).await.unwrap();
         let now = Clock::system().now();
         store.add_org(&store::OrgName::new("Nursery").unwrap(), now).await.unwrap();
         let keys = auth::KeyRing::new(&store.keys(now).await.unwrap(), now).unwrap();

@@ -1,120 +1,123 @@
-//! Copies one database into another, verifies the copy, and goes on where an earlier attempt was interrupted.
+//! Copies one database into another, verifies the copy, and continues an interrupted copy.
 //!
-//! Every organisation goes over in one transaction, so that an interruption leaves whole ones and none in parts.
-//! Numbers of organisations, keys, versions and hashes are kept: tokens, secrets, cursors and ETags of the source
-//! work on the copy.
+//! Each organisation is copied in one transaction, so an interrupted copy has only complete organisations. Numbers, keys,
+//! versions and hashes are kept: tokens, secrets, cursors and ETags of the source work on the copy.
 
 use batchscan_model::OrgId;
+use tokio::sync::mpsc;
 
-use crate::{AdminError, Fingerprint, Organisation, Store, Which};
+use crate::dump::{DumpStep, Fingerprint, FingerprintBuilder, OrgFilter, Shared};
+use crate::errors::AdminError;
+use crate::store::Store;
+use crate::types::Organisation;
 
-/// How far a copy is: batches gone over, and in all.
-pub type OnProgress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
+/// The maximum number of queued steps, which bounds the memory of a copy.
+const STEPS_QUEUED_MAX: usize = 4;
 
-/// What became of an organisation.
+/// A copied organisation.
 #[derive(Clone, Debug)]
-pub struct Copied {
+pub struct CopiedOrg {
     /// Its name.
     pub name: String,
-    /// What source and target both have.
-    pub fingerprint: Fingerprint,
-    /// Whether an earlier attempt had copied it already.
-    pub was_there: bool,
+    /// How many batches it has.
+    pub batches: u64,
+    /// A SHA-256 digest of its content, the same in source and target.
+    pub digest: String,
+    /// Whether an earlier attempt had already copied it.
+    pub existed: bool,
 }
 
-/// Why a copy is not complete. Each says what to do.
+/// Why a copy is not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// A store failed.
     #[error(transparent)]
     Store(#[from] AdminError),
-    /// The target holds something else.
+    /// The target has other data.
     #[error("the target is in use: {0}; copy into an empty database")]
     TargetInUse(String),
-    /// The source changed while it was copied.
-    #[error("\"{0}\" was changed in the source while it was copied: run the same command again")]
+    /// The source changed during the copy.
+    #[error("\"{0}\" was changed in the source during the copy: run the same command again")]
     SourceChanged(String),
-    /// The copy is not what the source is.
-    #[error("the copy of \"{0}\" differs from its source: run `batchscan doctor` on both, then copy again")]
+    /// The copy differs from the source.
+    #[error("the copy of \"{0}\" differs from the source: run `batchscan doctor` on both, then copy again")]
     Differs(String),
 }
 
-/// Copies all of `from` into `to`. The report comes in the order of the organisations' names.
+/// Copies all of `from` into `to`. Returns the organisations in the order of their names.
 ///
-/// The target has to be empty, or to hold what an earlier attempt at the same copy left there. One that was copied to
-/// the end may only be found equal: it could have been in use since.
-pub async fn copy(from: &Store, to: &Store, on_progress: OnProgress<'_>) -> Result<Vec<Copied>, CopyError> {
+/// The target must be empty or an unfinished copy of the same source. A finished copy is only verified, because it may be
+/// in use. `on_progress` is called with the number of copied batches and the total.
+pub async fn copy_database(
+    from: &Store,
+    to: &Store,
+    on_progress: &(dyn Fn(u64, u64) + Send + Sync),
+) -> Result<Vec<CopiedOrg>, CopyError> {
     let (source, target) = (from.orgs().await?, to.orgs().await?);
     let unfinished = to.unfinished_copy().await?;
-    refuse_strangers(from, unfinished.as_deref(), &source, &target).await?;
-    let mut there = Vec::new();
+    require_copy_of(from, unfinished.as_deref(), &source, &target).await?;
+    let mut copied = Vec::new();
     for org in &source {
         if is_copied(from, to, org, &target).await? {
-            there.push(org.id);
+            copied.push(org.id);
         }
     }
-    let missing: Vec<&Organisation> = source.iter().filter(|org| !there.contains(&org.id)).collect();
-    if !target.is_empty() && unfinished.is_none() {
-        if let Some(org) = missing.first() {
-            let what = format!("its \"{}\" is not what it is in the source", org.name);
-            return Err(CopyError::TargetInUse(what));
-        }
-    } else {
+    let missing: Vec<&Organisation> = source.iter().filter(|org| !copied.contains(&org.id)).collect();
+    if target.is_empty() || unfinished.is_some() {
         let total = missing.iter().map(|org| org.batches).sum();
-        let which = Which::These(missing.iter().map(|org| org.id).collect());
-        from.pour_into(to, which, &|done| on_progress(done, total)).await?;
+        let filter = OrgFilter::Only(missing.iter().map(|org| org.id).collect());
+        from.copy_into(to, filter, &|done| on_progress(done, total)).await?;
+    } else if let Some(org) = missing.first() {
+        return Err(CopyError::TargetInUse(format!("its \"{}\" differs from the source", org.name)));
     }
-    let mut copied = Vec::new();
+    let mut report = Vec::new();
     for org in source {
-        let fingerprint = verified(from, to, &org).await?;
-        copied.push(Copied { was_there: there.contains(&org.id), name: org.name, fingerprint });
+        let Fingerprint { batches, digest } = verify(from, to, &org).await?;
+        report.push(CopiedOrg { existed: copied.contains(&org.id), name: org.name, batches, digest });
     }
     to.finish_copy().await?;
-    Ok(copied)
+    Ok(report)
 }
 
-/// Refuses a target that holds anything but a copy of this source.
-async fn refuse_strangers(
+/// Rejects a target that is not a copy of this source.
+async fn require_copy_of(
     from: &Store,
     unfinished: Option<&str>,
     source: &[Organisation],
     target: &[Organisation],
 ) -> Result<(), CopyError> {
-    // Two databases may both have a first organisation; it was added at another moment.
-    let is_same =
-        |org: &Organisation, known: &Organisation| (org.id, org.created_at) == (known.id, known.created_at);
-    let is_known = |org: &&Organisation| source.iter().any(|known| is_same(org, known));
-    if let Some(stranger) = target.iter().find(|org| !is_known(org)) {
-        let what = format!("it holds an organisation \"{}\" that the source does not have", stranger.name);
+    // The creation time distinguishes organisations of different databases with the same number.
+    let is_same = |a: &Organisation, b: &Organisation| (a.id, a.created_at) == (b.id, b.created_at);
+    if let Some(other) = target.iter().find(|org| !source.iter().any(|known| is_same(org, known))) {
+        let what = format!("it has an organisation \"{}\" that is not in the source", other.name);
         return Err(CopyError::TargetInUse(what));
     }
     let shared = from.shared().await?;
-    let source_key = shared.as_ref().map_or("", |shared| shared.source_key());
+    let source_key = shared.as_ref().map_or("", Shared::source_key);
     if unfinished.is_some_and(|key| key != source_key) {
         return Err(CopyError::TargetInUse("it is an unfinished copy of another database".into()));
     }
     Ok(())
 }
 
-/// Whether an earlier attempt has copied the organisation as it is now.
+/// Whether an earlier attempt has copied the organisation in its current state.
 async fn is_copied(
     from: &Store,
     to: &Store,
     org: &Organisation,
     target: &[Organisation],
 ) -> Result<bool, AdminError> {
-    let same =
-        |copy: &Organisation| copy.id == org.id && copy.version == org.version && copy.batches == org.batches;
-    if !target.iter().any(same) {
+    let state = |org: &Organisation| (org.id, org.version, org.batches);
+    if !target.iter().any(|copy| state(copy) == state(org)) {
         return Ok(false);
     }
-    let (mine, theirs) = fingerprints(from, to, org.id).await?;
-    Ok(mine.is_some() && mine == theirs)
+    let (source, copy) = fingerprints(from, to, org.id).await?;
+    Ok(source.is_some() && source == copy)
 }
 
-async fn verified(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerprint, CopyError> {
+async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerprint, CopyError> {
     match fingerprints(from, to, org.id).await? {
-        (Some(mine), Some(theirs)) if mine == theirs => Ok(mine),
+        (Some(source), Some(copy)) if source == copy => Ok(source),
         _ => match from.org(&org.name).await {
             Ok(now) if now.version == org.version => Err(CopyError::Differs(org.name.clone())),
             _ => Err(CopyError::SourceChanged(org.name.clone())),
@@ -127,6 +130,64 @@ async fn fingerprints(
     to: &Store,
     org: OrgId,
 ) -> Result<(Option<Fingerprint>, Option<Fingerprint>), AdminError> {
-    let (mine, theirs) = tokio::join!(from.fingerprint(org), to.fingerprint(org));
-    Ok((mine?, theirs?))
+    tokio::try_join!(from.fingerprint(org), to.fingerprint(org))
+}
+
+impl Store {
+    /// Copies organisations into another store, which is an unfinished copy until [`Store::finish_copy`].
+    pub(crate) async fn copy_into(
+        &self,
+        target: &Store,
+        filter: OrgFilter,
+        on_batches: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), AdminError> {
+        let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
+        let (load, to_load) = mpsc::channel(STEPS_QUEUED_MAX);
+        let forward = async move {
+            let mut done = 0;
+            while let Some(step) = dumped.recv().await {
+                if let DumpStep::Batches(batches) = &step {
+                    done += batches.len() as u64;
+                    on_batches(done);
+                }
+                if load.send(step).await.is_err() {
+                    break;
+                }
+            }
+        };
+        match tokio::join!(self.dump(filter, dump), forward, target.load(to_load)) {
+            // The target failed first, and has the reason.
+            (Err(AdminError::Aborted), (), loaded) => loaded,
+            (dumped, (), loaded) => dumped.and(loaded),
+        }
+    }
+
+    /// What all organisations share.
+    async fn shared(&self) -> Result<Option<Shared>, AdminError> {
+        let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
+        let (done, first) = tokio::join!(self.dump(OrgFilter::Only(Vec::new()), dump), dumped.recv());
+        done.map(|()| match first {
+            Some(DumpStep::Shared(shared)) => Some(shared),
+            _ => None,
+        })
+    }
+
+    /// The fingerprint of an organisation, from all its rows; `None` if it does not exist.
+    async fn fingerprint(&self, org: OrgId) -> Result<Option<Fingerprint>, AdminError> {
+        let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
+        let compute = async {
+            let mut builder = None;
+            while let Some(step) = dumped.recv().await {
+                match (step, &mut builder) {
+                    (DumpStep::Org(org), _) => builder = Some(FingerprintBuilder::new(&org)),
+                    (DumpStep::Batches(batches), Some(builder)) => builder.add_batches(&batches),
+                    (DumpStep::Moved(moved), Some(builder)) => builder.add_moved(&moved),
+                    _ => {}
+                }
+            }
+            builder.map(FingerprintBuilder::finish)
+        };
+        let (done, fingerprint) = tokio::join!(self.dump(OrgFilter::Only(vec![org]), dump), compute);
+        done.map(|()| fingerprint)
+    }
 }

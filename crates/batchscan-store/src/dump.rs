@@ -1,210 +1,151 @@
-//! What a whole database is made of, on its way from one store into another.
+//! The content of a whole database, as it is copied from one store into another.
 
-use batchscan_model::{ClientId, OrgId, UtcInstant};
+use batchscan_model::{OrgId, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
 
-use crate::{DataVersion, KeyPurpose, ServiceKey};
+use crate::credentials::Credential;
+use crate::keys::{KeyPurpose, ServiceKey};
+use crate::page::DataVersion;
 
-/// Batches, or notes of moved ones, sent at once.
-pub(super) const ROWS_PER_STEP: usize = 512;
+/// Rows per [`DumpStep`].
+pub(crate) const ROWS_PER_STEP: usize = 512;
 
 /// Which organisations to dump.
 #[derive(Clone, Debug)]
-pub enum Which {
-    /// Every one.
+pub(crate) enum OrgFilter {
     All,
-    /// These alone.
-    These(Vec<OrgId>),
+    Only(Vec<OrgId>),
 }
 
-impl Which {
-    pub(super) fn includes(&self, org: OrgId) -> bool {
+impl OrgFilter {
+    pub(crate) fn includes(&self, org: OrgId) -> bool {
         match self {
-            Which::All => true,
-            Which::These(orgs) => orgs.contains(&org),
+            OrgFilter::All => true,
+            OrgFilter::Only(orgs) => orgs.contains(&org),
         }
     }
 }
 
-/// A piece of a database. They come in this order: what all share; then, for each organisation, itself, its batches
-/// in order, those of them that moved, and its end.
+/// A part of a database, in this order: the shared part; then for each organisation the organisation, its batches in
+/// order, the moved ones, and the end.
 #[derive(Clone, Debug)]
-pub enum DumpStep {
-    /// What all organisations share.
+pub(crate) enum DumpStep {
     Shared(Shared),
-    /// An organisation begins.
     Org(Box<OrgRecord>),
-    /// Some of its batches.
     Batches(Vec<BatchRecord>),
-    /// Some of those whose creation date was corrected.
     Moved(Vec<MovedRecord>),
-    /// It is whole.
     OrgEnd,
 }
 
-/// The sending end of a dump.
-pub type DumpSteps = mpsc::Sender<DumpStep>;
-/// The receiving end of a dump.
-pub type DumpSource = mpsc::Receiver<DumpStep>;
+pub(crate) type DumpSender = mpsc::Sender<DumpStep>;
+pub(crate) type DumpReceiver = mpsc::Receiver<DumpStep>;
 
 /// What all organisations of a database share.
 #[derive(Clone, Debug)]
-pub struct Shared {
-    /// The service's keys.
-    pub keys: Vec<ServiceKey>,
-    /// The last number that an organisation was given: none is given twice.
-    pub last_org: i64,
+pub(crate) struct Shared {
+    pub(crate) keys: Vec<ServiceKey>,
+    /// The highest number an organisation ever had. Numbers are not reused.
+    pub(crate) last_org: i64,
 }
 
 impl Shared {
-    /// The name of the key that hashes secrets. It is never rotated, so it tells whose copy a database is.
-    pub fn source_key(&self) -> &str {
+    /// The id of the key that hashes secrets. It is never rotated, so it identifies the source of a copy.
+    pub(crate) fn source_key(&self) -> &str {
         self.keys.iter().find(|key| key.purpose == KeyPurpose::Secret).map_or("", |key| &key.kid)
     }
 }
 
-/// An organisation with all that belongs to it, but for its batches.
+/// An organisation with its credentials.
 #[derive(Clone, Debug)]
-pub struct OrgRecord {
-    /// Its number.
-    pub id: OrgId,
-    /// Its name.
-    pub name: String,
-    /// When it was added.
-    pub created_at: UtcInstant,
-    /// The state of its batches.
-    pub version: DataVersion,
-    /// The last version in which a batch changed its place in the order.
-    pub moved_version: i64,
-    /// Its credentials.
-    pub credentials: Vec<CredentialRecord>,
+pub(crate) struct OrgRecord {
+    pub(crate) id: OrgId,
+    pub(crate) name: String,
+    pub(crate) created_at: UtcInstant,
+    pub(crate) version: DataVersion,
+    /// The last version in which a batch moved in the order.
+    pub(crate) moved_version: i64,
+    pub(crate) credentials: Vec<Credential>,
 }
 
-/// A credential with its secrets' hashes.
+/// A row of the batch table.
 #[derive(Clone, Debug)]
-pub struct CredentialRecord {
-    /// Its id.
-    pub client: ClientId,
-    /// What it is for.
-    pub label: String,
-    /// When it was issued.
-    pub created_at: UtcInstant,
-    /// When it ends by itself.
-    pub expires_at: Option<UtcInstant>,
-    /// When it was ended.
-    pub revoked_at: Option<UtcInstant>,
-    /// When it last got a token.
-    pub last_used_at: Option<UtcInstant>,
-    /// Its secrets, oldest first.
-    pub secrets: Vec<SecretRecord>,
+pub(crate) struct BatchRecord {
+    pub(crate) created_at: i64,
+    pub(crate) id: String,
+    pub(crate) json: String,
+    pub(crate) version: i64,
 }
 
-/// A secret as it is kept.
-#[derive(Clone)]
-pub struct SecretRecord {
-    /// Its keyed hash.
-    pub hash: [u8; 32],
-    /// When it was made.
-    pub created_at: UtcInstant,
-    /// When it retires.
-    pub retires_at: Option<UtcInstant>,
-}
-
-impl std::fmt::Debug for SecretRecord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SecretRecord").finish_non_exhaustive()
-    }
-}
-
-/// A batch as it is stored.
+/// A batch whose creation date was corrected, with the version of the last correction.
 #[derive(Clone, Debug)]
-pub struct BatchRecord {
-    /// Its creation instant, in microseconds.
-    pub created_at: i64,
-    /// Its id.
-    pub id: String,
-    /// Its JSON text.
-    pub json: String,
-    /// The version that wrote it.
-    pub version: i64,
+pub(crate) struct MovedRecord {
+    pub(crate) id: String,
+    pub(crate) version: i64,
 }
 
-/// A batch whose creation date was corrected.
-#[derive(Clone, Debug)]
-pub struct MovedRecord {
-    /// Its id.
-    pub id: String,
-    /// The last version in which it changed its place.
-    pub version: i64,
+/// A digest of an organisation. Equal digests mean equal responses to every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    pub(crate) batches: u64,
+    /// SHA-256 in hex.
+    pub(crate) digest: String,
 }
 
-/// How many batches an organisation has, and a digest of all that is its own. Equal digests mean equal answers to
-/// every request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint {
-    /// How many batches.
-    pub batches: u64,
-    /// SHA-256.
-    pub digest: [u8; 32],
-}
-
-/// Takes the fingerprint of an organisation that is dumped.
-pub(super) struct Fingerprinting {
+/// Computes the fingerprint of a dumped organisation.
+pub(crate) struct FingerprintBuilder {
     batches: u64,
     digest: Context,
 }
 
-impl Fingerprinting {
-    pub(super) fn new() -> Self {
-        Self { batches: 0, digest: Context::new(&SHA256) }
-    }
-
-    /// When a credential was last used is left out: it goes on changing while the service runs.
-    pub(super) fn org(&mut self, org: &OrgRecord) {
+impl FingerprintBuilder {
+    /// Without `last_used_at`, which changes while the service runs.
+    pub(crate) fn new(org: &OrgRecord) -> Self {
+        let mut builder = Self { batches: 0, digest: Context::new(&SHA256) };
         let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
-        self.numbers(&[id.0, created_at.micros(), version.number, version.mark, *moved_version]);
-        self.text(name);
+        let micros = |at: Option<UtcInstant>| at.map_or(i64::MIN, UtcInstant::micros);
+        builder.integers(&[id.0, created_at.micros(), version.number, version.mark, *moved_version]);
+        builder.text(name);
         for credential in credentials {
-            self.text(credential.client.as_str());
-            self.text(&credential.label);
-            let instant = |at: Option<UtcInstant>| at.map_or(i64::MIN, UtcInstant::micros);
-            let (expires, revoked) = (instant(credential.expires_at), instant(credential.revoked_at));
-            self.numbers(&[credential.created_at.micros(), expires, revoked]);
+            builder.text(credential.client.as_str());
+            builder.text(&credential.label);
+            let (expires, revoked) = (micros(credential.expires_at), micros(credential.revoked_at));
+            builder.integers(&[credential.created_at.micros(), expires, revoked]);
             for secret in &credential.secrets {
-                self.digest.update(&secret.hash);
-                self.numbers(&[secret.created_at.micros(), instant(secret.retires_at)]);
+                builder.digest.update(&secret.hash);
+                builder.integers(&[secret.created_at.micros(), micros(secret.retires_at)]);
             }
         }
+        builder
     }
 
-    pub(super) fn batches(&mut self, batches: &[BatchRecord]) {
+    pub(crate) fn add_batches(&mut self, batches: &[BatchRecord]) {
         for batch in batches {
             self.batches += 1;
-            self.numbers(&[batch.created_at, batch.version]);
+            self.integers(&[batch.created_at, batch.version]);
             self.text(&batch.id);
             self.text(&batch.json);
         }
     }
 
-    pub(super) fn moved(&mut self, moved: &[MovedRecord]) {
+    pub(crate) fn add_moved(&mut self, moved: &[MovedRecord]) {
         for batch in moved {
             self.text(&batch.id);
-            self.numbers(&[batch.version]);
+            self.integers(&[batch.version]);
         }
     }
 
-    pub(super) fn finish(self) -> Fingerprint {
-        let mut digest = [0u8; 32];
-        digest.copy_from_slice(self.digest.finish().as_ref());
+    pub(crate) fn finish(self) -> Fingerprint {
+        let digest = self.digest.finish();
+        let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Fingerprint { batches: self.batches, digest }
     }
 
-    fn numbers(&mut self, numbers: &[i64]) {
-        numbers.iter().for_each(|number| self.digest.update(&number.to_be_bytes()));
+    fn integers(&mut self, integers: &[i64]) {
+        integers.iter().for_each(|integer| self.digest.update(&integer.to_be_bytes()));
     }
 
-    /// With its length before it, so that two texts cannot be taken for one.
+    /// Prefixed with the length, so that two texts cannot be confused with one.
     fn text(&mut self, text: &str) {
         self.digest.update(&(text.len() as u64).to_be_bytes());
         self.digest.update(text.as_bytes());

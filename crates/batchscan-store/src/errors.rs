@@ -1,158 +1,160 @@
-//! How a store fails: to requests, to whoever opens it, and to operators.
+//! Errors of a store: for requests, for opening it, and for operators' commands.
 
 use std::path::PathBuf;
 
 use batchscan_model::ClientId;
 
-/// Why a request could not be served from the store.
+/// Why a request could not be served.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached now; it may be later. The text is for the log.
-    #[error("the database cannot be reached: {0}")]
+    /// The database is not available now. A retry may succeed. The text is for the log.
+    #[error("the database is unreachable: {0}")]
     Unreachable(String),
-    /// The database answered with something that must not be. The text is for the log.
-    #[error("the database is broken: {0}")]
+    /// The database returned invalid data or failed in another way. The text is for the log.
+    #[error("the database failed: {0}")]
     Broken(String),
 }
 
-/// Why a database could not be opened. Each says what to do.
+/// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no database there, and none was asked for.
+    /// The file does not exist.
     #[error(
-        "there is no database at {0}: `batchscan serve` and `batchscan org add` make one; or name another with --database"
+        "there is no database at {0}: create one with `batchscan serve` or `batchscan org add`, or choose another with --database"
     )]
     Missing(PathBuf),
-    /// The PostgreSQL database has no tables of ours yet, and none were asked for.
-    #[error("{0} holds no batchscan tables yet: `batchscan serve` and `batchscan org add` make them")]
+    /// The PostgreSQL database has no tables yet.
+    #[error("{0} has no batchscan tables yet: create them with `batchscan serve` or `batchscan org add`")]
     Empty(String),
-    /// No PostgreSQL server answers.
-    #[error("cannot reach {url}: {cause}; is the server running, and are host, port and sslmode right?")]
+    /// No PostgreSQL server responds.
+    #[error("cannot reach {url}: {cause}; check that the server is running, and the host, port and sslmode")]
     Unreachable {
         /// The database, without a password.
         url: String,
-        /// What the last host said.
+        /// The error of the last host.
         cause: String,
     },
-    /// A PostgreSQL server answers, and refuses.
-    #[error("{url} refuses: {cause}")]
+    /// A PostgreSQL server rejects the connection.
+    #[error("{url} rejected the connection: {cause}")]
     Refused {
         /// The database, without a password.
         url: String,
-        /// What the server said.
+        /// The server's error.
         cause: String,
     },
-    /// The schema must be brought up to date, and no host can be written.
-    #[error("no host of {0} is a primary, and the schema is not up to date: start one first")]
+    /// The schema must be migrated, and there is no primary.
+    #[error("cannot migrate the schema of {0}: no host is a primary; start one first")]
     NoPrimary(String),
-    /// The database holds something else.
-    #[error("{0} holds tables that are not batchscan's: name another database with --database")]
+    /// The database belongs to another program.
+    #[error("{0} has tables that are not batchscan's: choose another database with --database")]
     Foreign(String),
-    /// The database cannot hold every text.
-    #[error("{url} has the encoding {encoding}: make it anew with ENCODING 'UTF8'")]
+    /// The database cannot store every text.
+    #[error("{url} has the encoding {encoding}: create the database again with ENCODING 'UTF8'")]
     Encoding {
         /// The database, without a password.
         url: String,
         /// Its encoding.
         encoding: String,
     },
-    /// Its folder does not exist, or is none.
-    #[error("{0} is not a folder: make it first, or name another place with --database")]
+    /// The folder does not exist.
+    #[error("{0} is not a folder: create it, or choose another path with --database")]
     NoFolder(PathBuf),
-    /// No room on the disk.
-    #[error("the disk is full: make room, or name another place with --database")]
+    /// The disk is full.
+    #[error("the disk is full: free some space, or choose another path with --database")]
     DiskFull,
-    /// The file or its folder cannot be written.
+    /// The file or its folder is not writable.
     #[error("cannot write {path}: {cause}; check the permissions of the file and its folder")]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
-    /// The file holds something else.
-    #[error("{0} is not a batchscan database: name another file with --database")]
+    /// The file is something else.
+    #[error("{0} is not a batchscan database: choose another file with --database")]
     NotADatabase(PathBuf),
-    /// The file is damaged.
+    /// The file is corrupt.
     #[error("the database {path} is damaged ({cause}): restore a backup")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         cause: String,
     },
-    /// Half a database.
-    #[error("a copy into {0} was not finished: run the same `batchscan copy` again")]
+    /// The database is an incomplete copy.
+    #[error("the copy into {0} is not finished: run the same `batchscan copy` again")]
     UnfinishedCopy(String),
-    /// The schema is of a later program.
-    #[error("the database has schema {found}, and this program knows up to {known}: update batchscan")]
+    /// The schema belongs to a newer program.
+    #[error(
+        "the database has schema version {found}, but this program supports up to {known}: update batchscan"
+    )]
     NewerSchema {
         /// The database's schema.
         found: i32,
-        /// The newest this program has.
+        /// The newest schema this program knows.
         known: i32,
     },
-    /// All else.
+    /// Any other error.
     #[error("cannot open the database: {0}")]
     Other(String),
 }
 
-/// Why an operator's command was not carried out. Each says what to do.
+/// Why an operator's command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody else is writing, for too long.
-    #[error("the database is busy: another batchscan command is writing to it; try again when it is done")]
+    /// Another process holds the write lock.
+    #[error("the database is locked by another batchscan command: try again when it has finished")]
     Busy,
-    /// No room on the disk.
-    #[error("the disk is full: nothing was changed; make room and try again")]
+    /// The disk is full.
+    #[error("the disk is full: nothing was changed; free some space and try again")]
     DiskFull,
     /// The database or its folder became read-only.
-    #[error("the database cannot be written: {0}; check the permissions of the file and its folder")]
+    #[error("cannot write to the database: {0}; check the permissions of the file and its folder")]
     ReadOnly(String),
-    /// No organisation of that name.
+    /// No organisation has this name.
     #[error(
-        "there is no organisation named \"{0}\": `batchscan org list` shows them, `batchscan org add` adds one"
+        "there is no organisation named \"{0}\": list them with `batchscan org list`, or add one with `batchscan org add`"
     )]
-    NoSuchOrg(String),
+    OrgNotFound(String),
     /// The name is taken.
-    #[error("there is an organisation named \"{0}\" already: `batchscan org list` shows all")]
+    #[error("an organisation named \"{0}\" already exists: list all with `batchscan org list`")]
     OrgExists(String),
-    /// No such credential.
-    #[error("there is no credential {0}: `batchscan credential list --org NAME` shows them")]
-    NoSuchCredential(ClientId),
-    /// A dead credential stays dead.
+    /// The credential does not exist.
+    #[error("there is no credential {0}: list them with `batchscan credential list --org NAME`")]
+    CredentialNotFound(ClientId),
+    /// The credential is revoked.
     #[error(
-        "the credential {0} is revoked already: issue a new one with `batchscan credential issue --org NAME`"
+        "the credential {0} is already revoked: issue a new one with `batchscan credential issue --org NAME`"
     )]
     Revoked(ClientId),
-    /// The connection broke after the command was told to commit.
+    /// The connection broke before the commit was confirmed.
     #[error(
-        "the database went away in the moment of the commit: the change may be there or not; look, or run the same command again"
+        "connection lost during commit; the change may or may not have been applied: check, or run the same command again"
     )]
-    Unsure,
-    /// The sender of an import went away without a verdict.
-    #[error("the import was abandoned: nothing was changed")]
-    Abandoned,
-    /// The target of a backup is there already.
-    #[error("{0} exists already: choose another name, or remove it first")]
+    CommitUnknown,
+    /// The sender of an import or a copy stopped.
+    #[error("the operation was aborted: nothing was changed")]
+    Aborted,
+    /// The target of a backup exists.
+    #[error("{0} already exists: choose another name, or remove it first")]
     TargetExists(PathBuf),
     /// The target of a backup cannot be written.
     #[error("cannot write {path}: {cause}")]
     TargetUnwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: String,
     },
 }
 
-impl AdminError {
-    /// What a request is told that needed the same: all but damage may pass.
-    pub(super) fn for_a_request(self) -> StoreError {
-        match self {
+/// For requests that need an operator's operation. Everything except corruption can be retried.
+impl From<AdminError> for StoreError {
+    fn from(error: AdminError) -> Self {
+        match error {
             AdminError::Store(error) => error,
             other => StoreError::Unreachable(other.to_string()),
         }

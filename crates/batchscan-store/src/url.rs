@@ -1,10 +1,10 @@
-//! The `--database` URL. Knows its forms, opens nothing.
+//! Parses the `--database` URL. Opens nothing.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::postgres::{BadPostgresUrl, PostgresUrl};
+use crate::postgres::{PostgresUrl, PostgresUrlError};
 
 /// Which database to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,32 +15,32 @@ pub enum DatabaseUrl {
     Postgres(Box<PostgresUrl>),
 }
 
-/// A text that is no database URL. Does not repeat it: it may hold a password.
+/// An invalid database URL. Does not repeat the text, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadDatabaseUrl {
-    /// Neither form.
+pub enum DatabaseUrlError {
+    /// Neither of the two forms.
     #[error(
         "not a database URL: write sqlite:PATH, such as sqlite:batchscan.db, or postgres://USER@HOST:PORT/DATABASE"
     )]
     Form,
-    /// Nearly a PostgreSQL URL.
+    /// An invalid PostgreSQL URL.
     #[error("not a PostgreSQL URL: {0}")]
-    Postgres(#[from] BadPostgresUrl),
+    Postgres(#[from] PostgresUrlError),
 }
 
 impl FromStr for DatabaseUrl {
-    type Err = BadDatabaseUrl;
+    type Err = DatabaseUrlError;
 
-    fn from_str(text: &str) -> Result<Self, BadDatabaseUrl> {
+    fn from_str(text: &str) -> Result<Self, DatabaseUrlError> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Self::Postgres(Box::new(text.parse()?)));
         }
-        let path = text.strip_prefix("sqlite:").ok_or(BadDatabaseUrl::Form)?;
-        // sqlite:///abs/path and sqlite://path are what other tools write for the same thing.
+        let path = text.strip_prefix("sqlite:").ok_or(DatabaseUrlError::Form)?;
+        // Other tools write sqlite:///abs/path and sqlite://path.
         let path = path.strip_prefix("//").unwrap_or(path);
-        // SQLite has a URL form of its own, with parameters that would undo what is set here.
+        // SQLite's own URLs have parameters that could override our settings.
         if path.is_empty() || path.contains('\0') || path.starts_with("file:") || path.contains("://") {
-            return Err(BadDatabaseUrl::Form);
+            return Err(DatabaseUrlError::Form);
         }
         Ok(Self::Sqlite(PathBuf::from(path)))
     }
@@ -60,7 +60,7 @@ mod tests {
     use crate::*;
 
     #[test]
-    fn a_path_follows_the_scheme() {
+    fn a_sqlite_url_is_a_path_after_the_scheme() {
         assert_eq!("sqlite:a.db".parse(), Ok(DatabaseUrl::Sqlite("a.db".into())));
         assert_eq!("sqlite:///var/a.db".parse(), Ok(DatabaseUrl::Sqlite("/var/a.db".into())));
         for bad in [
@@ -72,7 +72,7 @@ mod tests {
             "sqlite:file:a.db",
             "sqlite:postgres://a:pw@h/db",
         ] {
-            assert_eq!(bad.parse::<DatabaseUrl>(), Err(BadDatabaseUrl::Form), "{bad}");
+            assert_eq!(bad.parse::<DatabaseUrl>(), Err(DatabaseUrlError::Form), "{bad}");
         }
     }
 }

@@ -3,57 +3,63 @@
 use std::time::Duration;
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
-use deadpool_postgres::{ClientWrapper, Transaction};
-use tokio_postgres::types::{ToSql, Type};
+use deadpool_postgres::Transaction;
 use tokio_postgres::{Client, Row};
 
-use super::PostgresStore;
 use super::failure::Failure;
-use super::organisations::{instant, lock_org, maybe_instant, org_id};
-use crate::{
-    AdminError, Credential, CredentialInfo, Freshness, KeyPurpose, KeyRotation, KnownClient, NewCredential,
-    Rotation, ServiceKey, StoreError, StoredSecret, keys,
-};
+use super::organisations::{lock_org, org_id};
+use super::rows::params;
+use super::store::{PostgresStore, on_any_host};
+use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation, Secret, require_changeable};
+use crate::errors::{AdminError, StoreError};
+use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
+use crate::rows::{self, SERVICE_KEYS, select_credentials};
+use crate::types::Freshness;
 
-/// How long the note that a credential was used may take: nobody hangs on it, and the next one brings it too.
-const USES_WAIT: Duration = Duration::from_secs(2);
+/// How long recording the last use may take. It is not important, and the next use is recorded again.
+const USES_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Always returns a row, which says whether this host is a standby.
+const LOOKUP: &str = select_credentials!(
+    ", pg_is_in_recovery()",
+    "FROM (SELECT) AS one LEFT JOIN credential c ON c.client_id = $1
+     LEFT JOIN secret s ON s.client_id = c.client_id ",
+    "ORDER BY s.id"
+);
+/// Locks the credential until the end of the transaction.
+const LOCK: &str = select_credentials!("WHERE c.client_id = $1 ORDER BY s.id FOR UPDATE OF c");
+const BY_ORG: &str = select_credentials!("WHERE c.org_id = $1 ORDER BY c.created_at, c.client_id, s.id");
 
 impl PostgresStore {
     pub(crate) async fn credential(
         &self,
         client: &ClientId,
         freshness: Freshness,
-    ) -> Result<KnownClient, StoreError> {
-        let mut route = self.hosts.route(freshness);
-        loop {
-            let lease = route.next().await?;
-            let outcome = lease.during(read_credential(&lease, client)).await;
-            if let Some(known) = route.settle(lease, outcome)? {
-                return Ok(known);
-            }
-        }
+    ) -> Result<CredentialLookup, StoreError> {
+        Ok(on_any_host!(self, freshness, |connection| look_up(connection, client)))
     }
 
     pub(crate) async fn record_uses(&self, uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
-        let (clients, instants): (Vec<String>, Vec<i64>) =
+        let (clients, times): (Vec<String>, Vec<i64>) =
             uses.into_iter().map(|(client, at)| (client.as_str().to_owned(), at.micros())).unzip();
-        // In the order of their ids, so that two nodes do not wait for each other.
-        let later = "UPDATE credential SET last_used_at = later.at
-                     FROM (SELECT c.client_id, used.at FROM unnest($1::text[], $2::bigint[]) AS used (id, at)
-                           JOIN credential c ON c.client_id = used.id
-                           WHERE c.last_used_at IS NULL OR c.last_used_at < used.at
-                           ORDER BY c.client_id FOR NO KEY UPDATE OF c) AS later
-                     WHERE credential.client_id = later.client_id";
-        let recorded = async {
+        // Ordered by id, so that two nodes do not deadlock.
+        let update = "UPDATE credential SET last_used_at = later.at
+                      FROM (SELECT c.client_id, used.at FROM unnest($1::text[], $2::bigint[]) AS used (id, at)
+                            JOIN credential c ON c.client_id = used.id
+                            WHERE c.last_used_at IS NULL OR c.last_used_at < used.at
+                            ORDER BY c.client_id FOR NO KEY UPDATE OF c) AS later
+                      WHERE credential.client_id = later.client_id";
+        let record = async {
             let lease = self.hosts.route(Freshness::Latest).next().await?;
-            let params: [(&(dyn ToSql + Sync), Type); 2] =
-                [(&clients, Type::TEXT_ARRAY), (&instants, Type::INT8_ARRAY)];
-            lease.execute_typed(later, &params).await.map_err(Failure::from)?;
-            lease.end();
+            lease
+                .execute_typed(update, &params![TEXT_ARRAY: clients, INT8_ARRAY: times])
+                .await
+                .map_err(Failure::from)?;
+            lease.release();
             Ok(())
         };
-        let late = || StoreError::Unreachable("no primary took the note in time".into());
-        tokio::time::timeout(USES_WAIT, recorded).await.map_err(|_| late())?
+        let timed_out = |_| StoreError::Unreachable("timed out recording the last use".into());
+        tokio::time::timeout(USES_TIMEOUT, record).await.map_err(timed_out)?
     }
 
     pub(crate) async fn keys(
@@ -61,33 +67,27 @@ impl PostgresStore {
         now: UtcInstant,
         freshness: Freshness,
     ) -> Result<Vec<ServiceKey>, StoreError> {
-        let known = self.read(freshness, async |connection: &ClientWrapper| read_keys(connection).await);
-        match known.await? {
-            none if none.is_empty() => self.make_keys(now).await,
-            known => Ok(known),
+        let known = on_any_host!(self, freshness, |connection| read_keys(connection));
+        if !known.is_empty() {
+            return Ok(known);
         }
-    }
-
-    /// The first start: one process makes them, under a lock; the others find them made.
-    async fn make_keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
-        let made = self.change_keys(async |make| {
-            if read_keys(make.client()).await?.is_empty() {
-                add_keys(make, &keys::made(&KeyPurpose::ALL, now)?).await?;
+        // At the first start, one process creates them under a lock, and the others find them.
+        let created = self.change_keys(async |transaction| {
+            if read_keys(transaction.client()).await?.is_empty() {
+                insert_keys(transaction, &keys::create(&KeyPurpose::ALL, now)?).await?;
             }
             Ok(())
         });
-        made.await.map_err(AdminError::for_a_request)
+        Ok(created.await?)
     }
 
     pub(crate) async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change_keys(async |rotate| {
-            add_keys(rotate, &keys::made(&keys::ROTATED, rotation.now)?).await?;
-            let all = read_keys(rotate.client()).await?;
-            for purpose in keys::ROTATED {
-                let gone = keys::forgotten(&all, purpose, rotation.forget_before);
-                let forget = "DELETE FROM service_key WHERE kid = ANY ($1)";
-                rotate.execute_typed(forget, &[(&gone, Type::TEXT_ARRAY)]).await?;
-            }
+        self.change_keys(async |transaction| {
+            insert_keys(transaction, &keys::create(&KeyPurpose::ROTATED, rotation.now)?).await?;
+            let all = read_keys(transaction.client()).await?;
+            let replaced = keys::replaced_before(&all, rotation.remove_before);
+            let delete = "DELETE FROM service_key WHERE kid = ANY ($1)";
+            transaction.execute_typed(delete, &params![TEXT_ARRAY: replaced]).await?;
             Ok(())
         })
         .await
@@ -106,32 +106,17 @@ impl PostgresStore {
     }
 
     pub(crate) async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
-        self.change(async |add| {
-            let org = lock_org(add, org).await?;
-            let insert = "INSERT INTO credential (client_id, org_id, label, created_at, expires_at)
-                          VALUES ($1, $2, $3, $4, $5)";
-            let expiry = new.expires_at.map(UtcInstant::micros);
-            let params: [(&(dyn ToSql + Sync), Type); 5] = [
-                (&new.client.as_str(), Type::TEXT),
-                (&org.0, Type::INT8),
-                (&new.label, Type::TEXT),
-                (&new.now.micros(), Type::INT8),
-                (&expiry, Type::INT8),
-            ];
-            add.execute_typed(insert, &params).await?;
-            add_secret(add, &new.client, &new.secret_hash, new.now).await
+        self.change(async |transaction| {
+            let org = lock_org(transaction, org).await?;
+            insert(transaction, &new.for_org(org)).await
         })
         .await
     }
 
-    pub(crate) async fn credentials(&self, org: &str) -> Result<Vec<CredentialInfo>, AdminError> {
-        self.look(async |read| {
-            let org = org_id(read, org).await?;
-            let all = "SELECT client_id, label, created_at, expires_at, revoked_at, last_used_at,
-                              ARRAY(SELECT retires_at FROM secret s WHERE s.client_id = c.client_id ORDER BY id)
-                       FROM credential c WHERE org_id = $1 ORDER BY created_at, client_id";
-            let rows = read.query_typed(all, &[(&org.0, Type::INT8)]).await?;
-            rows.iter().map(credential_info).collect()
+    pub(crate) async fn credentials(&self, org: &str) -> Result<Vec<Credential>, AdminError> {
+        self.read_slowly(async |snapshot| {
+            let org = org_id(snapshot, org).await?;
+            read(snapshot, BY_ORG, org).await
         })
         .await
     }
@@ -141,19 +126,11 @@ impl PostgresStore {
         client: &ClientId,
         rotation: Rotation,
     ) -> Result<Option<UtcInstant>, AdminError> {
-        self.change(async |rotate| {
-            lock_alive(rotate, client).await?;
-            let id = client.as_str();
-            let (now, retire) = (rotation.now.micros(), rotation.retire_at.max(rotation.now).micros());
-            let retiring = "SELECT max(retires_at) FROM secret WHERE client_id = $1 AND retires_at > $2";
-            let row = rotate.query_typed_one(retiring, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
-            let ended = maybe_instant(&row, 0)?;
-            // Two at once and no more: what was retiring already retires now.
-            let end = "DELETE FROM secret WHERE client_id = $1 AND retires_at IS NOT NULL";
-            rotate.execute_typed(end, &[(&id, Type::TEXT)]).await?;
-            let retire_last = "UPDATE secret SET retires_at = $2 WHERE client_id = $1";
-            rotate.execute_typed(retire_last, &[(&id, Type::TEXT), (&retire, Type::INT8)]).await?;
-            add_secret(rotate, client, &rotation.secret_hash, rotation.now).await?;
+        self.change(async |transaction| {
+            let mut credential = lock(transaction, client).await?;
+            let ended = credential.old_secret_until(rotation.now);
+            credential.rotate(&rotation);
+            replace_secrets(transaction, client, &credential.secrets).await?;
             Ok(ended)
         })
         .await
@@ -164,109 +141,91 @@ impl PostgresStore {
         client: &ClientId,
         now: UtcInstant,
     ) -> Result<(), AdminError> {
-        self.change(async |revoke| {
-            lock_alive(revoke, client).await?;
-            let (id, now) = (client.as_str(), now.micros());
-            let end = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
-            revoke.execute_typed(end, &[(&id, Type::TEXT), (&now, Type::INT8)]).await?;
-            revoke.execute_typed("DELETE FROM secret WHERE client_id = $1", &[(&id, Type::TEXT)]).await?;
-            Ok(())
+        self.change(async |transaction| {
+            lock(transaction, client).await?;
+            let revoke = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
+            let params = params![TEXT: client.as_str(), INT8: now.micros()];
+            transaction.execute_typed(revoke, &params).await?;
+            replace_secrets(transaction, client, &[]).await
         })
         .await
     }
 }
 
-/// One row in any case: it also tells whether this host's word is the last one.
-const CREDENTIAL: &str = "
-    SELECT pg_is_in_recovery(), c.org_id, c.expires_at, c.revoked_at IS NOT NULL, s.hash, s.retires_at
-    FROM (SELECT) AS one
-    LEFT JOIN credential c ON c.client_id = $1
-    LEFT JOIN secret s ON s.client_id = c.client_id
-    ORDER BY s.id";
-
-async fn read_credential(connection: &Client, client: &ClientId) -> Result<KnownClient, Failure> {
-    let rows = connection.query_typed(CREDENTIAL, &[(&client.as_str(), Type::TEXT)]).await?;
-    let first = rows.first().ok_or_else(|| Failure::Broken("no answer about a credential".into()))?;
-    let is_standby: bool = first.try_get(0)?;
-    let Some(org) = first.try_get::<_, Option<i64>>(1)? else {
-        return Ok(KnownClient { credential: None, is_latest: !is_standby });
-    };
-    let mut secrets = Vec::new();
-    for row in &rows {
-        if let Some(hash) = row.try_get::<_, Option<&[u8]>>(4)? {
-            let hash = hash.try_into().map_err(|_| Failure::Broken("a hash has the wrong length".into()))?;
-            secrets.push(StoredSecret { hash, retires_at: maybe_instant(row, 5)? });
-        }
-    }
-    let expires_at = maybe_instant(first, 2)?;
-    let revoked = first.try_get(3)?;
-    let credential = Credential { org: OrgId(org), expires_at, revoked, secrets };
-    // What is revoked stays so: here a standby cannot be wrong.
-    Ok(KnownClient { credential: Some(credential), is_latest: !is_standby || revoked })
+async fn look_up(connection: &Client, client: &ClientId) -> Result<CredentialLookup, Failure> {
+    let rows = connection.query_typed(LOOKUP, &params![TEXT: client.as_str()]).await?;
+    let first = rows.first().ok_or_else(|| Failure::Broken("no row for a credential".into()))?;
+    let is_standby: bool = first.try_get(10)?;
+    let credential = collect(&rows)?.pop();
+    // A revocation is final, so a standby cannot be wrong about it.
+    let is_revoked = credential.as_ref().is_some_and(|credential| credential.revoked_at.is_some());
+    Ok(CredentialLookup { credential, is_latest: !is_standby || is_revoked })
 }
 
-fn credential_info(row: &Row) -> Result<CredentialInfo, AdminError> {
-    let retirements: Vec<Option<i64>> = row.try_get(6)?;
-    let id: String = row.try_get(0)?;
-    let unsound = || StoreError::Broken("a client id is not one".into());
-    Ok(CredentialInfo {
-        client: ClientId::new(id).ok_or_else(unsound)?,
-        label: row.try_get(1)?,
-        created_at: instant(row, 2)?,
-        expires_at: maybe_instant(row, 3)?,
-        revoked_at: maybe_instant(row, 4)?,
-        last_used_at: maybe_instant(row, 5)?,
-        secrets: retirements.into_iter().map(|at| at.and_then(UtcInstant::from_micros)).collect(),
-    })
+/// Reads the credentials of an organisation, selected with [`select_credentials`].
+pub(super) async fn read(
+    snapshot: &Transaction<'_>,
+    sql: &str,
+    org: OrgId,
+) -> Result<Vec<Credential>, AdminError> {
+    Ok(collect(&snapshot.query_typed(sql, &params![INT8: org.0]).await?)?)
 }
 
-async fn add_secret(
-    change: &Transaction<'_>,
+fn collect(rows: &[Row]) -> Result<Vec<Credential>, StoreError> {
+    let mut all = Vec::new();
+    rows.iter().try_for_each(|row| rows::add_credential(&mut all, row))?;
+    Ok(all)
+}
+
+async fn lock(transaction: &Transaction<'_>, client: &ClientId) -> Result<Credential, AdminError> {
+    let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
+    require_changeable(collect(&rows)?.pop(), client)
+}
+
+pub(super) async fn insert(transaction: &Transaction<'_>, credential: &Credential) -> Result<(), AdminError> {
+    let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
+    let Credential { org, client, label, created_at, expires_at, revoked_at, last_used_at, secrets } =
+        credential;
+    let insert = "INSERT INTO credential
+                      (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
+                  VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let (id, created_at) = (client.as_str(), created_at.micros());
+    let (expires_at, revoked_at, used_at) = (micros(*expires_at), micros(*revoked_at), micros(*last_used_at));
+    let params = params![TEXT: id, INT8: org.0, TEXT: label, INT8: created_at, INT8: expires_at, INT8: revoked_at, INT8: used_at];
+    transaction.execute_typed(insert, &params).await?;
+    replace_secrets(transaction, client, secrets).await
+}
+
+async fn replace_secrets(
+    transaction: &Transaction<'_>,
     client: &ClientId,
-    hash: &[u8; 32],
-    now: UtcInstant,
+    secrets: &[Secret],
 ) -> Result<(), AdminError> {
-    let add = "INSERT INTO secret (client_id, hash, created_at) VALUES ($1, $2, $3)";
-    let params: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&client.as_str(), Type::TEXT), (&hash.as_slice(), Type::BYTEA), (&now.micros(), Type::INT8)];
-    change.execute_typed(add, &params).await?;
+    let id = client.as_str();
+    transaction.execute_typed("DELETE FROM secret WHERE client_id = $1", &params![TEXT: id]).await?;
+    for Secret { hash, created_at, retires_at } in secrets {
+        let insert = "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
+        let (created_at, retires_at) = (created_at.micros(), retires_at.map(UtcInstant::micros));
+        let params = params![TEXT: id, BYTEA: hash.as_slice(), INT8: created_at, INT8: retires_at];
+        transaction.execute_typed(insert, &params).await?;
+    }
     Ok(())
 }
 
-/// Refuses a dead credential; whoever else wants to change it waits until this transaction ends.
-async fn lock_alive(change: &Transaction<'_>, client: &ClientId) -> Result<(), AdminError> {
-    let find = "SELECT revoked_at IS NOT NULL FROM credential WHERE client_id = $1 FOR UPDATE";
-    match change.query_typed_opt(find, &[(&client.as_str(), Type::TEXT)]).await? {
-        None => Err(AdminError::NoSuchCredential(client.clone())),
-        Some(row) if row.try_get(0)? => Err(AdminError::Revoked(client.clone())),
-        Some(_) => Ok(()),
-    }
-}
-
-/// The keys, newest first.
 pub(super) async fn read_keys(connection: &Client) -> Result<Vec<ServiceKey>, Failure> {
-    let all = "SELECT kid, purpose, bytes, created_at FROM service_key ORDER BY created_at DESC, kid";
-    let rows = connection.query_typed(all, &[]).await?;
-    rows.iter().map(service_key).collect()
+    let rows = connection.query_typed(SERVICE_KEYS, &[]).await?;
+    Ok(rows.iter().map(rows::service_key).collect::<Result<_, _>>()?)
 }
 
-fn service_key(row: &Row) -> Result<ServiceKey, Failure> {
-    let unsound = || Failure::Broken("a service key is not one".into());
-    let purpose = KeyPurpose::named(row.try_get(1)?).ok_or_else(unsound)?;
-    let bytes = row.try_get::<_, &[u8]>(2)?.try_into().map_err(|_| unsound())?;
-    Ok(ServiceKey { kid: row.try_get(0)?, purpose, bytes, created_at: instant(row, 3)? })
-}
-
-pub(super) async fn add_keys(change: &Transaction<'_>, keys: &[ServiceKey]) -> Result<(), AdminError> {
-    let add = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
-    for key in keys {
-        let params: [(&(dyn ToSql + Sync), Type); 4] = [
-            (&key.kid, Type::TEXT),
-            (&key.purpose.name(), Type::TEXT),
-            (&key.bytes.as_slice(), Type::BYTEA),
-            (&key.created_at.micros(), Type::INT8),
-        ];
-        change.execute_typed(add, &params).await?;
+pub(super) async fn insert_keys(
+    transaction: &Transaction<'_>,
+    keys: &[ServiceKey],
+) -> Result<(), AdminError> {
+    let insert = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
+    for ServiceKey { kid, purpose, bytes, created_at } in keys {
+        let (purpose, bytes, created_at) = (purpose.name(), bytes.as_slice(), created_at.micros());
+        let params = params![TEXT: kid, TEXT: purpose, BYTEA: bytes, INT8: created_at];
+        transaction.execute_typed(insert, &params).await?;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! The hosts of a URL: which of them live, which one is primary, how far the others are behind.
+//! The hosts of a cluster: their connection pools, and which of them may serve a request.
 //!
-//! Every host is watched (`watch.rs`). A host that stops answering is known to be down within a second, and whoever
-//! waits for it is told at once: a slow statement on a living host is waited for, a dead host is not. A host that is
-//! down is not asked again until the watch sees it answer.
+//! A monitor watches each host. A host that stops responding is known to be down within a second, and requests that wait for
+//! it continue with another host at once. It is not used again until its monitor sees it respond.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,84 +15,57 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::watch::{LOOK_EVERY, PrimaryLog, Watch};
-use crate::{Freshness, HostHealth, ReadFrom};
+use super::host_state::{CHECK_INTERVAL, CONNECT_TIMEOUT, Role, State, primary};
+use super::monitor::{Monitor, PrimaryLog};
+use crate::types::{Freshness, HostHealth, ReadFrom};
 
-/// How long a request waits for a free connection: past this the pool is exhausted.
-const POOL_WAIT: Duration = Duration::from_secs(2);
-/// How long a connection may take to be made.
-pub(super) const CONNECT_WAIT: Duration = Duration::from_secs(1);
-/// How long a host may be down before a command that is under way on it gives up.
-const LOST_AFTER: Duration = Duration::from_secs(15);
-/// A standby that is further behind is not read from while the primary is up: a revocation has to hold everywhere
-/// within five seconds (decision 010).
-pub(super) const LAG_MAX: Duration = Duration::from_secs(2);
-/// What is said of a host before the first look.
-pub(super) const NOT_ASKED: &str = "not asked yet";
-
-/// What a host is to the others. Promotions raise the timeline on which a primary writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Takes writes. Of two that claim it, the later timeline is right: the other one was left behind.
-    Primary { timeline: i64 },
-    /// Takes writes and must not: another was promoted in its place, whether that one is up now or not.
-    LeftBehind,
-    /// Follows; was up to date at that instant, as far as is known.
-    Standby { current_at: Option<Instant> },
-    /// Follows a history that the primary does not share: it had heard more than the one that was promoted.
-    Astray,
-}
-
-/// What the watch knows of a host.
-#[derive(Clone, Debug)]
-pub(super) enum State {
-    Up { role: Role, log_place: i64 },
-    Down { since: Instant, why: String, is_refusal: bool },
-}
+/// How long a request waits for a free connection.
+const POOL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a host may be down before a running command gives up.
+const LOST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One host.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) name: String,
     pub(super) pool: Pool,
-    pub(super) state: watch::Receiver<State>,
-    watching: JoinHandle<()>,
+    state: watch::Receiver<State>,
+    monitor: JoinHandle<()>,
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.watching.abort();
+        self.monitor.abort();
     }
 }
 
 impl Host {
     pub(super) fn is_standby(&self) -> bool {
-        matches!(*self.state.borrow(), State::Up { role: Role::Standby { .. }, .. })
+        matches!(self.state.borrow().role(), Some(Role::Standby { .. }))
     }
 
-    /// Done once the watch finds the host down.
-    pub(super) async fn went_down(&self) {
+    /// Completes when the host is down.
+    pub(super) async fn is_down(&self) {
         let mut state = self.state.clone();
-        // A watch that ended says nothing any more; then the deadline decides.
-        if state.wait_for(|state| matches!(state, State::Down { .. })).await.is_err() {
+        // If the monitor has ended, only the deadline counts.
+        if state.wait_for(|state| !state.is_up()).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Done once the host was down for longer than a command is ready to wait. One missed look does not end an import.
+    /// Completes when the host has been down for longer than a command waits. One failed check does not end an import.
     pub(super) async fn is_lost(&self) {
         loop {
-            self.went_down().await;
+            self.is_down().await;
             let mut state = self.state.clone();
-            let back = state.wait_for(|state| matches!(state, State::Up { .. }));
-            if timeout(LOST_AFTER, back).await.is_err() {
+            if timeout(LOST_TIMEOUT, state.wait_for(State::is_up)).await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// All hosts of a URL.
+/// All hosts of a cluster.
 #[derive(Debug)]
 pub(super) struct Hosts {
     pub(super) all: Vec<Host>,
@@ -103,8 +76,8 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Begins to watch every host.
-    pub(super) fn watch(
+    /// Starts the monitors.
+    pub(super) fn start(
         hosts: &[(String, Config)],
         tls: &MakeRustlsConnect,
         read_from: ReadFrom,
@@ -112,100 +85,101 @@ impl Hosts {
     ) -> Result<Self, String> {
         let primary = Arc::new(Mutex::new(PrimaryLog::default()));
         let host = |(name, config): &(String, Config)| {
-            let state = State::Down { since: Instant::now(), why: NOT_ASKED.into(), is_refusal: false };
-            let (sender, state) = watch::channel(state);
-            let watching = Watch::new(name, config, tls, sender, primary.clone());
+            let (sender, state) = watch::channel(State::Unknown { since: Instant::now() });
+            let monitor = Monitor::new(name, config, tls, sender, primary.clone());
             let pool = pool(config, tls, connections)?;
-            Ok(Host { name: name.clone(), pool, state, watching: tokio::spawn(watching.run()) })
+            Ok(Host { name: name.clone(), pool, state, monitor: tokio::spawn(monitor.run()) })
         };
         let all = hosts.iter().map(host).collect::<Result<_, String>>()?;
         let (turn, retries) = (AtomicUsize::new(0), AtomicU64::new(0));
         Ok(Self { all, read_from, turn, opened_at: Instant::now(), retries })
     }
 
-    /// The hosts that may answer, best first.
+    /// The hosts that may serve a request, best first.
     pub(super) fn candidates(&self, freshness: Freshness) -> Vec<usize> {
-        let states: Vec<State> = self.all.iter().map(|host| host.state.borrow().clone()).collect();
-        let primary = primary_of(&states);
+        let states = self.states();
+        let primary = primary(&states);
         if freshness == Freshness::Latest {
             return primary.into_iter().collect();
         }
-        let mut readable: Vec<usize> =
-            (0..states.len()).filter(|place| is_readable(&states[*place], primary)).collect();
+        let is_readable = |index: &usize| states[*index].is_readable_standby(primary.is_some());
+        let mut readable: Vec<usize> = (0..states.len()).filter(is_readable).collect();
         if self.read_from == ReadFrom::Any {
             readable.extend(primary);
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % readable.len().max(1);
         readable.rotate_left(turn);
         match primary {
-            // Nobody can tell how far they are behind: the one that has heard most comes first.
-            None => readable.sort_by_key(|place| std::cmp::Reverse(log_place(&states[*place]))),
+            // The lag is unknown: the standby that has received most comes first.
+            None => readable.sort_by_key(|index| Reverse(states[*index].wal_position())),
             Some(primary) if self.read_from == ReadFrom::Standby => readable.push(primary),
             Some(_) => {}
         }
         readable
     }
 
-    /// Since when no host is up, and what the last one said. `None` if one is.
+    /// Since when no host is up, with the latest cause; `None` if a host is up.
     pub(super) fn outage(&self) -> Option<(Instant, String)> {
-        let mut last: Option<(Instant, String)> = None;
+        let mut latest: Option<(Instant, String)> = None;
         for host in &self.all {
-            match &*host.state.borrow() {
+            let (since, cause) = match &*host.state.borrow() {
                 State::Up { .. } => return None,
-                State::Down { since, why, .. } if last.as_ref().is_none_or(|(at, _)| since > at) => {
-                    last = Some((*since, format!("{}: {why}", host.name)));
-                }
-                State::Down { .. } => {}
+                State::Unknown { since } => (*since, "not checked yet".to_owned()),
+                State::Down { since, cause, .. } => (*since, cause.clone()),
+            };
+            if latest.as_ref().is_none_or(|(at, _)| since > *at) {
+                latest = Some((since, format!("{}: {cause}", host.name)));
             }
         }
-        last
+        latest
     }
 
-    /// Whether every host answered, and refused.
-    pub(super) fn refusal(&self) -> Option<String> {
-        let refusals = self.all.iter().map(|host| match &*host.state.borrow() {
-            State::Down { why, is_refusal: true, .. } => Some(why.clone()),
+    /// The first host's error, if every host rejects our connections.
+    pub(super) fn rejection(&self) -> Option<String> {
+        let rejections = self.all.iter().map(|host| match &*host.state.borrow() {
+            State::Down { cause, is_rejection: true, .. } => Some(cause.clone()),
             _ => None,
         });
-        refusals.collect::<Option<Vec<_>>>().and_then(|whys| whys.into_iter().next())
+        rejections.collect::<Option<Vec<_>>>()?.into_iter().next()
     }
 
-    /// What each host is, in words.
-    pub(super) fn roll_call(&self) -> String {
-        let one = |host: &Host| {
-            let what = match &*host.state.borrow() {
-                State::Up { role: Role::Primary { .. }, .. } => "is the primary",
-                State::Up { role: Role::LeftBehind, .. } => "was replaced",
-                State::Up { role: Role::Standby { .. } | Role::Astray, .. } => "is a standby",
-                State::Down { .. } => "is down",
+    /// The roles of all hosts, for an error message.
+    pub(super) fn describe_roles(&self) -> String {
+        let describe = |host: &Host| {
+            let role = match host.state.borrow().role() {
+                Some(Role::Primary { .. }) => "primary",
+                Some(Role::StalePrimary) => "stale primary",
+                Some(Role::Standby { .. } | Role::Divergent) => "standby",
+                None => "down",
             };
-            format!("{} {what}", host.name)
+            format!("{} ({role})", host.name)
         };
-        self.all.iter().map(one).collect::<Vec<_>>().join(", ")
+        self.all.iter().map(describe).collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn health(&self) -> Vec<HostHealth> {
-        let states: Vec<State> = self.all.iter().map(|host| host.state.borrow().clone()).collect();
-        let primary = primary_of(&states);
-        let one = |(place, host): (usize, &Host)| HostHealth {
+        let states = self.states();
+        let primary = primary(&states);
+        let health = |(index, (host, state)): (usize, (&Host, &State))| HostHealth {
             host: host.name.clone(),
-            is_up: matches!(states[place], State::Up { .. }),
-            is_primary: primary == Some(place),
-            is_current: primary == Some(place) || is_readable(&states[place], primary),
-            takes_writes: matches!(
-                states[place],
-                State::Up { role: Role::Primary { .. } | Role::LeftBehind, .. }
-            ),
-            lag_secs: match &states[place] {
-                State::Up { role: Role::Standby { current_at }, .. } if primary.is_some() => {
-                    let behind = current_at.unwrap_or(self.opened_at).elapsed();
-                    Some(behind.saturating_sub(LOOK_EVERY * 2).as_secs_f64())
+            is_up: state.is_up(),
+            is_primary: primary == Some(index),
+            is_current: primary == Some(index) || state.is_readable_standby(primary.is_some()),
+            takes_writes: state.takes_writes(),
+            lag_secs: match state.role() {
+                Some(Role::Standby { current_at }) if primary.is_some() => {
+                    let lag = current_at.unwrap_or(self.opened_at).elapsed();
+                    Some(lag.saturating_sub(CHECK_INTERVAL * 2).as_secs_f64())
                 }
                 _ => None,
             },
-            connections: in_use(&host.pool),
+            connections: connections_in_use(&host.pool),
         };
-        self.all.iter().enumerate().map(one).collect()
+        self.all.iter().zip(&states).enumerate().map(health).collect()
+    }
+
+    fn states(&self) -> Vec<State> {
+        self.all.iter().map(|host| host.state.borrow().clone()).collect()
     }
 }
 
@@ -215,39 +189,13 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, connections: usize) -> Result<
     let pool = Pool::builder(manager)
         .max_size(connections.max(1))
         .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(POOL_WAIT))
-        .create_timeout(Some(CONNECT_WAIT))
-        .recycle_timeout(Some(CONNECT_WAIT));
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(CONNECT_TIMEOUT))
+        .recycle_timeout(Some(CONNECT_TIMEOUT));
     pool.build().map_err(|error| error.to_string())
 }
 
-fn in_use(pool: &Pool) -> usize {
+fn connections_in_use(pool: &Pool) -> usize {
     let status = pool.status();
     status.size.saturating_sub(status.available)
-}
-
-fn primary_of(states: &[State]) -> Option<usize> {
-    let timeline = |place: &usize| match states[*place] {
-        State::Up { role: Role::Primary { timeline }, .. } => timeline,
-        _ => 0,
-    };
-    let claims = |place: &usize| matches!(states[*place], State::Up { role: Role::Primary { .. }, .. });
-    (0..states.len()).filter(claims).max_by_key(timeline)
-}
-
-/// Whether a host is a standby to read from.
-fn is_readable(state: &State, primary: Option<usize>) -> bool {
-    match state {
-        State::Up { role: Role::Standby { current_at }, .. } => {
-            primary.is_none() || current_at.is_some_and(|at| at.elapsed() < LAG_MAX)
-        }
-        _ => false,
-    }
-}
-
-fn log_place(state: &State) -> i64 {
-    match state {
-        State::Up { log_place, .. } => *log_place,
-        State::Down { .. } => 0,
-    }
 }

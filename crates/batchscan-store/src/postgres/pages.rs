@@ -1,56 +1,57 @@
-//! The hot path: the standing in one round trip; if nothing is known of its version, the page in a second one, with
-//! the standing of the same snapshot.
+//! Reads one page. The first round trip reads the credential and the data version. If that does not already answer the
+//! request, a second one reads the batches, together with the credential of the same snapshot.
 
 use std::pin::pin;
+use std::sync::Arc;
 
-use batchscan_model::UtcInstant;
 use deadpool_postgres::ClientWrapper;
 use futures_util::TryStreamExt;
 use futures_util::future::try_join4;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Error, RowStream, Statement};
 
-use super::PostgresStore;
 use super::failure::Failure;
-use crate::filling::PageBuilder;
-use crate::{Answer, Caller, DataVersion, Freshness, PageLimit, PageRequest, StoreError};
+use super::store::{PostgresStore, on_any_host};
+use crate::credentials::CredentialStatus;
+use crate::errors::StoreError;
+use crate::page::{Caller, DataVersion, Encoding, Key, Page, PageLimit, PageRequest, PageResult};
+use crate::page_builder::PageBuilder;
+use crate::types::Freshness;
 
-/// What a batch takes at least: a chunk that is limited in bytes asks for no more rows than could fill it.
+/// The size of a small batch. With a limit of bytes, no more rows are requested than could fit.
 const BATCH_BYTES_SMALL: usize = 512;
 
-/// A statement, and the types of what it is asked with.
-struct Ask {
+/// A statement with the types of its parameters.
+struct Query {
     sql: &'static str,
     types: &'static [Type],
 }
 
 /// A statement that can be sent.
-enum Ready {
+enum Prepared {
     Named(Statement),
-    Unnamed(&'static Ask),
+    Unnamed(&'static Query),
 }
 
-/// One row in any case: it also tells whether this host's word is the last one.
-static STANDING: Ask = Ask {
-    sql: "SELECT pg_is_in_recovery(), o.version, o.version_mark, o.moved_version,
-                 c.revoked_at IS NOT NULL, c.expires_at
+/// Always returns a row, which says whether this host is a standby.
+static CREDENTIAL: Query = Query {
+    sql: "SELECT pg_is_in_recovery(), o.version, o.version_mark, o.moved_version, c.revoked_at, c.expires_at
           FROM (SELECT) AS one
           LEFT JOIN credential c ON c.client_id = $1 AND c.org_id = $2
           LEFT JOIN organisation o ON o.id = c.org_id",
     types: &[Type::TEXT, Type::INT8],
 };
 
-/// Batches after a place in the order. No id is empty, so that an instant and no id is the place before all of it.
-static BATCHES: Ask = Ask {
+static BATCHES: Query = Query {
     sql: "SELECT json FROM batch
           WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3) AND created_at <= $4
           ORDER BY created_at, batch_id LIMIT $5",
     types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8, Type::INT8],
 };
 
-/// The same for the rare walk during which a batch changed its place: those it may have met before are left out.
-static BATCHES_WITHOUT_MOVED: Ask = Ask {
+/// The same without batches that may have been returned before they moved in the order.
+static BATCHES_WITHOUT_MOVED: Query = Query {
     sql: "SELECT json FROM batch
           WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3) AND created_at <= $4
             AND NOT EXISTS (SELECT 1 FROM moved_batch m
@@ -60,160 +61,166 @@ static BATCHES_WITHOUT_MOVED: Ask = Ask {
 };
 
 impl PostgresStore {
-    pub(crate) async fn page<T: Send + 'static>(
+    pub(crate) async fn page<S: Send + 'static>(
         &self,
-        tenant: &Caller,
-        ask: PageRequest,
-        known: impl Fn(DataVersion) -> Option<T> + Send + Sync + 'static,
-    ) -> Result<Answer<T>, StoreError> {
-        let mut route = self.hosts.route(Freshness::Any);
-        loop {
-            let lease = route.next().await?;
-            let (prepare, pages) = (self.prepare, &self.pages);
-            let reading = Reading { client: &lease, prepare, pages, tenant, ask: &ask };
-            let outcome = lease.during(reading.answer(&known)).await;
-            if let Some(answer) = route.settle(lease, outcome)? {
-                return Ok(answer);
-            }
+        caller: &Caller,
+        request: PageRequest,
+        skip: impl Fn(DataVersion) -> Option<S> + Send + Sync + 'static,
+    ) -> Result<PageResult<S>, StoreError> {
+        let (prepare, permits, request) = (self.prepare, &self.page_permits, &request);
+        let result = on_any_host!(self, Freshness::Any, |client| {
+            Attempt { client, prepare, permits, caller, request }.run(&skip)
+        });
+        Ok(match result {
+            PageResult::Skipped(skipped) => PageResult::Skipped(skipped),
+            PageResult::InvalidCredential => PageResult::InvalidCredential,
+            PageResult::Read(rows) => PageResult::Read(rows.finish(request.encoding).await?),
+        })
+    }
+}
+
+/// The rows of a page, not compressed yet.
+struct PageRows {
+    version: DataVersion,
+    builder: PageBuilder,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl PageRows {
+    /// Compresses the page, which takes milliseconds, outside the async runtime.
+    async fn finish(self, encoding: Encoding) -> Result<Page, StoreError> {
+        if encoding == Encoding::Identity {
+            return Ok(self.builder.finish(self.version));
         }
+        let finished = tokio::task::spawn_blocking(move || self.builder.finish(self.version)).await;
+        finished.map_err(|panicked| StoreError::Broken(panicked.to_string()))
     }
 }
 
 /// One attempt at one host.
-struct Reading<'a> {
+struct Attempt<'a> {
     client: &'a ClientWrapper,
     prepare: bool,
-    pages: &'a Semaphore,
-    tenant: &'a Caller,
-    ask: &'a PageRequest,
+    permits: &'a Arc<Semaphore>,
+    caller: &'a Caller,
+    request: &'a PageRequest,
 }
 
-/// How a tenant stands.
+/// The version of an organisation, and the last version in which a batch moved in the order.
 #[derive(Clone, Copy)]
-enum Standing {
-    Alive { version: DataVersion, moved: i64 },
-    Dead,
+struct OrgVersion {
+    version: DataVersion,
+    moved_version: i64,
 }
 
-impl Reading<'_> {
-    async fn answer<T>(&self, known: &impl Fn(DataVersion) -> Option<T>) -> Result<Answer<T>, Failure> {
-        let Standing::Alive { version, mut moved } = self.standing(self.ready(&STANDING).await?).await?
-        else {
-            return Ok(Answer::DeadCredential);
-        };
-        if let Some(known) = known(version) {
-            return Ok(Answer::Known(known));
+impl Attempt<'_> {
+    async fn run<S>(
+        self,
+        skip: &impl Fn(DataVersion) -> Option<S>,
+    ) -> Result<PageResult<S, PageRows>, Failure> {
+        let credential = self.credential(self.prepare(&CREDENTIAL).await?).await?;
+        let Some(mut known) = credential else { return Ok(PageResult::InvalidCredential) };
+        if let Some(skipped) = skip(known.version) {
+            return Ok(PageResult::Skipped(skipped));
         }
-        if self.ask.limit.rows == 0 {
-            return Ok(Answer::Page(PageBuilder::new(self.ask.opening, self.ask.limit).finish(version)));
-        }
-        let _turn = self.pages.acquire().await.map_err(|closed| Failure::Broken(closed.to_string()))?;
+        let permit = self.permits.clone().acquire_owned().await;
+        let _permit = permit.map_err(|closed| Failure::Broken(closed.to_string()))?;
         loop {
-            let without_moved = self.ask.walk.as_ref().map(|walk| walk.since).filter(|since| moved > *since);
-            let (standing, filling) = self.snapshot(without_moved).await?;
-            match standing {
-                Standing::Dead => return Ok(Answer::DeadCredential),
-                // A batch changed its place just now, and the walk must not meet it again: once more, without it.
-                Standing::Alive { moved: later, .. } if later > moved && without_moved.is_none() => {
-                    moved = later;
-                }
-                Standing::Alive { version, .. } => return Ok(Answer::Page(filling.finish(version))),
+            let moved_since = self.request.moved_since(known.moved_version);
+            let (credential, builder) = self.snapshot(moved_since).await?;
+            let Some(latest) = credential else { return Ok(PageResult::InvalidCredential) };
+            // A batch has just moved and must not be returned again: repeat without it.
+            if latest.moved_version > known.moved_version && moved_since.is_none() {
+                known = latest;
+                continue;
             }
+            return Ok(PageResult::Read(PageRows { version: latest.version, builder, _permit }));
         }
     }
 
-    /// The standing and the batches of one snapshot, in one round trip.
-    async fn snapshot(&self, without_moved: Option<i64>) -> Result<(Standing, PageBuilder), Failure> {
-        let standing = self.ready(&STANDING).await?;
-        let batches = self.ready(without_moved.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
-        // All four are sent, in this order, before the first answer is waited for.
-        let ((), standing, filling, ()) = try_join4(
-            self.say("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
-            self.standing(standing),
-            self.batches(batches, without_moved),
-            self.say("COMMIT"),
+    /// The credential and the batches of one snapshot, in one round trip.
+    async fn snapshot(&self, moved_since: Option<i64>) -> Result<(Option<OrgVersion>, PageBuilder), Failure> {
+        let credential = self.prepare(&CREDENTIAL).await?;
+        let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
+        // All four are sent, in this order, before the first response.
+        let ((), credential, builder, ()) = try_join4(
+            self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
+            self.credential(credential),
+            self.batches(batches, moved_since),
+            self.execute("COMMIT"),
         )
         .await?;
-        Ok((standing, filling))
+        Ok((credential, builder))
     }
 
-    /// Prepares a statement, if that is wanted and was not done before on this connection.
-    async fn ready(&self, ask: &'static Ask) -> Result<Ready, Failure> {
+    /// Prepares a statement, unless that is disabled or was already done on this connection.
+    async fn prepare(&self, query: &'static Query) -> Result<Prepared, Failure> {
         if !self.prepare {
-            return Ok(Ready::Unnamed(ask));
+            return Ok(Prepared::Unnamed(query));
         }
-        Ok(Ready::Named(self.client.prepare_typed_cached(ask.sql, ask.types).await?))
+        Ok(Prepared::Named(self.client.prepare_typed_cached(query.sql, query.types).await?))
     }
 
-    async fn send(&self, statement: Ready, params: &[&(dyn ToSql + Sync)]) -> Result<RowStream, Error> {
+    async fn query(&self, statement: Prepared, params: &[&(dyn ToSql + Sync)]) -> Result<RowStream, Error> {
         match statement {
-            Ready::Named(statement) => self.client.query_raw(&statement, params.iter().copied()).await,
-            Ready::Unnamed(ask) => {
-                let typed = params.iter().copied().zip(ask.types.iter().cloned());
-                self.client.query_typed_raw(ask.sql, typed).await
+            Prepared::Named(statement) => self.client.query_raw(&statement, params.iter().copied()).await,
+            Prepared::Unnamed(query) => {
+                let typed = params.iter().copied().zip(query.types.iter().cloned());
+                self.client.query_typed_raw(query.sql, typed).await
             }
         }
     }
 
-    async fn say(&self, statement: &str) -> Result<(), Failure> {
+    async fn execute(&self, statement: &str) -> Result<(), Failure> {
         Ok(self.client.batch_execute(statement).await?)
     }
 
-    async fn standing(&self, statement: Ready) -> Result<Standing, Failure> {
-        let (client, org) = (self.tenant.client.as_str(), self.tenant.org.0);
-        let mut rows = pin!(self.send(statement, &[&client, &org]).await?);
-        let row = rows.try_next().await?.ok_or_else(|| Failure::Broken("no standing".into()))?;
-        // The rest of the answer is read too: a stream that is dropped early leaves it to the next user.
+    /// Checks the credential; `None` if it is invalid.
+    async fn credential(&self, statement: Prepared) -> Result<Option<OrgVersion>, Failure> {
+        let (client, org) = (self.caller.client.as_str(), self.caller.org.0);
+        let mut rows = pin!(self.query(statement, &[&client, &org]).await?);
+        let row = rows.try_next().await?.ok_or_else(|| Failure::Broken("no row for a credential".into()))?;
+        // Reads the response to its end. Otherwise the next user of the connection would have to.
         while rows.try_next().await?.is_some() {}
         let is_standby: bool = row.try_get(0)?;
         let Some(number) = row.try_get::<_, Option<i64>>(1)? else {
-            // A standby may not have heard of the credential yet.
-            return if is_standby { Err(Failure::Behind) } else { Ok(Standing::Dead) };
+            // A standby may not have the credential yet.
+            return if is_standby { Err(Failure::Lagging) } else { Ok(None) };
         };
-        let expiry: Option<i64> = row.try_get(5)?;
-        // What is revoked or has expired stays so: here a standby cannot be wrong.
-        if row.try_get(4)? || expiry.is_some_and(|expiry| expiry <= self.ask.now.micros()) {
-            return Ok(Standing::Dead);
+        // Revocation and expiry are final, so a standby cannot be wrong about them.
+        let status = CredentialStatus::new(row.try_get(4)?, row.try_get(5)?, self.request.now);
+        if status != CredentialStatus::Active {
+            return Ok(None);
         }
-        if is_standby && number < self.ask.seen {
-            return Err(Failure::Behind);
+        if is_standby && number < self.request.min_version {
+            return Err(Failure::Lagging);
         }
         let version = DataVersion { number, mark: row.try_get(2)? };
-        Ok(Standing::Alive { version, moved: row.try_get(3)? })
+        Ok(Some(OrgVersion { version, moved_version: row.try_get(3)? }))
     }
 
-    async fn batches(&self, statement: Ready, without_moved: Option<i64>) -> Result<PageBuilder, Failure> {
-        let ask = self.ask;
-        let rows_max = ask.limit.rows.min(ask.limit.bytes / BATCH_BYTES_SMALL + 1);
-        let limit = PageLimit { rows: rows_max, bytes: ask.limit.bytes };
-        // One more than fits, to know whether others follow.
-        let wanted = i64::try_from(rows_max).unwrap_or(i64::MAX - 1) + 1;
-        let org = self.tenant.org.0;
-        let start = ask.range.start.map_or(i64::MIN, UtcInstant::micros);
-        let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
-        let (after, id) = match &ask.walk {
-            Some(walk) => (walk.after.created.micros(), walk.after.id.as_str()),
-            None => (start, ""),
-        };
-        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&org, &after, &id, &end, &wanted];
-        params.extend(without_moved.iter().map(|since| since as &(dyn ToSql + Sync)));
-        let rows = self.send(statement, &params).await?;
-        fill(PageBuilder::new(ask.opening, limit), rows).await
-    }
-}
-
-async fn fill(mut filling: PageBuilder, rows: RowStream) -> Result<PageBuilder, Failure> {
-    let mut rows = pin!(rows);
-    while let Some(row) = rows.try_next().await? {
-        // Past the page's end the rest is read and let go: it is on its way already.
-        if !filling.is_done() {
-            filling.take(row.try_get::<_, Text<'_>>(0)?.0)?;
+    async fn batches(&self, statement: Prepared, moved_since: Option<i64>) -> Result<PageBuilder, Failure> {
+        let PageLimit { rows, bytes } = self.request.limit;
+        let limit = PageLimit { rows: rows.min(bytes / BATCH_BYTES_SMALL + 1), bytes };
+        // One more than fits, to see whether more follow.
+        let row_limit = i64::try_from(limit.rows).unwrap_or(i64::MAX - 1) + 1;
+        let (org, Key { created, id }, end) =
+            (self.caller.org.0, self.request.after(), self.request.end_micros());
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&org, &created, &id, &end, &row_limit];
+        params.extend(moved_since.iter().map(|version| version as &(dyn ToSql + Sync)));
+        let mut rows = pin!(self.query(statement, &params).await?);
+        let mut page = PageBuilder::new(self.request, limit);
+        while let Some(row) = rows.try_next().await? {
+            // The rows after the end of a page have already been sent. They are read and discarded.
+            if !page.is_done() {
+                page.append(row.try_get::<_, Text<'_>>(0)?.0)?;
+            }
         }
+        Ok(page)
     }
-    Ok(filling)
 }
 
-/// A text as the bytes it came in: it was checked when it went into the database.
+/// A text as bytes. It was valid UTF-8 when it was stored.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for Text<'a> {

@@ -1,4 +1,4 @@
-//! The way of one request over the hosts: from the best to the next, until one has answered or time is up.
+//! The route of one request: tries one host after another until one responds or the deadline has passed.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -10,52 +10,52 @@ use tokio::time::{Instant, sleep_until};
 
 use super::failure::Failure;
 use super::hosts::{Host, Hosts};
-use crate::{AdminError, Freshness, StoreError};
+use crate::errors::{AdminError, StoreError};
+use crate::types::Freshness;
 
-/// How long a request may look for an answer (decision 028: answered within 5 s).
-const READ_WAIT: Duration = Duration::from_secs(4);
-/// The same for what only the primary can answer. It is asked after a standby was, which may have taken a second.
-const LATEST_WAIT: Duration = Duration::from_secs(3);
-/// How long a request waits for the first host to come back, if all went down a moment ago. A longer outage is
-/// answered at once.
-const OUTAGE_WAIT: Duration = Duration::from_secs(2);
+/// The deadline of a request: a response takes at most 5 s (decision 028).
+const READ_TIMEOUT: Duration = Duration::from_secs(4);
+/// The same for the primary, which may be tried after a standby that took a second.
+const LATEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request waits for a host if all have just gone down. During a longer outage it fails at once.
+const OUTAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a command waits for a primary: a failover takes some seconds.
-const PRIMARY_WAIT: Duration = Duration::from_secs(15);
-/// Between two rounds over the hosts.
+const PRIMARY_TIMEOUT: Duration = Duration::from_secs(15);
+/// The pause after all hosts were tried.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
-/// Requests that may wait for a connection of one host: past this the answer would come too late anyway.
-const WAITING_MAX: usize = 1_024;
-/// How long a command waits for another one that writes to the same organisation.
-const LOCK_WAIT_SECS: u32 = 60;
+/// Requests that may wait for a connection to one host. More would miss their deadline.
+const QUEUED_MAX: usize = 1_024;
+/// How long a command waits for another one that changes the same organisation.
+const LOCK_TIMEOUT_SECS: u32 = 60;
 
-/// One request's way.
+/// The route of one request.
 pub(super) struct Route<'a> {
     hosts: &'a Hosts,
     freshness: Freshness,
     deadline: Instant,
-    /// How long an outage may have lasted already.
-    outage_wait: Duration,
-    /// Hosts that were tried in this round.
+    /// How long an outage may have lasted.
+    outage_timeout: Duration,
+    /// The hosts tried in this round.
     tried: Vec<usize>,
     attempts: u64,
     last: Option<Failure>,
 }
 
 impl Hosts {
-    /// The way of a request.
+    /// The route of a request.
     pub(super) fn route(&self, freshness: Freshness) -> Route<'_> {
-        let wait = if freshness == Freshness::Latest { LATEST_WAIT } else { READ_WAIT };
-        self.route_within(freshness, wait, OUTAGE_WAIT)
+        let timeout = if freshness == Freshness::Latest { LATEST_TIMEOUT } else { READ_TIMEOUT };
+        self.route_within(freshness, timeout, OUTAGE_TIMEOUT)
     }
 
-    /// The way of a command, which has more time.
-    pub(super) fn route_at_leisure(&self, freshness: Freshness) -> Route<'_> {
-        self.route_within(freshness, PRIMARY_WAIT, PRIMARY_WAIT)
+    /// The route of a command, which has more time.
+    pub(super) fn command_route(&self, freshness: Freshness) -> Route<'_> {
+        self.route_within(freshness, PRIMARY_TIMEOUT, PRIMARY_TIMEOUT)
     }
 
-    fn route_within(&self, freshness: Freshness, wait: Duration, outage_wait: Duration) -> Route<'_> {
-        let deadline = Instant::now() + wait;
-        Route { hosts: self, freshness, deadline, outage_wait, tried: Vec::new(), attempts: 0, last: None }
+    fn route_within(&self, freshness: Freshness, timeout: Duration, outage_timeout: Duration) -> Route<'_> {
+        let deadline = Instant::now() + timeout;
+        Route { hosts: self, freshness, deadline, outage_timeout, tried: Vec::new(), attempts: 0, last: None }
     }
 }
 
@@ -64,69 +64,69 @@ impl<'a> Route<'a> {
     pub(super) async fn next(&mut self) -> Result<Lease<'a>, StoreError> {
         loop {
             if Instant::now() >= self.deadline {
-                return Err(self.out_of_time());
+                return Err(self.timed_out());
             }
             let candidates = self.hosts.candidates(self.freshness);
-            let Some(place) = candidates.into_iter().find(|place| !self.tried.contains(place)) else {
+            let Some(index) = candidates.into_iter().find(|index| !self.tried.contains(index)) else {
                 self.end_round().await?;
                 continue;
             };
-            self.tried.push(place);
+            self.tried.push(index);
             self.attempts += 1;
             if self.attempts > 1 {
                 self.hosts.retries.fetch_add(1, Ordering::Relaxed);
             }
-            match lease(&self.hosts.all[place], self.deadline).await {
+            match lease(&self.hosts.all[index], self.deadline).await {
                 Ok(lease) => return Ok(lease),
                 Err(failure) => self.last = Some(failure),
             }
         }
     }
 
-    /// The answer; or `None` if another host is to be asked.
-    pub(super) fn settle<T>(
+    /// Ends an attempt. Returns `None` if another host should be tried.
+    pub(super) fn finish<T>(
         &mut self,
         mut lease: Lease<'_>,
-        outcome: Result<T, Failure>,
+        result: Result<T, Failure>,
     ) -> Result<Option<T>, StoreError> {
-        match outcome {
-            Ok(answer) => {
+        match result {
+            Ok(done) => {
                 lease.is_clean = true;
-                Ok(Some(answer))
+                Ok(Some(done))
             }
-            // A standby may be the only one that is damaged, or not have heard of a migration yet.
+            // Only this standby may be damaged, or it does not have a migration yet.
             Err(Failure::Broken(why)) if lease.host.is_standby() => {
-                self.ask_the_primary(Failure::Broken(why));
+                self.prefer_primary(Failure::Broken(why));
                 Ok(None)
             }
             Err(Failure::Broken(why)) => Err(StoreError::Broken(why)),
-            Err(Failure::Behind) => {
-                // The connection is sound.
+            Err(Failure::Lagging) => {
+                // The connection can be reused.
                 lease.is_clean = true;
-                self.ask_the_primary(Failure::Behind);
+                self.prefer_primary(Failure::Lagging);
                 Ok(None)
             }
-            Err(away) => {
-                self.last = Some(away);
+            Err(unavailable) => {
+                self.last = Some(unavailable);
                 Ok(None)
             }
         }
     }
 
-    /// After what a standby said: the primary knows better, if there is one.
-    fn ask_the_primary(&mut self, said: Failure) {
-        self.last = Some(said);
+    /// Continues with the primary, if there is one: the standby may be wrong.
+    fn prefer_primary(&mut self, failure: Failure) {
+        self.last = Some(failure);
         if !self.hosts.candidates(Freshness::Latest).is_empty() {
             self.freshness = Freshness::Latest;
         }
     }
 
-    /// Every host was tried, or none is up: waits a moment, if there is hope.
+    /// Waits before the next round, unless the outage has lasted too long.
     async fn end_round(&mut self) -> Result<(), StoreError> {
         if let Some((since, why)) = self.hosts.outage() {
-            self.last = Some(Failure::Away(why));
-            if since.elapsed() > self.outage_wait {
-                return Err(self.out_of_time());
+            self.last = Some(Failure::Unavailable(why));
+            if since.elapsed() > self.outage_timeout {
+                return Err(self.timed_out());
             }
         }
         self.tried.clear();
@@ -134,11 +134,11 @@ impl<'a> Route<'a> {
         Ok(())
     }
 
-    fn out_of_time(&mut self) -> StoreError {
+    fn timed_out(&mut self) -> StoreError {
         match self.last.take() {
             Some(failure) => failure.into(),
             None if self.freshness == Freshness::Latest => {
-                StoreError::Unreachable(format!("no host is a primary: {}", self.hosts.roll_call()))
+                StoreError::Unreachable(format!("no host is a primary: {}", self.hosts.describe_roles()))
             }
             None => StoreError::Unreachable("no host is up".into()),
         }
@@ -146,19 +146,19 @@ impl<'a> Route<'a> {
 }
 
 async fn lease(host: &Host, deadline: Instant) -> Result<Lease<'_>, Failure> {
-    if host.pool.status().waiting >= WAITING_MAX {
-        return Err(Failure::Away("too many requests wait for a connection".into()));
+    if host.pool.status().waiting >= QUEUED_MAX {
+        return Err(Failure::Unavailable("too many requests are waiting for a connection".into()));
     }
     let client = tokio::select! {
         biased;
-        client = host.pool.get() => client.map_err(|error| Failure::Away(format!("{}: {error}", host.name)))?,
-        () = host.went_down() => return Err(Failure::Away(format!("{} went down", host.name))),
-        () = sleep_until(deadline) => return Err(Failure::Away("no connection in time".into())),
+        client = host.pool.get() => client.map_err(|error| Failure::Unavailable(format!("{}: {error}", host.name)))?,
+        () = host.is_down() => return Err(Failure::Unavailable(format!("{} went down", host.name))),
+        () = sleep_until(deadline) => return Err(Failure::Unavailable("timed out waiting for a connection".into())),
     };
     Ok(Lease { host, client: Some(client), deadline, is_clean: false })
 }
 
-/// A connection on loan. Goes back to its pool only if what was asked was answered to the end.
+/// A borrowed connection. Returns to its pool only if the response was read completely.
 pub(super) struct Lease<'a> {
     host: &'a Host,
     client: Option<Object>,
@@ -167,39 +167,36 @@ pub(super) struct Lease<'a> {
 }
 
 impl<'a> Lease<'a> {
-    /// The host that the connection is to.
+    /// The host of the connection.
     pub(super) fn host(&self) -> &'a Host {
         self.host
     }
 
-    /// Waits for `work` as long as the host lives and time is left.
-    pub(super) async fn during<T>(
-        &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    /// Runs `work` until the host goes down or the deadline passes.
+    pub(super) async fn run<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
             done = work => done,
-            () = self.host.went_down() => Err(Failure::Away(format!("{} went down", self.host.name))),
-            () = sleep_until(self.deadline) => Err(Failure::Away(format!("{}: no answer in time", self.host.name))),
+            () = self.host.is_down() => Err(Failure::Unavailable(format!("{} went down", self.host.name))),
+            () = sleep_until(self.deadline) => Err(Failure::Unavailable(format!("{}: timed out waiting for a response", self.host.name))),
         }
     }
 
-    /// A transaction of a command, which may take its time, but does not wait for ever for other commands.
+    /// Begins a command's transaction: no statement timeout, but a timeout for locks.
     pub(super) async fn begin(&mut self) -> Result<Transaction<'_>, AdminError> {
-        // Nothing else is read from this connection: a broken transaction must not go back to the pool.
-        let client = self.client.as_mut().ok_or_else(|| StoreError::Broken("a lease has ended".into()))?;
+        let client =
+            self.client.as_mut().ok_or_else(|| StoreError::Broken("the connection was released".into()))?;
         let transaction = client.transaction().await?;
-        let patience = format!(
-            "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{LOCK_WAIT_SECS}s';
+        let timeouts = format!(
+            "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECS}s';
              SET LOCAL idle_in_transaction_session_timeout = 0"
         );
-        transaction.batch_execute(&patience).await?;
+        transaction.batch_execute(&timeouts).await?;
         Ok(transaction)
     }
 
-    /// Lets the connection go back to its pool.
-    pub(super) fn end(mut self) {
+    /// Returns the connection to its pool.
+    pub(super) fn release(mut self) {
         self.is_clean = true;
     }
 }
@@ -207,9 +204,9 @@ impl<'a> Lease<'a> {
 impl Deref for Lease<'_> {
     type Target = ClientWrapper;
 
-    #[expect(clippy::expect_used, reason = "the connection is there until the lease is dropped")]
+    #[expect(clippy::expect_used, reason = "the connection is only taken when the lease is dropped")]
     fn deref(&self) -> &ClientWrapper {
-        self.client.as_ref().expect("a lease that was dropped")
+        self.client.as_ref().expect("the lease was dropped")
     }
 }
 
@@ -217,7 +214,7 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
         if !self.is_clean {
-            // An answer may still be under way on it: the next user must not wait for that.
+            // A response may still be pending: the next user must not wait for it.
             drop(Object::take(client));
         }
     }

@@ -1,191 +1,145 @@
-//! Migrations: applied once, under a lock, whoever comes first.
+//! Migrates the schema, under a lock.
 
 use std::time::Duration;
 
-use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error};
 
-use super::PostgresUrl;
-use super::failure::told;
+use super::failure::describe;
 use super::hosts::Hosts;
 use super::route::Route;
-use super::tls;
-use crate::{Freshness, OpenError, StoreError};
-
-mod migrations {
-    //! The numbered migrations, compiled in.
-    refinery::embed_migrations!("migrations/postgres");
-}
+use crate::errors::{OpenError, StoreError};
+use crate::migrations;
+use crate::types::Freshness;
 
 /// The advisory lock under which the schema is changed ("bsca").
 const LOCK: i64 = 0x6273_6361;
-/// How long one process waits for another that migrates.
-const MIGRATION_WAIT: Duration = Duration::from_secs(600);
+/// How long a process waits for another one that migrates.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a database says of its schema.
-struct Found {
+/// The state of a database's schema.
+struct Schema {
     encoding: String,
-    /// The schema's number; 0 where there is none yet.
+    /// 0 if there is no schema yet.
     version: i32,
-    /// Whether a table stands where ours would be.
+    /// Whether tables with our names exist.
     has_tables: bool,
 }
 
-impl Found {
-    /// Whether there is nothing at all, or tables with a number.
-    fn is_whole(&self) -> bool {
+impl Schema {
+    /// Whether there is nothing, or tables with a version.
+    fn is_consistent(&self) -> bool {
         (self.version == 0) != self.has_tables
+    }
+
+    /// The pending migrations. Rejects a database of another program or of a newer version.
+    fn script(&self, url: &str) -> Result<Option<String>, OpenError> {
+        if self.encoding != "UTF8" {
+            return Err(OpenError::Encoding { url: url.into(), encoding: self.encoding.clone() });
+        }
+        // Another program may have a table with one of our names, or a history table with our name, but not both.
+        if !self.is_consistent() {
+            return Err(OpenError::Foreign(url.into()));
+        }
+        migrations::script(migrations::POSTGRES, self.version)
     }
 }
 
-/// Makes or migrates the tables. A database whose schema is current needs no primary.
-pub(super) async fn bring_up_to_date(
-    hosts: &Hosts,
-    url: &PostgresUrl,
-    make_if_missing: bool,
-) -> Result<(), OpenError> {
-    let shown = url.to_string();
-    let first_word = is_current(&look_at(hosts.route_at_leisure(Freshness::Any), &shown).await?, &shown);
-    if matches!(first_word, Ok(true)) {
+/// Creates or migrates the tables. If the schema is current, no primary is needed.
+pub(super) async fn migrate(hosts: &Hosts, url: &str, create: bool) -> Result<(), OpenError> {
+    let script = read_from_any(hosts.command_route(Freshness::Any), url).await?.script(url);
+    if matches!(script, Ok(None)) {
         return Ok(());
     }
-    // A standby may not have heard of the tables yet (decision 041): the primary has the last word.
-    let Ok(lease) = hosts.route_at_leisure(Freshness::Latest).next().await else {
-        first_word?;
-        return Err(OpenError::NoPrimary(shown));
+    // A standby may not have the tables yet (decision 041): the primary decides.
+    let Ok(lease) = hosts.command_route(Freshness::Latest).next().await else {
+        script?;
+        return Err(OpenError::NoPrimary(url.into()));
     };
-    let found = look(&lease).await.map_err(|error| open_error(url, &error))?;
-    if !is_current(&found, &shown)? {
-        if found.version == 0 && !make_if_missing {
-            return Err(OpenError::Empty(shown));
+    let schema = read(&lease).await.map_err(|error| open_error(url, &error))?;
+    if schema.script(url)?.is_some() {
+        if schema.version == 0 && !create {
+            return Err(OpenError::Empty(url.into()));
         }
-        migrate(&lease, &lease.host().name, url).await?;
+        run_migrations(&lease, url).await?;
     }
-    lease.end();
+    lease.release();
     Ok(())
 }
 
-/// What the first host says that answers.
-async fn look_at(mut route: Route<'_>, url: &str) -> Result<Found, OpenError> {
+/// The schema version.
+pub(super) async fn version(client: &Client) -> Result<i32, Error> {
+    Ok(read(client).await?.version)
+}
+
+pub(super) fn store_error(url: &str, error: StoreError) -> OpenError {
+    match error {
+        StoreError::Unreachable(cause) => OpenError::Unreachable { url: url.into(), cause },
+        StoreError::Broken(cause) => OpenError::Other(cause),
+    }
+}
+
+/// Reads the schema from the first host that responds.
+async fn read_from_any(mut route: Route<'_>, url: &str) -> Result<Schema, OpenError> {
     loop {
-        let lease = route.next().await.map_err(|error| unreachable(url, error))?;
-        let looking = async {
-            match look(&lease).await {
+        let lease = route.next().await.map_err(|error| store_error(url, error))?;
+        let work = async {
+            match read(&lease).await {
                 Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-                    Ok(Err(told(&error)))
+                    Ok(Err(describe(&error)))
                 }
-                found => Ok(Ok(found?)),
+                schema => Ok(Ok(schema?)),
             }
         };
-        let outcome = lease.during(looking).await;
-        if let Some(found) = route.settle(lease, outcome).map_err(|error| unreachable(url, error))? {
-            let not_ours =
-                |told| format!("{told}: use the role that made batchscan's tables, or grant it this one");
-            return found.map_err(|told| OpenError::Refused { url: url.into(), cause: not_ours(told) });
+        let result = lease.run(work).await;
+        if let Some(schema) = route.finish(lease, result).map_err(|error| store_error(url, error))? {
+            let hint = "use the role that created batchscan's tables, or grant it to this role";
+            return schema
+                .map_err(|cause| OpenError::Refused { url: url.into(), cause: format!("{cause}: {hint}") });
         }
     }
 }
 
-/// The schema's number.
-pub(super) async fn version(client: &Client) -> Result<i32, tokio_postgres::Error> {
-    Ok(look(client).await?.version)
+/// Reads twice if another process may have migrated during the first read, which looks like another program's tables.
+async fn read(client: &Client) -> Result<Schema, Error> {
+    let schema = read_once(client).await?;
+    if schema.is_consistent() { Ok(schema) } else { read_once(client).await }
 }
 
-/// Looks twice where another process may have migrated during the first look: half of that is like nobody's tables.
-async fn look(client: &Client) -> Result<Found, tokio_postgres::Error> {
-    let found = look_once(client).await?;
-    if found.is_whole() { Ok(found) } else { look_once(client).await }
+async fn read_once(client: &Client) -> Result<Schema, Error> {
+    let query = "
+        SELECT current_setting('server_encoding'), to_regclass('schema_history') IS NOT NULL,
+               EXISTS (SELECT 1 FROM unnest(ARRAY['organisation', 'credential', 'secret', 'service_key', 'batch',
+                                                  'moved_batch', 'batches']) AS ours (name)
+                       WHERE to_regclass(ours.name) IS NOT NULL)";
+    let row = client.query_typed_one(query, &[]).await?;
+    let mut schema = Schema { encoding: row.try_get(0)?, version: 0, has_tables: row.try_get(2)? };
+    if row.try_get(1)? {
+        schema.version = client.query_typed_one(migrations::CURRENT_VERSION, &[]).await?.try_get(0)?;
+    }
+    Ok(schema)
 }
 
-async fn look_once(client: &Client) -> Result<Found, tokio_postgres::Error> {
-    let about =
-        "SELECT current_setting('server_encoding'), to_regclass('refinery_schema_history') IS NOT NULL,
-                        EXISTS (SELECT 1 FROM unnest(ARRAY['organisation', 'credential', 'secret', 'service_key', 'batch',
-                                                           'moved_batch', 'batches']) AS ours (name)
-                                WHERE to_regclass(ours.name) IS NOT NULL)";
-    let about = client.query_typed_one(about, &[]).await?;
-    let mut found = Found { encoding: about.try_get(0)?, version: 0, has_tables: about.try_get(2)? };
-    if about.try_get(1)? {
-        let newest = "SELECT coalesce(max(version), 0) FROM refinery_schema_history";
-        found.version = client.query_typed_one(newest, &[]).await?.try_get(0)?;
-    }
-    Ok(found)
-}
-
-/// Whether nothing is to be done; refuses a database that is not ours or is of a later program.
-fn is_current(found: &Found, url: &str) -> Result<bool, OpenError> {
-    if found.encoding != "UTF8" {
-        return Err(OpenError::Encoding { url: url.into(), encoding: found.encoding.clone() });
-    }
-    // Another program's migrations may have numbers like ours, and its tables names like ours: ours have both.
-    if !found.is_whole() {
-        return Err(OpenError::Foreign(url.into()));
-    }
-    let runner = migrations::migrations::runner();
-    let known = runner.get_migrations().iter().map(refinery::Migration::version).max().unwrap_or(0);
-    if found.version > known {
-        return Err(OpenError::NewerSchema { found: found.version, known });
-    }
-    Ok(found.version == known)
-}
-
-/// Migrates on a connection of its own, while `keeper` holds the lock in an open transaction. So it works behind a
-/// pooler too, which would lose a lock that belongs to a session.
-async fn migrate(keeper: &Client, host: &str, url: &PostgresUrl) -> Result<(), OpenError> {
-    let failed = |error: tokio_postgres::Error| open_error(url, &error);
+/// Migrates in one transaction, which also holds the lock: behind a pooler, a session could lose it. If anything fails,
+/// the connection is closed, which rolls back.
+async fn run_migrations(client: &Client, url: &str) -> Result<(), OpenError> {
+    let failed = |error: Error| open_error(url, &error);
     let lock = format!(
-        "BEGIN; SET LOCAL statement_timeout = '{0}s'; SET LOCAL idle_in_transaction_session_timeout = 0;
-         SELECT pg_advisory_xact_lock({LOCK})",
-        MIGRATION_WAIT.as_secs()
+        "BEGIN; SET LOCAL statement_timeout = '{}s'; SET LOCAL idle_in_transaction_session_timeout = 0;
+         SELECT pg_advisory_xact_lock({LOCK});
+         SET LOCAL statement_timeout = 0; SET LOCAL standard_conforming_strings = on",
+        LOCK_TIMEOUT.as_secs()
     );
-    keeper.batch_execute(&lock).await.map_err(failed)?;
-    let migrated = migrate_alone(keeper, host, url).await;
-    keeper.batch_execute("COMMIT").await.map_err(failed)?;
-    migrated
+    client.batch_execute(&lock).await.map_err(failed)?;
+    // Another process may have migrated while this one waited.
+    if let Some(script) = read(client).await.map_err(failed)?.script(url)? {
+        client.batch_execute(&script).await.map_err(failed)?;
+    }
+    client.batch_execute("COMMIT").await.map_err(failed)
 }
 
-async fn migrate_alone(keeper: &Client, host: &str, url: &PostgresUrl) -> Result<(), OpenError> {
-    let failed = |error: tokio_postgres::Error| open_error(url, &error);
-    // Another process may have done it while this one waited for the lock.
-    if is_current(&look(keeper).await.map_err(failed)?, &url.to_string())? {
-        return Ok(());
-    }
-    let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
-    // The keeper's own host: another one that takes writes would be an old primary.
-    let config = url.hosts.iter().find_map(|(name, config)| (name == host).then_some(config));
-    let config = config.ok_or_else(|| OpenError::NoPrimary(url.to_string()))?;
-    let (mut client, connection) = config.connect(tls).await.map_err(failed)?;
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
-    // A migration takes its time. Said as a statement: a pooler drops what is said at the start of a session.
-    client
-        .batch_execute("SET statement_timeout = 0; SET standard_conforming_strings = on")
-        .await
-        .map_err(failed)?;
-    let run = migrations::migrations::runner().run_async(&mut client).await;
-    run.map(|_| ()).map_err(|error| migration_error(url, &error))
-}
-
-fn migration_error(url: &PostgresUrl, error: &refinery::Error) -> OpenError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<tokio_postgres::Error>() {
-            return open_error(url, error);
-        }
-        cause = error.source();
-    }
-    match error.kind() {
-        // Somebody else's numbered migrations.
-        refinery::error::Kind::DivergentVersion(..) | refinery::error::Kind::MissingVersion(_) => {
-            OpenError::Foreign(url.to_string())
-        }
-        _ => OpenError::Other(error.to_string()),
-    }
-}
-
-fn open_error(url: &PostgresUrl, error: &tokio_postgres::Error) -> OpenError {
-    let (url, cause) = (url.to_string(), told(error));
+fn open_error(url: &str, error: &Error) -> OpenError {
+    let (url, cause) = (url.to_owned(), describe(error));
     match error.code() {
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => OpenError::Refused {
             url,
@@ -193,12 +147,5 @@ fn open_error(url: &PostgresUrl, error: &tokio_postgres::Error) -> OpenError {
         },
         Some(_) => OpenError::Other(cause),
         None => OpenError::Unreachable { url, cause },
-    }
-}
-
-pub(super) fn unreachable(url: &str, error: StoreError) -> OpenError {
-    match error {
-        StoreError::Unreachable(cause) => OpenError::Unreachable { url: url.into(), cause },
-        StoreError::Broken(cause) => OpenError::Other(cause),
     }
 }

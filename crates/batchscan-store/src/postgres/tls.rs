@@ -1,4 +1,4 @@
-//! TLS to the database, as `sslmode` and `sslrootcert` ask for it.
+//! TLS to the database, configured by `sslmode` and `sslrootcert`.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::url::TlsWish;
+use super::url::TlsOptions;
 
-/// What connects with TLS where the server has it and the URL wants it. The text says what is wrong with the roots.
-pub(super) fn connector(wish: &TlsWish) -> Result<MakeRustlsConnect, String> {
+/// A connector for the given options. The error describes a problem with the root certificates.
+pub(super) fn connector(options: &TlsOptions) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let config = if wish.verify {
-        builder.with_root_certificates(roots(wish)?).with_no_client_auth()
+    let config = if options.verify {
+        builder.with_root_certificates(roots(options)?).with_no_client_auth()
     } else {
-        // What `require` and `prefer` mean to every other PostgreSQL client: encrypted, whoever it is.
-        let anyone = Arc::new(Anyone(provider));
-        builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
+        // As in every PostgreSQL client, `require` and `prefer` encrypt but do not verify the server.
+        let verifier = Arc::new(NoVerification(provider));
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
     };
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn roots(wish: &TlsWish) -> Result<RootCertStore, String> {
+fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    match &wish.roots {
+    match &options.roots {
         Some(file) => {
             let unreadable =
                 |error: &dyn std::fmt::Display| format!("sslrootcert {}: {error}", file.display());
@@ -43,16 +43,16 @@ fn roots(wish: &TlsWish) -> Result<RootCertStore, String> {
         }
     }
     if roots.is_empty() {
-        return Err("no root certificate to verify the server with: name a file with sslrootcert".into());
+        return Err("no root certificates to verify the server: set a file with sslrootcert".into());
     }
     Ok(roots)
 }
 
-/// Takes any certificate. The handshake's signatures are still checked: the peer owns the key it shows.
+/// Accepts any certificate. The signatures of the handshake are still checked: the server has the key.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,52 +1,46 @@
-//! Opens the file: makes it, locks it, migrates it, sets it up.
+//! Opens the file: creates, locks and migrates it, and configures connections.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions as FileOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use super::WRITE_LOCK_WAIT;
-use super::dump::unfinished_copy;
-use crate::{OpenError, Opening};
+use crate::errors::OpenError;
+use crate::migrations;
+use crate::types::OpenOptions;
 
-mod migrations {
-    //! The numbered migrations, compiled in.
-    refinery::embed_migrations!("migrations/sqlite");
-}
-
-/// Marks the file as ours in its header ("bsca"): no other program's database is ever migrated by mistake.
+/// How long a command waits for another process that writes: importing a million batches takes seconds.
+pub(super) const WRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// Readers only wait for a checkpoint that restarts the write-ahead log, which is short.
+const READ_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Identifies our files in SQLite's header ("bsca"), so that no other program's database is migrated.
 const APPLICATION_ID: i32 = 0x6273_6361;
-/// A page holds two dozen batches, so that a read of a thousand touches some forty pages.
+/// A database page holds about two dozen batches, so that a thousand batches are about forty pages.
 const PAGE_BYTES: i32 = 16_384;
-/// The page cache of one reader. Most of a page is read once; the inner nodes of the trees should stay.
+/// The page cache of a reader. Most pages are read once; the inner nodes of the trees should stay.
 const READER_CACHE_KIB: i32 = 2_048;
-/// The page cache of the writer, taken only as it is used: an import touches the index of ids all over, and half a
-/// million of random ids fit.
+/// The page cache of the writer, allocated as needed. An import touches the whole index of ids: this holds half a million
+/// random ids.
 const WRITER_CACHE_KIB: i32 = 40_960;
-/// What the write-ahead log shrinks back to after a large import.
-const WAL_BYTES_KEPT: i32 = 64 * 1024 * 1024;
-/// Statements kept prepared by a connection: more than it has.
-const STATEMENTS_KEPT: usize = 32;
+/// The write-ahead log shrinks to this size after a large import.
+const WAL_BYTES_MAX: i32 = 64 * 1024 * 1024;
+/// More prepared statements than a connection uses.
+const STATEMENTS_CACHED: usize = 32;
 
-/// Opens the connection that writes; makes the file and brings its schema up to date.
-pub(super) fn writer(path: &Path, opening: Opening) -> Result<Connection, OpenError> {
+/// Opens the connection that writes. Creates the file and migrates the schema.
+pub(super) fn writer(path: &Path, options: OpenOptions) -> Result<Connection, OpenError> {
     let folder = folder_of(path)?;
-    make_file(path, opening.make_if_missing)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(WRITE_LOCK_WAIT)?;
-        keep_statements(&connection)?;
-        Ok(connection)
-    };
-    let mut connection = open().map_err(|error| open_error(path, &error))?;
-    bring_up_to_date(&mut connection, path, &folder)?;
-    set_up_writer(&connection).map_err(|error| open_error(path, &error))?;
-    let unfinished = unfinished_copy(&connection).map_err(|error| open_error(path, &error))?;
-    if unfinished.is_some() && !opening.unfinished_copy {
+    create_file(path, options.create)?;
+    let failed = |error: rusqlite::Error| open_error(path, &error);
+    let mut connection =
+        connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, WRITE_LOCK_TIMEOUT).map_err(failed)?;
+    migrate(&mut connection, path, &folder)?;
+    configure_writer(&connection).map_err(failed)?;
+    if !options.allow_unfinished_copy && unfinished_copy(&connection).map_err(failed)?.is_some() {
         return Err(OpenError::UnfinishedCopy(format!("sqlite:{}", path.display())));
     }
     Ok(connection)
@@ -54,43 +48,36 @@ pub(super) fn writer(path: &Path, opening: Opening) -> Result<Connection, OpenEr
 
 /// Opens a connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        // Readers of a write-ahead log wait for nobody but a checkpoint that restarts it, which is brief.
-        connection.busy_timeout(std::time::Duration::from_secs(2))?;
-        keep_statements(&connection)?;
+    let open = || {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READ_LOCK_TIMEOUT)?;
         connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
         Ok(connection)
     };
     open().map_err(|error| open_error(path, &error))
 }
 
-/// A statement is parsed and planned once. Without the guarantee of stable plans, SQLite plans it anew whenever its values
-/// have changed, which is every time: half of what a conditional request cost.
-fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
-}
-
-/// The schema's number; 0 where there is none yet.
+/// The schema version; 0 if there is no schema yet.
 pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
-    let has_history = "SELECT 1 FROM sqlite_schema WHERE name = 'refinery_schema_history'";
-    match connection.query_row(has_history, [], |_| Ok(())).optional()? {
-        Some(()) => {
-            connection.query_row("SELECT coalesce(max(version), 0) FROM refinery_schema_history", [], |row| {
-                row.get(0)
-            })
-        }
+    let history = "SELECT 1 FROM sqlite_schema WHERE name = 'schema_history'";
+    match connection.query_row(history, [], |_| Ok(())).optional()? {
+        Some(()) => connection.query_row(migrations::CURRENT_VERSION, [], |row| row.get(0)),
         None => Ok(0),
     }
 }
 
-/// The newest schema this program knows.
-pub(super) fn schema_known() -> i32 {
-    let runner = migrations::migrations::runner();
-    let newest = runner.get_migrations().iter().map(refinery::Migration::version).max();
-    newest.unwrap_or(0)
+/// The source of an unfinished copy.
+pub(super) fn unfinished_copy(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT source_key FROM unfinished_copy", [], |row| row.get(0)).optional()
+}
+
+fn connect(path: &Path, mode: OpenFlags, lock_timeout: Duration) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(lock_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Without the query planner stability guarantee, SQLite plans a statement again whenever its parameters change: half
+    // of the cost of a conditional request.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(connection)
 }
 
 fn folder_of(path: &Path) -> Result<PathBuf, OpenError> {
@@ -101,83 +88,67 @@ fn folder_of(path: &Path) -> Result<PathBuf, OpenError> {
     if folder.is_dir() { Ok(folder) } else { Err(OpenError::NoFolder(folder)) }
 }
 
-/// Makes the file before SQLite does, so that it is never readable by others, not even for a moment.
-fn make_file(path: &Path, make_if_missing: bool) -> Result<(), OpenError> {
+/// Creates the file before SQLite does, so that other users can never read it.
+fn create_file(path: &Path, create: bool) -> Result<(), OpenError> {
     if path.is_dir() {
         return Err(OpenError::NotADatabase(path.to_owned()));
     }
     if path.exists() {
         return Ok(());
     }
-    if !make_if_missing {
+    if !create {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match FileOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(OpenError::Unwritable { path: path.to_owned(), cause: error.to_string() }),
     }
 }
 
-fn bring_up_to_date(connection: &mut Connection, path: &Path, folder: &Path) -> Result<(), OpenError> {
-    let broken = |error: rusqlite::Error| open_error(path, &error);
-    if is_current(connection, path)? {
+fn migrate(connection: &mut Connection, path: &Path, folder: &Path) -> Result<(), OpenError> {
+    if migration_script(connection, path)?.is_none() {
         return Ok(());
     }
-    // Two programs that start at once must not both migrate. The lock is on the folder: one on the file would be
-    // SQLite's own business, and a file of its own would be left lying about.
+    // Only one process may migrate. The lock is on the folder: SQLite locks the file itself, and a separate lock file
+    // would be left behind.
     let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
-    let _held =
+    let _lock =
         lock.map_err(|error| OpenError::Other(format!("cannot lock {}: {error}", folder.display())))?;
-    if is_current(connection, path)? {
-        return Ok(());
-    }
-    if schema_version(connection).map_err(broken)? == 0 {
-        connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(broken)?;
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(broken)?;
-        connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(broken)?;
-    }
-    migrations::migrations::runner()
-        .run(connection)
-        .map(|_| ())
-        .map_err(|error| migration_error(path, &error))
+    let Some(script) = migration_script(connection, path)? else { return Ok(()) };
+    let mut run = || -> rusqlite::Result<()> {
+        if schema_version(connection)? == 0 {
+            connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+        }
+        let migration = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        migration.execute_batch(&script)?;
+        migration.commit()
+    };
+    run().map_err(|error| open_error(path, &error))
 }
 
-/// Whether nothing is to be done; refuses a database that is not ours or is of a later program.
-fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
-    let broken = |error: rusqlite::Error| open_error(path, &error);
-    // The mark is made before the first table. Looked for in the other order, a file that is being made beside us
-    // could show its tables and not yet its mark.
-    let things = "SELECT count(*) FROM sqlite_schema";
-    let things: i64 = connection.query_row(things, [], |row| row.get(0)).map_err(broken)?;
-    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(broken)?;
-    if id != APPLICATION_ID && things > 0 {
+/// The pending migrations. Rejects a database of another program or of a newer version.
+fn migration_script(connection: &Connection, path: &Path) -> Result<Option<String>, OpenError> {
+    let failed = |error: rusqlite::Error| open_error(path, &error);
+    // The id is written before the first table. In the other order, a file that is just being created could show tables
+    // without the id.
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(failed)?;
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+    if id != APPLICATION_ID && tables > 0 {
         return Err(OpenError::NotADatabase(path.to_owned()));
     }
-    let (found, known) = (schema_version(connection).map_err(broken)?, schema_known());
-    if found > known {
-        return Err(OpenError::NewerSchema { found, known });
-    }
-    Ok(found == known)
+    migrations::script(migrations::SQLITE, schema_version(connection).map_err(failed)?)
 }
 
-fn set_up_writer(connection: &Connection) -> rusqlite::Result<()> {
+fn configure_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
-    // A commit that was answered has to outlive a power cut; it is one sync for a whole import.
+    // A confirmed commit must survive a power failure. It costs one sync for a whole import.
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
-}
-
-fn migration_error(path: &Path, error: &refinery::Error) -> OpenError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<rusqlite::Error>() {
-            return open_error(path, error);
-        }
-        cause = error.source();
-    }
-    OpenError::Other(error.to_string())
 }
 
 fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
@@ -190,9 +161,9 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
             OpenError::Unwritable { path, cause }
         }
         Some(ErrorCode::DiskFull) => OpenError::DiskFull,
-        Some(ErrorCode::DatabaseBusy) => {
-            OpenError::Other("another batchscan command is writing to it; try again when it is done".into())
-        }
+        Some(ErrorCode::DatabaseBusy) => OpenError::Other(
+            "it is locked by another batchscan command: try again when it has finished".into(),
+        ),
         _ => OpenError::Other(cause),
     }
 }

@@ -1,210 +1,160 @@
-//! The hot path: one page, read in one snapshot and copied into one buffer. Where compressed text is asked for, it is put
-//! together from packs (decision 049) and from the batches at the edges.
+//! Reads one page from one snapshot into one buffer. A gzip page is assembled from blocks (decision 049) and from the
+//! batches before and after them.
 
 use batchscan_model::{BatchId, OrgId, Position, UtcInstant};
-use rusqlite::types::Type;
 use rusqlite::{Connection, Row, Rows, params};
 
-use super::SqliteStore;
-use super::packs::{Place, piece};
-use crate::deflate::TEXT_BYTES_MIN;
-use crate::filling::{NotABatch, PageBuilder};
-use crate::{Answer, Caller, DataVersion, Form, Page, PageRequest, StoreError};
+use super::blocks::{key, piece};
+use super::store::SqliteStore;
+use crate::credentials::CredentialStatus;
+use crate::errors::StoreError;
+use crate::page::{Caller, DataVersion, Encoding, Key, PageRequest, PageResult};
+use crate::page_builder::PageBuilder;
 
-const STANDING: &str = "
-    SELECT o.version, o.version_mark, o.moved_version, c.revoked_at IS NOT NULL, c.expires_at, o.packed_version
+const CREDENTIAL: &str = "
+    SELECT o.version, o.version_mark, o.moved_version, c.revoked_at, c.expires_at
     FROM credential c JOIN organisation o ON o.id = c.org_id
     WHERE c.client_id = ?1 AND c.org_id = ?2";
 
-/// Batches in one condition's range, in order.
-macro_rules! batches_where {
-    ($range:literal $(, $without_moved:literal)?) => {
-        concat!(
-            "SELECT json FROM batch WHERE org_id = ?1 AND ", $range, $($without_moved,)? " ORDER BY created_at, batch_id"
-        )
+/// Selects batches in order.
+macro_rules! select_batches {
+    ($range:literal) => {
+        concat!("SELECT json FROM batch WHERE org_id = ?1 AND ", $range, " ORDER BY created_at, batch_id")
     };
 }
 
-/// The rest of the instant that a walk stopped in.
-const TIES: &str = batches_where!("created_at = ?2 AND batch_id > ?3");
-/// What comes after an instant. Asking for both at once, by comparing pairs, would cost every row a second comparison.
-const AFTER: &str = batches_where!("created_at > ?2 AND created_at <= ?3");
+/// Batches at the creation time of the lower bound.
+const SAME_TIME: &str = select_batches!("created_at = ?2 AND batch_id > ?3");
+/// Later batches. One statement that compares time and id would compare every row twice.
+const LATER: &str = select_batches!("created_at >= ?2 AND created_at <= ?3");
+/// Both without batches that may have been returned before they moved in the order.
+const WITHOUT_MOVED: &str = select_batches!(
+    "(created_at, batch_id) > (?2, ?3) AND created_at <= ?4
+     AND NOT EXISTS (SELECT 1 FROM moved_batch m
+                     WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?5)"
+);
 
-/// Packs from a place on, in order.
-const PACKS: &str = "
-    SELECT first_created_at, first_id, last_created_at, last_id, until_created_at, until_id,
-           batches, text_bytes, text_sum, deflated
-    FROM pack WHERE org_id = ?1 AND (first_created_at, first_id) >= (?2, ?3) ORDER BY first_created_at, first_id";
-/// Batches from a place on, up to another; and up to the end of the window.
+/// Blocks that end after a key, in order.
+const BLOCKS: &str = "
+    SELECT after_created_at, after_id, last_created_at, last_id, batches, text_bytes, text_crc, deflated
+    FROM block WHERE org_id = ?1 AND (last_created_at, last_id) > (?2, ?3) ORDER BY last_created_at, last_id";
+/// Batches between two blocks.
 const BETWEEN: &str =
-    batches_where!("(created_at, batch_id) >= (?2, ?3) AND (created_at, batch_id) < (?4, ?5)");
-const FROM: &str = batches_where!("(created_at, batch_id) >= (?2, ?3) AND created_at <= ?4");
-
-/// The same for the rare walk during which a batch changed its place: those it may have met before are left out.
-const TIES_WITHOUT_MOVED: &str = batches_where!(
-    "created_at = ?2 AND batch_id > ?3",
-    " AND NOT EXISTS (SELECT 1 FROM moved_batch m
-                      WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?4)"
-);
-const AFTER_WITHOUT_MOVED: &str = batches_where!(
-    "created_at > ?2 AND created_at <= ?3",
-    " AND NOT EXISTS (SELECT 1 FROM moved_batch m
-                      WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?4)"
-);
+    select_batches!("(created_at, batch_id) > (?2, ?3) AND (created_at, batch_id) <= (?4, ?5)");
+/// Batches after the last block.
+const REST: &str = select_batches!("(created_at, batch_id) > (?2, ?3) AND created_at <= ?4");
 
 impl SqliteStore {
-    pub(crate) async fn page<T: Send + 'static>(
+    pub(crate) async fn page<S: Send + 'static>(
         &self,
-        tenant: &Caller,
-        ask: PageRequest,
-        known: impl Fn(DataVersion) -> Option<T> + Send + 'static,
-    ) -> Result<Answer<T>, StoreError> {
-        let tenant = tenant.clone();
-        self.read(move |connection| answer(connection, &tenant, &ask, known)).await
+        caller: &Caller,
+        request: PageRequest,
+        skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
+    ) -> Result<PageResult<S>, StoreError> {
+        let caller = caller.clone();
+        self.read(move |connection| read(connection, &caller, &request, skip)).await
     }
 }
 
-fn answer<T>(
+fn read<S>(
     connection: &Connection,
-    tenant: &Caller,
-    ask: &PageRequest,
-    known: impl Fn(DataVersion) -> Option<T>,
-) -> rusqlite::Result<Answer<T>> {
-    let mut standing = connection.prepare_cached(STANDING)?;
-    // While this row is open, so is its snapshot: the batches below are read from the same one, and no BEGIN and
-    // COMMIT are paid for it.
-    let mut open = standing.query(params![tenant.client.as_str(), tenant.org.0])?;
-    let Some(row) = open.next()? else { return Ok(Answer::DeadCredential) };
-    if row.get(3)? || row.get::<_, Option<i64>>(4)?.is_some_and(|expiry| expiry <= ask.now.micros()) {
-        return Ok(Answer::DeadCredential);
+    caller: &Caller,
+    request: &PageRequest,
+    skip: impl Fn(DataVersion) -> Option<S>,
+) -> Result<PageResult<S>, StoreError> {
+    let mut credential = connection.prepare_cached(CREDENTIAL)?;
+    // This row stays open, and with it the snapshot for the batches. That is cheaper than BEGIN and COMMIT.
+    let mut rows = credential.query(params![caller.client.as_str(), caller.org.0])?;
+    let Some(row) = rows.next()? else { return Ok(PageResult::InvalidCredential) };
+    if CredentialStatus::new(row.get(3)?, row.get(4)?, request.now) != CredentialStatus::Active {
+        return Ok(PageResult::InvalidCredential);
     }
     let version = DataVersion { number: row.get(0)?, mark: row.get(1)? };
-    if let Some(known) = known(version) {
-        return Ok(Answer::Known(known));
+    if let Some(skipped) = skip(version) {
+        return Ok(PageResult::Skipped(skipped));
     }
-    let moved_since = ask
-        .walk
-        .as_ref()
-        .map(|walk| walk.since)
-        .filter(|since| row.get(2).is_ok_and(|moved: i64| moved > *since));
-    let has_packs = row.get::<_, i64>(5)? == version.number;
-    let packs = ask.form == Form::Deflated && has_packs && moved_since.is_none();
-    let page = if packs {
-        read_packed_page(connection, tenant, ask, version)
-    } else {
-        read_page(connection, tenant, ask, version, moved_since)
-    };
-    page.map(Answer::Page)
+    let mut page = PageBuilder::new(request, request.limit);
+    match (request.encoding, request.moved_since(row.get(2)?)) {
+        (_, Some(version)) => {
+            let (Key { created, id }, end) = (request.after(), request.end_micros());
+            let mut batches = connection.prepare_cached(WITHOUT_MOVED)?;
+            append_rows(&mut page, batches.query(params![caller.org.0, created, id, end, version])?)?;
+        }
+        (Encoding::Identity, None) => append_batches(connection, caller.org, request, &mut page)?,
+        (Encoding::Gzip, None) => append_blocks(connection, caller.org, request, &mut page)?,
+    }
+    Ok(PageResult::Read(page.finish(version)))
 }
 
-fn read_page(
-    connection: &Connection,
-    tenant: &Caller,
-    ask: &PageRequest,
-    version: DataVersion,
-    moved_since: Option<i64>,
-) -> rusqlite::Result<Page> {
-    let mut filling = PageBuilder::new(ask.opening, ask.limit);
-    let org = tenant.org.0;
-    // The start is inclusive, and instants are whole microseconds.
-    let start = ask.range.start.map_or(i64::MIN, |start| start.micros() - 1);
-    let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
-    let after = ask.walk.as_ref().map_or(start, |walk| walk.after.created.micros());
-    if let Some(walk) = &ask.walk {
-        let id = walk.after.id.as_str();
-        let mut ties = connection.prepare_cached(moved_since.map_or(TIES, |_| TIES_WITHOUT_MOVED))?;
-        let rows = match moved_since {
-            None => ties.query(params![org, after, id])?,
-            Some(since) => ties.query(params![org, after, id, since])?,
-        };
-        fill(&mut filling, rows)?;
-    }
-    if !filling.is_done() {
-        let mut rest = connection.prepare_cached(moved_since.map_or(AFTER, |_| AFTER_WITHOUT_MOVED))?;
-        let rows = match moved_since {
-            None => rest.query(params![org, after, end])?,
-            Some(since) => rest.query(params![org, after, end, since])?,
-        };
-        fill(&mut filling, rows)?;
-    }
-    Ok(filling.finish(version))
-}
-
-fn read_packed_page(
-    connection: &Connection,
-    tenant: &Caller,
-    ask: &PageRequest,
-    version: DataVersion,
-) -> rusqlite::Result<Page> {
-    let mut filling = PageBuilder::new(ask.opening, ask.limit);
-    let end = ask.range.end.map_or(i64::MAX, UtcInstant::micros);
-    let from = match &ask.walk {
-        None => Place::new(ask.range.start.map_or(i64::MIN, UtcInstant::micros), ""),
-        Some(walk) => Place::new(walk.after.created.micros(), walk.after.id.as_str()).after(),
-    };
-    fill_with_packs(connection, tenant.org, from, end, &mut filling)?;
-    Ok(filling.finish(version))
-}
-
-/// Fills a page with packs as far as they go, and with batches where they do not.
-fn fill_with_packs(
+fn append_batches(
     connection: &Connection,
     org: OrgId,
-    mut from: Place,
-    end: i64,
-    filling: &mut PageBuilder,
-) -> rusqlite::Result<()> {
-    let mut packs = connection.prepare_cached(PACKS)?;
-    let mut packs = packs.query(params![org.0, from.created, from.id])?;
-    // Up to here there is nothing but what the pack before held.
-    let mut until = None;
-    while let Some(pack) = packs.next()? {
-        let (last, batches) = (pack.get::<_, i64>(2)?, pack.get::<_, u32>(6)? as usize);
-        if last > end || !filling.has_room_for(batches) {
-            break;
-        }
-        // A page of so little goes out plain. What is about the pack is read as text, and so is it.
-        if usize::try_from(pack.get::<_, i64>(7)?).unwrap_or(0) < TEXT_BYTES_MIN {
-            continue;
-        }
-        let first = Place { created: pack.get(0)?, id: pack.get(1)? };
-        if until.as_ref() != Some(&first) {
-            let mut between = connection.prepare_cached(BETWEEN)?;
-            let loose = params![org.0, from.created, from.id, first.created, first.id];
-            fill(filling, between.query(loose)?)?;
-        }
-        if !filling.has_room_for(batches) {
-            from = first;
-            break;
-        }
-        let (piece, position) = (piece(pack, 7)?, || position(pack));
-        filling.take_piece(batches, piece, position).map_err(|error| unsound(9, error))?;
-        from = Place { created: last, id: pack.get(3)? }.after();
-        until = Some(Place { created: pack.get(4)?, id: pack.get(5)? });
+    request: &PageRequest,
+    page: &mut PageBuilder,
+) -> Result<(), StoreError> {
+    let Key { mut created, id } = request.after();
+    if !id.is_empty() {
+        let mut same_time = connection.prepare_cached(SAME_TIME)?;
+        append_rows(page, same_time.query(params![org.0, created, id])?)?;
+        created = created.saturating_add(1);
     }
-    if filling.is_done() {
+    if page.is_done() {
         return Ok(());
     }
-    let mut rest = connection.prepare_cached(FROM)?;
-    fill(filling, rest.query(params![org.0, from.created, from.id, end])?)
+    let mut later = connection.prepare_cached(LATER)?;
+    append_rows(page, later.query(params![org.0, created, request.end_micros()])?)
 }
 
-/// The place of a pack's last batch.
-fn position(pack: &Row<'_>) -> Option<Position> {
-    let created = UtcInstant::from_micros(pack.get(2).ok()?)?;
-    Some(Position { created, id: BatchId::new(pack.get::<_, String>(3).ok()?)? })
+/// Appends blocks as far as they fit, and batches where there is no block.
+fn append_blocks(
+    connection: &Connection,
+    org: OrgId,
+    request: &PageRequest,
+    page: &mut PageBuilder,
+) -> Result<(), StoreError> {
+    let (mut after, end) = (request.after(), request.end_micros());
+    let mut blocks = connection.prepare_cached(BLOCKS)?;
+    let mut blocks = blocks.query(params![org.0, after.created, after.id])?;
+    while let Some(block) = blocks.next()? {
+        let start = key(block, 0)?;
+        let (last_created, batches) = (block.get::<_, i64>(2)?, block.get::<_, u32>(4)? as usize);
+        if last_created > end || !page.has_room_for(batches) {
+            break;
+        }
+        // The first block may begin before the page. Its other batches are appended one by one.
+        if start < after {
+            continue;
+        }
+        if start != after {
+            let mut between = connection.prepare_cached(BETWEEN)?;
+            let keys = params![org.0, after.created, after.id, start.created, start.id];
+            append_rows(page, between.query(keys)?)?;
+            after = start;
+            if !page.has_room_for(batches) {
+                break;
+            }
+        }
+        page.append_block(batches, piece(block, 5)?, || last_position(block))?;
+        after = key(block, 2)?;
+    }
+    if page.is_done() {
+        return Ok(());
+    }
+    let mut rest = connection.prepare_cached(REST)?;
+    append_rows(page, rest.query(params![org.0, after.created, after.id, end])?)
 }
 
-fn fill(filling: &mut PageBuilder, mut rows: Rows<'_>) -> rusqlite::Result<()> {
+fn last_position(block: &Row<'_>) -> Option<Position> {
+    let created = UtcInstant::from_micros(block.get(2).ok()?)?;
+    Some(Position { created, id: BatchId::new(block.get::<_, String>(3).ok()?)? })
+}
+
+fn append_rows(page: &mut PageBuilder, mut rows: Rows<'_>) -> Result<(), StoreError> {
     while let Some(row) = rows.next()? {
-        filling.take(row.get_ref(0)?.as_bytes()?).map_err(|error| unsound(0, error))?;
-        if filling.is_done() {
+        page.append(row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?)?;
+        if page.is_done() {
             break;
         }
     }
     Ok(())
-}
-
-fn unsound(column: usize, error: NotABatch) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

@@ -1,27 +1,26 @@
-//! A fresh store with an organisation in it, and short ways to do what the claims need.
+//! A new store with an organisation, and short forms of what the claims need.
 
 use std::io::Read as _;
 use std::sync::OnceLock;
 
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
-use batchscan_store::deflate::whole_gzip;
 use batchscan_store::{
-    Answer, Caller, DatabaseUrl, Form, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName,
-    Page, PageLimit, PageRequest, PageText, Store, Walk,
+    AdminError, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportStep,
+    NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult, Resume, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use flate2::read::GzDecoder;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// The organisation that every fixture has.
+/// The organisation of every fixture.
 pub(crate) const ORG: &str = "Green Valley";
 
 pub(crate) struct Fixture {
     pub(crate) store: Store,
-    /// A second handle on the same data, as another process has it.
-    pub(crate) neighbour: Store,
-    pub(crate) tenant: Caller,
+    /// A second handle on the same database, like another process.
+    pub(crate) second: Store,
+    pub(crate) caller: Caller,
     pub(crate) folder: TempDir,
 }
 
@@ -29,69 +28,78 @@ impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = DatabaseUrl::Sqlite(folder.path().join("contract.db"));
-        Self::on(&url, folder).await
+        Self::open(&url, folder).await
     }
 
     pub(crate) async fn postgres() -> Self {
         let server = server();
         let url = server.url(&server.fresh_database().unwrap()).parse().unwrap();
-        Self::on(&url, tempfile::tempdir().unwrap()).await
+        Self::open(&url, tempfile::tempdir().unwrap()).await
     }
 
-    async fn on(url: &DatabaseUrl, folder: TempDir) -> Self {
-        let store = Store::open(url, Opening::OR_MAKE).await.unwrap();
-        let neighbour = Store::open(url, Opening::EXISTING).await.unwrap();
-        let tenant = new_tenant(&store, ORG, "bs_first").await;
-        Self { store, neighbour, tenant, folder }
+    async fn open(url: &DatabaseUrl, folder: TempDir) -> Self {
+        let store = Store::open(url, OpenOptions::CREATE).await.unwrap();
+        let second = Store::open(url, OpenOptions::EXISTING).await.unwrap();
+        let caller = new_caller(&store, ORG, "bs_first").await;
+        Self { store, second, caller, folder }
     }
 
-    /// Imports batches and keeps them.
     pub(crate) async fn import(&self, batches: &[Batch]) -> ImportCounts {
         import(&self.store, ORG, batches, Some(ImportStep::Commit)).await.unwrap()
     }
 
-    /// The ids of a whole walk in pages of `rows`.
+    pub(crate) async fn version(&self) -> Option<DataVersion> {
+        self.store.data_version(&self.caller, at(0)).await.unwrap()
+    }
+
+    /// The ids of all pages of `rows` batches.
     pub(crate) async fn ids(&self, range: DateRange, rows: usize) -> Vec<String> {
         let mut ids = Vec::new();
-        let mut walk = None;
+        let mut resume = None;
         loop {
-            let page = self.page(range, walk.clone(), rows).await;
-            ids.extend(ids_of(&page));
-            let since = walk.map_or(page.version.number, |walk: Walk| walk.since);
-            let Some(after) = page.next else { return ids };
-            walk = Some(Walk { after, since, seen: page.version.number });
+            let page = self.page(range, resume, rows).await;
+            resume = page.next.clone();
+            ids.extend(ids_of(page));
+            if resume.is_none() {
+                return ids;
+            }
         }
     }
 
-    /// One page of `rows`.
-    pub(crate) async fn page(&self, range: DateRange, walk: Option<Walk>, rows: usize) -> Page {
-        self.page_as(Form::Plain, range, walk, PageLimit { rows, bytes: usize::MAX }).await
+    /// One plain page.
+    pub(crate) async fn page(&self, range: DateRange, resume: Option<Resume>, rows: usize) -> Page {
+        self.read(PageRequest { range, resume, ..request(rows) }).await
     }
 
-    /// One page in the form asked for.
-    pub(crate) async fn page_as(
-        &self,
-        form: Form,
-        range: DateRange,
-        walk: Option<Walk>,
-        limit: PageLimit,
-    ) -> Page {
-        let ask = PageRequest { range, walk, limit, opening: "", seen: 0, now: at(0), form };
-        match self.store.page(&self.tenant, ask, |_| None::<()>).await.unwrap() {
-            Answer::Page(page) => page,
+    pub(crate) async fn read(&self, request: PageRequest) -> Page {
+        match self.store.page(&self.caller, request, |_| None::<()>).await.unwrap() {
+            PageResult::Read(page) => page,
             other => panic!("no page but {other:?}"),
         }
     }
 }
 
-/// The PostgreSQL server of this test run; every fixture has a database of its own on it.
+/// A request for the first plain page of everything.
+pub(crate) fn request(rows: usize) -> PageRequest {
+    PageRequest {
+        range: whole(),
+        resume: None,
+        limit: PageLimit { rows, bytes: usize::MAX },
+        opening: "[",
+        encoding: Encoding::Identity,
+        min_version: 0,
+        now: at(0),
+    }
+}
+
+/// The PostgreSQL server of this test run. Every fixture has its own database.
 pub(crate) fn server() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
     SERVER.get_or_init(|| Postgres::start(&Settings::default()).unwrap())
 }
 
 /// Adds an organisation with a credential.
-pub(crate) async fn new_tenant(store: &Store, name: &str, client: &str) -> Caller {
+pub(crate) async fn new_caller(store: &Store, name: &str, client: &str) -> Caller {
     let org = store.add_org(&OrgName::new(name).unwrap(), at(0)).await.unwrap();
     let client = ClientId::new(client).unwrap();
     store.add_credential(name, new_credential(&client)).await.unwrap();
@@ -99,33 +107,28 @@ pub(crate) async fn new_tenant(store: &Store, name: &str, client: &str) -> Calle
 }
 
 pub(crate) fn new_credential(client: &ClientId) -> NewCredential {
-    NewCredential {
-        client: client.clone(),
-        label: "test".into(),
-        expires_at: None,
-        secret_hash: [1; 32],
-        now: at(0),
-    }
+    let (client, label) = (client.clone(), "test".into());
+    NewCredential { client, label, expires_at: None, secret_hash: [1; 32], now: at(0) }
 }
 
-/// Imports with a verdict, or lets the sender go away without one.
+/// Imports batches, then sends the last step or drops the sender.
 pub(crate) async fn import(
     store: &Store,
     org: &str,
     batches: &[Batch],
-    verdict: Option<ImportStep>,
-) -> Result<ImportCounts, batchscan_store::AdminError> {
+    last: Option<ImportStep>,
+) -> Result<ImportCounts, AdminError> {
     let rows = batches.iter().map(ImportRow::from);
     let (steps, receiver) = mpsc::channel(2);
     steps.send(ImportStep::Rows(rows.collect())).await.unwrap();
-    if let Some(verdict) = verdict {
-        steps.send(verdict).await.unwrap();
+    if let Some(last) = last {
+        steps.send(last).await.unwrap();
     }
     drop(steps);
     store.import(org, receiver).await
 }
 
-/// A batch of that id, created so many microseconds after 1970.
+/// A batch created so many microseconds after 1970.
 pub(crate) fn batch(id: &str, micros: i64) -> Batch {
     let text = r#"{"batch_id":"x","batch_name":"n","batch_creation_date":"1970-01-01T00:00:00Z","number_of_images":1,"warnings":false}"#;
     let mut batch = Batch::from_json(text).unwrap();
@@ -134,7 +137,6 @@ pub(crate) fn batch(id: &str, micros: i64) -> Batch {
     batch
 }
 
-/// The same batch with another comment.
 pub(crate) fn commented(mut batch: Batch, comment: &str) -> Batch {
     batch.comment = Some(comment.into());
     batch
@@ -148,28 +150,33 @@ pub(crate) fn whole() -> DateRange {
     DateRange::default()
 }
 
-/// The ids on a page, by its JSON.
-pub(crate) fn ids_of(page: &Page) -> Vec<String> {
-    texts_of(page).iter().map(|text| Batch::from_json(text).unwrap().batch_id.as_str().to_owned()).collect()
+pub(crate) fn range(start: Option<i64>, end: Option<i64>) -> DateRange {
+    let instant = |micros| UtcInstant::from_micros(micros).unwrap();
+    DateRange { start: start.map(instant), end: end.map(instant) }
 }
 
-/// A page's text, whatever its form.
-pub(crate) fn text_of(page: &Page) -> String {
-    let text = match &page.text {
-        PageText::Plain(text) => text.clone(),
-        PageText::Deflated(piece) => {
-            let mut text = Vec::new();
-            GzDecoder::new(&*whole_gzip(piece)).read_to_end(&mut text).unwrap();
-            text
-        }
-    };
-    assert_eq!(page.text.text_bytes(), text.len());
-    String::from_utf8(text).unwrap()
+pub(crate) fn ids_of(page: Page) -> Vec<String> {
+    let id = |text: &String| Batch::from_json(text).unwrap().batch_id.as_str().to_owned();
+    texts_of(page).iter().map(id).collect()
 }
 
-/// The texts on a page, taken apart by an independent reader of JSON.
-pub(crate) fn texts_of(page: &Page) -> Vec<String> {
-    let array = format!("[{}]", text_of(page));
-    let parts: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(&array).unwrap();
+/// The JSON texts of a page, separated by an independent parser.
+pub(crate) fn texts_of(page: Page) -> Vec<String> {
+    let parts: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(&text_of(page)).unwrap();
     parts.iter().map(|part| part.get().to_owned()).collect()
+}
+
+/// The text of a page as an array.
+pub(crate) fn text_of(page: Page) -> String {
+    let encoding = page.encoding();
+    decode(encoding, &page.finish("]"))
+}
+
+pub(crate) fn decode(encoding: Encoding, body: &[u8]) -> String {
+    let mut text = String::new();
+    match encoding {
+        Encoding::Identity => text = String::from_utf8(body.to_vec()).unwrap(),
+        Encoding::Gzip => drop(GzDecoder::new(body).read_to_string(&mut text).unwrap()),
+    }
+    text
 }

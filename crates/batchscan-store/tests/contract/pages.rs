@@ -1,12 +1,17 @@
-//! Claims about reading: order, windows, pages, tenancy.
+//! Claims about reading: order, date ranges, page sizes, encodings, isolation.
 
-use batchscan_model::{DateRange, UtcInstant};
-use batchscan_store::{Answer, Caller, Form, PageLimit, PageRequest, Walk};
+use batchscan_model::Batch;
+use batchscan_store::{
+    ArrayBody, ArrayRequest, Caller, Encoding, ImportStep, PageLimit, PageRequest, PageResult,
+};
 
-use crate::fixture::{Fixture, at, batch, commented, ids_of, new_tenant, text_of, texts_of, whole};
+use crate::fixture::{
+    Fixture, at, batch, commented, decode, ids_of, import, new_caller, range, request, text_of, texts_of,
+    whole,
+};
 
 /// Decision 018.
-pub(crate) async fn batches_come_by_instant_then_by_the_bytes_of_their_id(fixture: &Fixture) {
+pub(crate) async fn batches_are_ordered_by_time_then_by_the_bytes_of_their_id(fixture: &Fixture) {
     let ids = ["b", "B", "a", "Ä", "ä", "z", "10", "9"];
     let mut batches: Vec<_> = ids.iter().map(|id| batch(id, 5)).collect();
     batches.extend([batch("late", 6), batch("early", -5)]);
@@ -15,28 +20,29 @@ pub(crate) async fn batches_come_by_instant_then_by_the_bytes_of_their_id(fixtur
     assert_eq!(fixture.ids(whole(), 100).await, expected);
 }
 
-pub(crate) async fn a_text_comes_out_as_it_went_in(fixture: &Fixture) {
+pub(crate) async fn a_text_is_returned_as_it_was_imported(fixture: &Fixture) {
     let tricky = commented(batch("\"\\ ␀ 💧 \u{2028}", 1), "a\u{0}b\n\"c\" \u{7f} é e\u{301} 🌱");
     let long = commented(batch("long", 2), &"x".repeat(60_000));
     fixture.import(&[tricky.clone(), long.clone()]).await;
     let page = fixture.page(whole(), None, 10).await;
-    assert_eq!(texts_of(&page), [tricky.to_json(), long.to_json()]);
+    assert_eq!(texts_of(page), [tricky.to_json(), long.to_json()]);
 }
 
 /// Decision 011.
-pub(crate) async fn both_ends_of_a_window_are_inclusive_to_the_microsecond(fixture: &Fixture) {
+pub(crate) async fn both_ends_of_a_date_range_are_inclusive_to_the_microsecond(fixture: &Fixture) {
     fixture.import(&[batch("a", 10), batch("b", 11), batch("c", 12), batch("d", 13)]).await;
-    let instant = |micros| UtcInstant::from_micros(micros);
-    let window = |start, end| DateRange { start, end };
-    assert_eq!(fixture.ids(window(instant(11), instant(12)), 9).await, ["b", "c"]);
-    assert_eq!(fixture.ids(window(instant(12), None), 9).await, ["c", "d"]);
-    assert_eq!(fixture.ids(window(None, instant(10)), 9).await, ["a"]);
-    assert_eq!(fixture.ids(window(instant(13), instant(10)), 9).await, Vec::<String>::new());
-    // In a window, too, pages go on where the one before ended.
-    assert_eq!(fixture.ids(window(instant(11), instant(13)), 1).await, ["b", "c", "d"]);
+    for (start, end, rows, expected) in [
+        (Some(11), Some(12), 9, &["b", "c"][..]),
+        (Some(12), None, 9, &["c", "d"]),
+        (None, Some(10), 9, &["a"]),
+        (Some(13), Some(10), 9, &[]),
+        (Some(11), Some(13), 1, &["b", "c", "d"]),
+    ] {
+        assert_eq!(fixture.ids(range(start, end), rows).await, expected, "{start:?} to {end:?}");
+    }
 }
 
-pub(crate) async fn pages_of_any_size_together_are_the_whole(fixture: &Fixture) {
+pub(crate) async fn pages_of_any_size_add_up_to_the_whole(fixture: &Fixture) {
     let batches: Vec<_> = (0..60).map(|number| batch(&format!("b{number:02}"), number / 7)).collect();
     fixture.import(&batches).await;
     let all = fixture.ids(whole(), 1_000).await;
@@ -45,86 +51,108 @@ pub(crate) async fn pages_of_any_size_together_are_the_whole(fixture: &Fixture) 
         assert_eq!(fixture.ids(whole(), rows).await, all, "pages of {rows}");
     }
     let last = fixture.page(whole(), None, 60).await;
-    assert_eq!(last.next, None, "a page that ends with the last batch has nothing after it");
+    assert_eq!(last.next, None, "no page follows the last batch");
 }
 
 pub(crate) async fn a_page_ends_at_its_limit_of_bytes(fixture: &Fixture) {
-    let batches: Vec<_> =
-        (0..9).map(|number| commented(batch(&format!("b{number}"), number), &"x".repeat(1_000))).collect();
+    let batches = long_batches(9, 1_000);
     fixture.import(&batches).await;
     let limit = PageLimit { rows: usize::MAX, bytes: 2_500 };
-    let ask = PageRequest { limit, opening: "[", ..ask(0) };
-    let Answer::Page(page) = fixture.store.page(&fixture.tenant, ask, |_| None::<()>).await.unwrap() else {
-        panic!("no page")
-    };
+    let page = fixture.read(PageRequest { limit, ..request(0) }).await;
     assert_eq!(page.rows, 2);
-    assert!(text_of(&page).starts_with("[{"));
-    assert_eq!(page.next, Some(batches[1].position()));
+    assert_eq!(page.next.as_ref().unwrap().after, batches[1].position());
+    assert!(text_of(page).starts_with("[{"));
 }
 
-pub(crate) async fn a_tenant_sees_its_own_batches_alone(fixture: &Fixture) {
-    let other = new_tenant(&fixture.store, "Other", "bs_other").await;
-    fixture.import(&[batch("same id", 1), batch("mine", 2)]).await;
-    crate::fixture::import(
-        &fixture.store,
-        "Other",
-        &[commented(batch("same id", 3), "theirs")],
-        Some(commit()),
-    )
-    .await
-    .unwrap();
-    assert_eq!(fixture.ids(whole(), 1).await, ["same id", "mine"]);
-    let Answer::Page(theirs) = fixture.store.page(&other, ask(10), |_| None::<()>).await.unwrap() else {
-        panic!("no page")
-    };
-    assert_eq!(ids_of(&theirs), ["same id"]);
-    assert!(texts_of(&theirs)[0].contains("theirs"));
+pub(crate) async fn a_gzip_page_has_the_text_of_the_plain_one(fixture: &Fixture) {
+    fixture.import(&long_batches(120, 100)).await;
+    let plain = fixture.read(request(100)).await;
+    let gzip = fixture.read(PageRequest { encoding: Encoding::Gzip, ..request(100) }).await;
+    assert_eq!((plain.encoding(), gzip.encoding()), (Encoding::Identity, Encoding::Gzip));
+    assert_eq!((gzip.rows, &gzip.next), (plain.rows, &plain.next));
+    assert_eq!(text_of(gzip), text_of(plain));
 }
 
-pub(crate) async fn a_credential_of_another_organisation_is_dead(fixture: &Fixture) {
-    let other = new_tenant(&fixture.store, "Other", "bs_other").await;
-    let mixed = Caller { org: fixture.tenant.org, client: other.client };
-    let answer = fixture.store.page(&mixed, ask(10), |_| None::<()>).await.unwrap();
-    assert!(matches!(answer, Answer::DeadCredential));
-}
-
-pub(crate) async fn what_is_known_of_the_version_spares_the_reading(fixture: &Fixture) {
+/// Decision 032.
+pub(crate) async fn a_small_page_is_not_compressed(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
-    let current = fixture.store.standing(&fixture.tenant, at(0)).await.unwrap().unwrap();
-    let answer =
-        fixture.store.page(&fixture.tenant, ask(10), move |version| (version == current).then_some("known"));
-    assert!(matches!(answer.await.unwrap(), Answer::Known("known")));
-    fixture.import(&[batch("b", 2)]).await;
-    let answer =
-        fixture.store.page(&fixture.tenant, ask(10), move |version| (version == current).then_some("known"));
-    assert!(matches!(answer.await.unwrap(), Answer::Page(page) if page.rows == 2));
+    let page = fixture.read(PageRequest { encoding: Encoding::Gzip, ..request(10) }).await;
+    assert_eq!(page.encoding(), Encoding::Identity);
+    assert_eq!(ids_of(page), ["a"]);
 }
 
-/// Decision 025: no repeats ever, also when a correction carries a batch ahead of the walk.
-pub(crate) async fn a_walk_never_meets_a_batch_again_whose_date_moved(fixture: &Fixture) {
-    fixture.import(&[batch("a", 1), batch("b", 2), batch("c", 3), batch("d", 4)]).await;
-    let first = fixture.page(whole(), None, 2).await;
-    assert_eq!(ids_of(&first), ["a", "b"]);
-    fixture.import(&[batch("a", 9), commented(batch("c", 3), "corrected in place"), batch("new", 8)]).await;
-    let walk =
-        Walk { after: first.next.clone().unwrap(), since: first.version.number, seen: first.version.number };
-    let rest = fixture.page(whole(), Some(walk), 10).await;
-    assert_eq!(ids_of(&rest), ["c", "d", "new"], "a was given out before; c did not move");
-    assert_eq!(fixture.ids(whole(), 10).await, ["b", "c", "d", "new", "a"], "a new walk meets it");
-}
-
-fn ask(rows: usize) -> PageRequest {
-    PageRequest {
-        range: whole(),
-        walk: None,
-        limit: PageLimit { rows, bytes: usize::MAX },
-        opening: "",
-        seen: 0,
-        now: at(0),
-        form: Form::Plain,
+/// Decision 020.
+pub(crate) async fn an_array_has_all_batches_in_both_encodings(fixture: &Fixture) {
+    // Several chunks, one, and none.
+    for (count, is_whole) in [(0, true), (2, true), (40, false)] {
+        fixture.import(&long_batches(count, 50_000)).await;
+        let expected = text_of(fixture.read(request(1_000)).await);
+        for encoding in [Encoding::Identity, Encoding::Gzip] {
+            let request = ArrayRequest { range: whole(), encoding, min_version: 0, now: at(0) };
+            let result = fixture.store.array(&fixture.caller, request, |_| None::<()>).await.unwrap();
+            let PageResult::Read(array) = result else { panic!("no array") };
+            assert_eq!(matches!(array.body, ArrayBody::Whole(_)), is_whole);
+            let body = match array.body {
+                ArrayBody::Whole(body) => body.to_vec(),
+                ArrayBody::Chunks(mut chunks) => {
+                    let mut body = Vec::new();
+                    while let Some(chunk) = chunks.next(at(0)).await.unwrap() {
+                        body.extend(chunk);
+                    }
+                    body
+                }
+            };
+            assert!(decode(array.encoding, &body) == expected, "{count} batches, {encoding:?}");
+        }
     }
 }
 
-fn commit() -> batchscan_store::ImportStep {
-    batchscan_store::ImportStep::Commit
+pub(crate) async fn a_caller_sees_only_its_own_batches(fixture: &Fixture) {
+    let other = new_caller(&fixture.store, "Other", "bs_other").await;
+    fixture.import(&[batch("same id", 1), batch("mine", 2)]).await;
+    let theirs = [commented(batch("same id", 3), "theirs")];
+    import(&fixture.store, "Other", &theirs, Some(ImportStep::Commit)).await.unwrap();
+    assert_eq!(fixture.ids(whole(), 1).await, ["same id", "mine"]);
+    let result = fixture.store.page(&other, request(10), |_| None::<()>).await.unwrap();
+    let PageResult::Read(page) = result else { panic!("no page") };
+    assert_eq!(texts_of(page), [theirs[0].to_json()]);
+}
+
+pub(crate) async fn a_credential_of_another_organisation_is_invalid(fixture: &Fixture) {
+    let other = new_caller(&fixture.store, "Other", "bs_other").await;
+    let mixed = Caller { org: fixture.caller.org, client: other.client };
+    let result = fixture.store.page(&mixed, request(10), |_| None::<()>).await.unwrap();
+    assert!(matches!(result, PageResult::InvalidCredential));
+}
+
+pub(crate) async fn skipping_by_version_reads_no_batches(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1)]).await;
+    let current = fixture.version().await.unwrap();
+    let page = || {
+        fixture
+            .store
+            .page(&fixture.caller, request(10), move |version| (version == current).then_some("known"))
+    };
+    assert!(matches!(page().await.unwrap(), PageResult::Skipped("known")));
+    fixture.import(&[batch("b", 2)]).await;
+    assert!(matches!(page().await.unwrap(), PageResult::Read(page) if page.rows == 2));
+}
+
+/// Decision 025: even if a correction moves a batch ahead.
+pub(crate) async fn paging_never_returns_a_batch_again_that_moved(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1), batch("b", 2), batch("c", 3), batch("d", 4)]).await;
+    let first = fixture.page(whole(), None, 2).await;
+    let resume = first.next.clone();
+    assert_eq!(ids_of(first), ["a", "b"]);
+    fixture.import(&[batch("a", 9), commented(batch("c", 3), "corrected"), batch("new", 8)]).await;
+    for encoding in [Encoding::Identity, Encoding::Gzip] {
+        let rest = fixture.read(PageRequest { resume: resume.clone(), encoding, ..request(10) }).await;
+        assert_eq!(ids_of(rest), ["c", "d", "new"], "a was already returned, and c did not move");
+    }
+    assert_eq!(fixture.ids(whole(), 10).await, ["b", "c", "d", "new", "a"], "new paging returns it");
+}
+
+fn long_batches(count: i64, comment_bytes: usize) -> Vec<Batch> {
+    let comment = "x".repeat(comment_bytes);
+    (0..count).map(|number| commented(batch(&format!("b{number:04}"), number), &comment)).collect()
 }

@@ -1,34 +1,33 @@
-//! What is true of the SQLite file beyond the contract: how it comes into being, and what people see in it.
+//! Claims about the SQLite file: creation, migration, permissions, and the view for SQL users.
 
 use std::os::unix::fs::PermissionsExt;
 
 use batchscan_model::Field;
-use batchscan_store::{DatabaseUrl, OpenError, Opening, Store};
+use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, Store};
 use rusqlite::Connection;
 
 use crate::fixture::{Fixture, batch, commented};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ten_that_open_a_new_file_at_once_migrate_it_once() {
+async fn ten_concurrent_opens_migrate_a_new_file_once() {
     let folder = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::Sqlite(folder.path().join("new.db"));
     let opening: Vec<_> = (0..10)
         .map(|_| {
             let url = url.clone();
-            tokio::spawn(async move { Store::open(&url, Opening::OR_MAKE).await.map(|_| ()) })
+            tokio::spawn(async move { Store::open(&url, OpenOptions::CREATE).await.map(|_| ()) })
         })
         .collect();
     for opened in opening {
         opened.await.unwrap().unwrap();
     }
     let file = Connection::open(folder.path().join("new.db")).unwrap();
-    let applied: i64 =
-        file.query_row("SELECT count(*) FROM refinery_schema_history", [], |row| row.get(0)).unwrap();
-    assert_eq!(applied, 3);
+    let applied: i64 = file.query_row("SELECT count(*) FROM schema_history", [], |row| row.get(0)).unwrap();
+    assert_eq!(applied, 1);
 }
 
 #[tokio::test]
-async fn the_file_and_its_log_are_for_their_owner_alone() {
+async fn only_the_owner_can_read_the_file_and_its_log() {
     let fixture = Fixture::sqlite().await;
     fixture.import(&[batch("a", 1)]).await;
     for name in ["contract.db", "contract.db-wal", "contract.db-shm"] {
@@ -38,7 +37,7 @@ async fn the_file_and_its_log_are_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn the_view_has_the_eighteen_fields_typed() {
+async fn the_view_has_the_eighteen_typed_fields() {
     let fixture = Fixture::sqlite().await;
     let mut full = commented(batch("a", 1_500_000), "fine");
     full.avg_germination_rate = batchscan_model::Hundredths::from_hundredths(9_250);
@@ -57,9 +56,19 @@ async fn the_view_has_the_eighteen_fields_typed() {
 }
 
 #[tokio::test]
-async fn a_missing_database_is_made_only_where_that_is_asked() {
+async fn a_missing_database_is_created_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::Sqlite(folder.path().join("none.db"));
-    assert!(matches!(Store::open(&url, Opening::EXISTING).await, Err(OpenError::Missing(_))));
+    assert!(matches!(Store::open(&url, OpenOptions::EXISTING).await, Err(OpenError::Missing(_))));
     assert!(!folder.path().join("none.db").exists());
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_rejected() {
+    let fixture = Fixture::sqlite().await;
+    let path = fixture.folder.path().join("contract.db");
+    let insert = "INSERT INTO schema_history VALUES (2, 'future', CURRENT_TIMESTAMP)";
+    Connection::open(&path).unwrap().execute(insert, []).unwrap();
+    let error = Store::open(&DatabaseUrl::Sqlite(path), OpenOptions::EXISTING).await.unwrap_err();
+    assert!(matches!(error, OpenError::NewerSchema { found: 2, known: 1 }), "{error}");
 }

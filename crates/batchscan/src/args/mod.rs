@@ -3,7 +3,7 @@
 mod operator;
 mod user;
 
-use batchscan_store::{BadDatabaseUrl, DatabaseUrl};
+use batchscan_store::{DatabaseUrl, DatabaseUrlError};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -84,9 +84,9 @@ pub(crate) struct DatabaseText(String);
 impl DatabaseText {
     /// What it names; a usage error of that flag if it names nothing.
     pub(crate) fn read(&self, flag: &str) -> Result<DatabaseUrl, clap::Error> {
-        self.0
-            .parse()
-            .map_err(|error: BadDatabaseUrl| misuse("", format!("invalid value for '{flag} <URL>': {error}")))
+        self.0.parse().map_err(|error: DatabaseUrlError| {
+            misuse("", format!("invalid value for '{flag} <URL>': {error}"))
+        })
     }
 }
 

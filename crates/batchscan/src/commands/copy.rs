@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use batchscan_store::copy::{Copied, copy};
-use batchscan_store::{DatabaseUrl, Opening, Store};
+use batchscan_store::{CopiedOrg, DatabaseUrl, OpenOptions, Store, copy_database};
 use serde_json::json;
 
 use super::open;
@@ -22,10 +21,10 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--from and --to name the same database: nothing was copied");
     }
     let (start, source) = (Instant::now(), open(&from).await?);
-    let target = Store::open(&to, Opening::FOR_COPY).await?;
+    let target = Store::open(&to, OpenOptions::FOR_COPY).await?;
     let bar = bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
     let progress = progress_of(&bar);
-    let copied = copy(&source, &target, &|done, total| {
+    let copied = copy_database(&source, &target, &|done, total| {
         progress(done, total);
         if done == total {
             bar.set_message("verifying");
@@ -38,14 +37,14 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[Copied], start: Instant) -> String {
-    let row = |org: &Copied| {
-        let note = if org.was_there { "was there already" } else { "copied" };
-        let digest = hex(&org.fingerprint.digest)[..DIGEST_CHARS].to_owned();
-        [org.name.clone(), grouped(org.fingerprint.batches), digest, note.into()]
+fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[CopiedOrg], start: Instant) -> String {
+    let row = |org: &CopiedOrg| {
+        let note = if org.existed { "was there already" } else { "copied" };
+        let digest = org.digest[..DIGEST_CHARS].to_owned();
+        [org.name.clone(), grouped(org.batches), digest, note.into()]
     };
     let rows: Vec<_> = copied.iter().map(row).collect();
-    let batches = copied.iter().map(|org| org.fingerprint.batches).sum();
+    let batches = copied.iter().map(|org| org.batches).sum();
     format!(
         "{}copied and verified {} with {} from {from} to {to} in {:.1} s\n",
         table(["ORGANISATION", "BATCHES", "DIGEST", ""], &rows),
@@ -55,18 +54,14 @@ fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[Copied], start: Instan
     )
 }
 
-fn report_json(copied: &[Copied]) -> String {
-    let org = |org: &Copied| {
+fn report_json(copied: &[CopiedOrg]) -> String {
+    let org = |org: &CopiedOrg| {
         json!({
             "organisation": org.name,
-            "batches": org.fingerprint.batches,
-            "digest": hex(&org.fingerprint.digest),
-            "was_there": org.was_there,
+            "batches": org.batches,
+            "digest": org.digest,
+            "was_there": org.existed,
         })
     };
     format!("{}\n", json!({ "organisations": copied.iter().map(org).collect::<Vec<_>>() }))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
-use batchscan_store::{CredentialInfo, DatabaseUrl, NewCredential, Rotation, Store};
+use batchscan_store::{DatabaseUrl, NewCredential, Rotation, Store};
 use serde_json::json;
 
 use super::{open, when};
@@ -97,20 +97,7 @@ fn no_randomness() -> anyhow::Error {
     anyhow!("the system gives no random numbers: nothing was issued")
 }
 
-fn state(info: &CredentialInfo, now: UtcInstant) -> &'static str {
-    match info {
-        CredentialInfo { revoked_at: Some(_), .. } => "revoked",
-        CredentialInfo { expires_at: Some(expiry), .. } if *expiry <= now => "expired",
-        _ => "active",
-    }
-}
-
-/// When the older of two secrets stops working.
-fn retiring(info: &CredentialInfo, now: UtcInstant) -> Option<UtcInstant> {
-    info.secrets.iter().copied().flatten().filter(|retires| *retires > now).max()
-}
-
-fn list(all: &[CredentialInfo], org: &str, now: UtcInstant) -> String {
+fn list(all: &[batchscan_store::Credential], org: &str, now: UtcInstant) -> String {
     if all.is_empty() {
         return format!("no credentials yet: issue one with `batchscan credential issue --org \"{org}\"`\n");
     }
@@ -120,18 +107,18 @@ fn list(all: &[CredentialInfo], org: &str, now: UtcInstant) -> String {
             [
                 info.client.to_string(),
                 info.label.clone(),
-                state(info, now).to_owned(),
+                info.status(now).name().to_owned(),
                 when(Some(info.created_at)),
                 when(info.expires_at),
                 when(info.last_used_at),
-                when(retiring(info, now)),
+                when(info.old_secret_until(now)),
             ]
         })
         .collect();
     table(["CLIENT ID", "LABEL", "STATE", "ISSUED", "EXPIRES", "LAST USED", "OLD SECRET UNTIL"], &rows)
 }
 
-fn list_json(all: &[CredentialInfo], now: UtcInstant) -> String {
+fn list_json(all: &[batchscan_store::Credential], now: UtcInstant) -> String {
     let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
     let all: Vec<_> = all
         .iter()
@@ -139,12 +126,12 @@ fn list_json(all: &[CredentialInfo], now: UtcInstant) -> String {
             json!({
                 "client_id": info.client.as_str(),
                 "label": info.label,
-                "state": state(info, now),
+                "state": info.status(now).name(),
                 "created_at": info.created_at.to_string(),
                 "expires_at": text(info.expires_at),
                 "revoked_at": text(info.revoked_at),
                 "last_used_at": text(info.last_used_at),
-                "old_secret_until": text(retiring(info, now)),
+                "old_secret_until": text(info.old_secret_until(now)),
             })
         })
         .collect();

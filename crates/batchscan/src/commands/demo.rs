@@ -9,7 +9,7 @@ use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_store::{AdminError, DatabaseUrl, ImportRow, ImportStep, Opening, OrgName, Store};
+use batchscan_store::{AdminError, DatabaseUrl, ImportRow, ImportStep, OpenOptions, OrgName, Store};
 use tokio::sync::mpsc;
 
 use super::credential::issue;
@@ -36,7 +36,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
     let folder =
         tempfile::Builder::new().prefix("batchscan-demo-").tempdir().context("cannot make a folder")?;
-    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), Opening::OR_MAKE).await?;
+    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), OpenOptions::CREATE).await?;
     let now = Clock::system().now();
     let config = Config { fail_rate: command.fail_rate, ..Config::default() };
     let drain = Duration::from_secs(2);

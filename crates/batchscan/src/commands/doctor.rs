@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use batchscan_store::{DatabaseUrl, Examination};
+use batchscan_store::{DatabaseUrl, DoctorReport};
 use serde_json::json;
 
 use super::open;
@@ -13,14 +13,14 @@ use crate::output::{bar, print, progress_of};
 pub(crate) async fn run(database: &DatabaseUrl, command: Doctor) -> anyhow::Result<ExitCode> {
     let store = open(database).await?;
     let bar = bar("examining", "{msg} {bar:32} {human_pos} of {human_len} batches");
-    let found = store.examine(progress_of(&bar)).await;
+    let found = store.doctor(progress_of(&bar)).await;
     bar.finish_and_clear();
     let found = found?;
     print(&if command.json { report_json(&found) } else { report(database, &found) })?;
     Ok(if found.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn report(database: &DatabaseUrl, found: &Examination) -> String {
+fn report(database: &DatabaseUrl, found: &DoctorReport) -> String {
     let looked_at = format!(
         "{database}: schema {}, {}, {}",
         found.schema,
@@ -34,7 +34,7 @@ fn report(database: &DatabaseUrl, found: &Examination) -> String {
     format!("{looked_at}\n{}:\n{findings}", count(found.findings.len() as u64, "finding", "findings"))
 }
 
-fn report_json(found: &Examination) -> String {
+fn report_json(found: &DoctorReport) -> String {
     let report = json!({
         "ok": found.findings.is_empty(),
         "schema": found.schema,

@@ -28,8 +28,8 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Key) -> anyhow::Result<
         Key::Rotate { now: at_once } => {
             let before = store.keys(now).await?.len();
             // An instant that is still to come: everything that is followed by the new keys goes.
-            let forget_before = now.plus_secs(if at_once { 1 } else { -KEPT_SECS });
-            let kept = store.rotate_keys(KeyRotation { now, forget_before }).await?;
+            let remove_before = now.plus_secs(if at_once { 1 } else { -KEPT_SECS });
+            let kept = store.rotate_keys(KeyRotation { now, remove_before }).await?;
             let removed = (before + 2).saturating_sub(kept.len());
             print(&rotated(at_once, removed))?;
         }

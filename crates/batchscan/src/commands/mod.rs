@@ -18,16 +18,16 @@ pub(crate) mod serve;
 pub(crate) mod summary;
 
 use batchscan_model::UtcInstant;
-use batchscan_store::{DatabaseUrl, Opening, Store};
+use batchscan_store::{DatabaseUrl, OpenOptions, Store};
 
 /// Opens a database that must be there.
 async fn open(database: &DatabaseUrl) -> anyhow::Result<Store> {
-    Ok(Store::open(database, Opening::EXISTING).await?)
+    Ok(Store::open(database, OpenOptions::EXISTING).await?)
 }
 
 /// Opens a database, or makes it.
 async fn open_or_make(database: &DatabaseUrl) -> anyhow::Result<Store> {
-    Ok(Store::open(database, Opening::OR_MAKE).await?)
+    Ok(Store::open(database, OpenOptions::CREATE).await?)
 }
 
 /// An instant to the second, or a dash.

@@ -7,7 +7,7 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::{Config, TlsFiles};
 use batchscan_server::edge::CONNECTIONS_MAX;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_store::{DatabaseUrl, Opening, ReadFrom, Store};
+use batchscan_store::{DatabaseUrl, OpenOptions, ReadFrom, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(database: &DatabaseUrl, command: Box<Serve>) -> anyhow::
         ReadFromArg::Standby => ReadFrom::Standby,
     };
     let connections = usize::from(command.database_connections);
-    let store = Store::open(database, Opening { read_from, connections, ..Opening::OR_MAKE }).await?;
+    let store = Store::open(database, OpenOptions { read_from, connections, ..OpenOptions::CREATE }).await?;
     // Best effort: a database that cannot tell is no reason not to serve.
     let no_organisations = store.has_orgs().await.is_ok_and(|any| !any);
     let public_url = command.public_url.clone();

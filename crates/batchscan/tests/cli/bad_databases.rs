@@ -100,7 +100,8 @@ fn a_file_that_holds_something_else_is_left_alone() {
 #[test]
 fn a_database_of_a_later_program_is_left_alone() {
     let site = Site::new();
-    let insert = "INSERT INTO refinery_schema_history (version, name, applied_on, checksum) VALUES (99, 'later', '', '1')";
+    let insert =
+        "INSERT INTO schema_history (version, name, applied_on, checksum) VALUES (99, 'later', '', '1')";
     site.sql().execute(insert, []).unwrap();
     let message = "the database has schema 99, and this program knows up to 3: update batchscan";
     all_refuse(&site.url("scans.db"), message);

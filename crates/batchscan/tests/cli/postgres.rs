@@ -273,13 +273,14 @@ fn a_wrong_password_and_a_database_that_is_not_there_are_told_at_once() {
 fn a_database_that_holds_something_else_is_left_alone() {
     let _site = Site::empty();
     let server = postgres();
-    let history = "create table refinery_schema_history (version int4 primary key, name text, applied_on text, checksum text)";
+    let history =
+        "create table schema_history (version int4 primary key, name text, applied_on text, checksum text)";
     for tables in [
         "create table batch (id int)".to_owned(),
         "create table organisation (id int)".to_owned(),
         // Somebody else's, whose migrations have numbers like ours.
         format!(
-            "{history}; insert into refinery_schema_history values (1, 'seeds', '', '1'); create table seed (id int)"
+            "{history}; insert into schema_history values (1, 'seeds', '', '1'); create table seed (id int)"
         ),
     ] {
         let name = server.fresh_database().unwrap();
@@ -316,7 +317,7 @@ fn a_database_that_cannot_hold_every_text_is_refused() {
 fn a_database_of_a_later_program_is_refused() {
     let site = Site::on_postgres();
     let name = name_of(&site.database);
-    let later = "insert into refinery_schema_history values (99, 'later', '', '1')";
+    let later = "insert into schema_history values (99, 'later', '', '1')";
     postgres().sql(name, later).unwrap();
     let message = "the database has schema 99, and this program knows up to 3: update batchscan";
     all_refuse("postgres", name, message);
@@ -342,7 +343,7 @@ fn a_role_that_may_not_make_tables_or_read_them_is_told_what_it_lacks() {
     let message = refusal(
         "guest",
         name,
-        "permission denied for table refinery_schema_history (42501): use the role that made batchscan's tables, or grant it this one",
+        "permission denied for table schema_history (42501): use the role that made batchscan's tables, or grant it this one",
     );
     all_refuse("guest", name, &message);
 }

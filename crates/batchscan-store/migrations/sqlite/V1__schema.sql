@@ -1,12 +1,12 @@
 -- Organisations, their credentials and their batches. Instants are microseconds since 1970 in UTC.
 
 CREATE TABLE organisation (
-    id            INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused: a cursor or token of a removed one stays dead
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused: cursors and tokens of a removed organisation stay invalid
     name          TEXT    NOT NULL UNIQUE,
     created_at    INTEGER NOT NULL,
-    version       INTEGER NOT NULL DEFAULT 0,          -- raised by every change of its batches, in the same transaction
-    version_mark  INTEGER NOT NULL DEFAULT 0,          -- random beside each version: a restored backup cannot repeat one
-    moved_version INTEGER NOT NULL DEFAULT 0           -- the last version in which a batch changed its place in the order
+    version       INTEGER NOT NULL DEFAULT 0,          -- incremented by every change of its batches, in the same transaction
+    version_mark  INTEGER NOT NULL DEFAULT 0,          -- random for each version: a restored backup cannot repeat one
+    moved_version INTEGER NOT NULL DEFAULT 0           -- the last version in which a batch moved in the order
 ) STRICT;
 
 CREATE TABLE credential (
@@ -38,8 +38,8 @@ CREATE TABLE service_key (
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A row is its place in the order and the batch's JSON text exactly as it goes out. Clustered by that order,
--- so that a page is one run over neighbouring rows.
+-- The key is the batch order; json is the exact text of the response. Clustered by the key, so that a page is a scan of
+-- adjacent rows.
 CREATE TABLE batch (
     org_id     INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE batch (
 
 CREATE UNIQUE INDEX batch_by_id ON batch (org_id, batch_id);
 
--- Batches whose creation date was corrected, and when: a walk that began before must not meet them twice.
+-- Batches whose creation date was corrected, and in which version: paging that began before must not return them twice.
 CREATE TABLE moved_batch (
     org_id   INTEGER NOT NULL,
     batch_id TEXT    NOT NULL,
@@ -59,7 +59,29 @@ CREATE TABLE moved_batch (
     PRIMARY KEY (org_id, batch_id)
 ) STRICT, WITHOUT ROWID;
 
--- For people at an SQL prompt: the eighteen fields, typed.
+-- Runs of batches, compressed when they are imported. A gzip page is assembled from them. A block may be missing, but never
+-- wrong: no other batches than its own lie after (after_created_at, after_id) and up to (last_created_at, last_id).
+CREATE TABLE block (
+    id               INTEGER PRIMARY KEY,
+    org_id           INTEGER NOT NULL,
+    after_created_at INTEGER NOT NULL,
+    after_id         TEXT    NOT NULL,
+    last_created_at  INTEGER NOT NULL,
+    last_id          TEXT    NOT NULL,
+    batches          INTEGER NOT NULL,
+    text_bytes       INTEGER NOT NULL,                 -- of its JSON texts, separated by commas
+    text_crc         INTEGER NOT NULL,                 -- CRC-32 of that text
+    deflated         BLOB    NOT NULL                  -- non-final deflate blocks
+) STRICT;
+
+CREATE INDEX block_by_last ON block (org_id, last_created_at, last_id, after_created_at, after_id);
+
+-- One row while a copy into this database is unfinished. An incomplete database is not served.
+CREATE TABLE unfinished_copy (
+    source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated
+) STRICT;
+
+-- For SQL users: the eighteen fields, typed.
 CREATE VIEW batches AS
 SELECT
     organisation.name                                             AS organisation,

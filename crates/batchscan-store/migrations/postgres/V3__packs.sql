@@ -1,2 +1,0 @@
--- Nothing: on PostgreSQL a page is compressed where it is sent, on as many nodes as there are. A migration has the same
--- number and name on both stores.

@@ -1,0 +1,169 @@
+//! Credentials and their rules: validity, rotation, revocation. The stores only read and write them.
+
+use std::fmt;
+
+use batchscan_model::{ClientId, OrgId, UtcInstant};
+
+use crate::errors::AdminError;
+
+/// A credential of an organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// Its organisation.
+    pub org: OrgId,
+    /// Its id.
+    pub client: ClientId,
+    /// The operator's note.
+    pub label: String,
+    /// When it was issued.
+    pub created_at: UtcInstant,
+    /// When it expires.
+    pub expires_at: Option<UtcInstant>,
+    /// When it was revoked.
+    pub revoked_at: Option<UtcInstant>,
+    /// When it last got a token.
+    pub last_used_at: Option<UtcInstant>,
+    /// Its secrets, oldest first.
+    pub secrets: Vec<Secret>,
+}
+
+impl Credential {
+    /// Whether it can be used.
+    pub fn status(&self, now: UtcInstant) -> CredentialStatus {
+        let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
+        CredentialStatus::new(micros(self.revoked_at), micros(self.expires_at), now)
+    }
+
+    /// When the older of two valid secrets stops working.
+    pub fn old_secret_until(&self, now: UtcInstant) -> Option<UtcInstant> {
+        self.secrets.iter().filter_map(|secret| secret.retires_at).filter(|at| *at > now).max()
+    }
+
+    /// Replaces the current secret. It keeps working until `retire_at`; a secret that was already retiring ends now.
+    pub(crate) fn rotate(&mut self, rotation: &Rotation) {
+        let retires_at = Some(rotation.retire_at.max(rotation.now));
+        self.secrets.retain(|secret| secret.retires_at.is_none());
+        self.secrets.iter_mut().for_each(|secret| secret.retires_at = retires_at);
+        self.secrets.push(Secret { hash: rotation.secret_hash, created_at: rotation.now, retires_at: None });
+    }
+}
+
+/// Refuses to change a credential that does not exist or is revoked.
+pub(crate) fn require_changeable(
+    credential: Option<Credential>,
+    client: &ClientId,
+) -> Result<Credential, AdminError> {
+    match credential {
+        None => Err(AdminError::CredentialNotFound(client.clone())),
+        Some(Credential { revoked_at: Some(_), .. }) => Err(AdminError::Revoked(client.clone())),
+        Some(credential) => Ok(credential),
+    }
+}
+
+/// Whether a credential can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialStatus {
+    /// It can.
+    Active,
+    /// Its expiry has passed.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl CredentialStatus {
+    /// From the stored columns, in microseconds.
+    pub(crate) fn new(revoked_at: Option<i64>, expires_at: Option<i64>, now: UtcInstant) -> Self {
+        if revoked_at.is_some() {
+            CredentialStatus::Revoked
+        } else if expires_at.is_some_and(|expiry| expiry <= now.micros()) {
+            CredentialStatus::Expired
+        } else {
+            CredentialStatus::Active
+        }
+    }
+
+    /// As shown to operators.
+    pub fn name(self) -> &'static str {
+        match self {
+            CredentialStatus::Active => "active",
+            CredentialStatus::Expired => "expired",
+            CredentialStatus::Revoked => "revoked",
+        }
+    }
+}
+
+/// A client secret, stored as a keyed hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// HMAC-SHA-256 of the secret.
+    pub hash: [u8; 32],
+    /// When it was created.
+    pub created_at: UtcInstant,
+    /// When it stops working after a rotation.
+    pub retires_at: Option<UtcInstant>,
+}
+
+impl Secret {
+    /// Whether it still works.
+    pub fn is_valid(&self, now: UtcInstant) -> bool {
+        self.retires_at.is_none_or(|until| now < until)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("retires_at", &self.retires_at).finish_non_exhaustive()
+    }
+}
+
+/// What a store knows about a client id.
+#[derive(Clone, Debug)]
+pub struct CredentialLookup {
+    /// The credential, if it exists.
+    pub credential: Option<Credential>,
+    /// Whether this is up to date. A standby may be behind.
+    pub is_latest: bool,
+}
+
+/// A credential to be added.
+#[derive(Clone, Debug)]
+pub struct NewCredential {
+    /// Its id.
+    pub client: ClientId,
+    /// The operator's note.
+    pub label: String,
+    /// When it expires.
+    pub expires_at: Option<UtcInstant>,
+    /// The hash of its first secret.
+    pub secret_hash: [u8; 32],
+    /// The current time.
+    pub now: UtcInstant,
+}
+
+impl NewCredential {
+    pub(crate) fn for_org(self, org: OrgId) -> Credential {
+        let secret = Secret { hash: self.secret_hash, created_at: self.now, retires_at: None };
+        Credential {
+            org,
+            client: self.client,
+            label: self.label,
+            created_at: self.now,
+            expires_at: self.expires_at,
+            revoked_at: None,
+            last_used_at: None,
+            secrets: vec![secret],
+        }
+    }
+}
+
+/// A new secret for a credential.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// The hash of the new secret.
+    pub secret_hash: [u8; 32],
+    /// When the current secret stops working.
+    pub retire_at: UtcInstant,
+    /// The current time.
+    pub now: UtcInstant,
+}

@@ -1,0 +1,43 @@
+//! The numbered migrations of both databases. The stores apply them; here is what to apply.
+
+use crate::errors::OpenError;
+
+/// One step of the schema.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    version: i32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// For SQLite. A migration has the same number and name in both lists.
+pub(crate) const SQLITE: &[Migration] =
+    &[Migration { version: 1, name: "schema", sql: include_str!("../migrations/sqlite/V1__schema.sql") }];
+
+/// For PostgreSQL.
+pub(crate) const POSTGRES: &[Migration] =
+    &[Migration { version: 1, name: "schema", sql: include_str!("../migrations/postgres/V1__schema.sql") }];
+
+/// The version of an existing history table.
+pub(crate) const CURRENT_VERSION: &str = "SELECT coalesce(max(version), 0) FROM schema_history";
+
+/// The SQL from schema `found` to the newest, with the history rows; `None` if the schema is current. The whole text
+/// must run in one transaction.
+pub(crate) fn script(migrations: &[Migration], found: i32) -> Result<Option<String>, OpenError> {
+    let known = migrations.last().map_or(0, |last| last.version);
+    if found > known {
+        return Err(OpenError::NewerSchema { found, known });
+    }
+    if found == known {
+        return Ok(None);
+    }
+    let mut script = String::from(
+        "CREATE TABLE IF NOT EXISTS schema_history
+             (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL);\n",
+    );
+    for Migration { version, name, sql } in migrations.iter().filter(|migration| migration.version > found) {
+        script += sql;
+        script += &format!("\nINSERT INTO schema_history VALUES ({version}, '{name}', CURRENT_TIMESTAMP);\n");
+    }
+    Ok(Some(script))
+}

@@ -1,0 +1,166 @@
+//! The handle on the cluster, and how reads and changes reach a host.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deadpool_postgres::Transaction;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::failure::Failure;
+use super::hosts::Hosts;
+use super::route::Lease;
+use super::schema;
+use super::tls;
+use super::url::PostgresUrl;
+use crate::errors::{AdminError, OpenError, StoreError};
+use crate::types::{Freshness, HostHealth, OpenOptions};
+
+/// How long opening waits for a host. A database that is just starting needs some seconds.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often opening checks for a host.
+const OPEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Pages read at the same time. Each is in memory completely; more would not be faster.
+const PAGES_AT_ONCE: usize = 8;
+
+/// The store on a PostgreSQL cluster.
+#[derive(Clone, Debug)]
+pub struct PostgresStore {
+    pub(super) hosts: Arc<Hosts>,
+    /// Whether statements stay prepared on their connections.
+    pub(super) prepare: bool,
+    pub(super) page_permits: Arc<Semaphore>,
+}
+
+/// Runs a request's read on one host after another, until one succeeds. A macro, because an async closure with captured
+/// references is not `Send`.
+macro_rules! on_any_host {
+    ($store:expr, $freshness:expr, |$client:ident| $work:expr) => {{
+        let mut route = $store.hosts.route($freshness);
+        loop {
+            let lease = route.next().await?;
+            let $client: &deadpool_postgres::ClientWrapper = &lease;
+            let result = lease.run($work).await;
+            if let Some(done) = route.finish(lease, result)? {
+                break done;
+            }
+        }
+    }};
+}
+pub(super) use on_any_host;
+
+impl PostgresStore {
+    pub(crate) async fn open(url: &PostgresUrl, options: OpenOptions) -> Result<Self, OpenError> {
+        let shown = url.to_string();
+        let tls = tls::connector(&url.tls).map_err(OpenError::Other)?;
+        let hosts = Hosts::start(&url.hosts, &tls, options.read_from, options.connections);
+        let store = Self {
+            hosts: Arc::new(hosts.map_err(OpenError::Other)?),
+            prepare: url.prepare,
+            page_permits: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+        };
+        store.wait_for_host(&shown).await?;
+        schema::migrate(&store.hosts, &shown, options.create).await?;
+        let unfinished_copy = store.exists("SELECT EXISTS (SELECT 1 FROM unfinished_copy)").await;
+        let is_unfinished = unfinished_copy.map_err(|error| schema::store_error(&shown, error))?;
+        if is_unfinished && !options.allow_unfinished_copy {
+            return Err(OpenError::UnfinishedCopy(shown));
+        }
+        Ok(store)
+    }
+
+    async fn wait_for_host(&self, url: &str) -> Result<(), OpenError> {
+        let deadline = Instant::now() + OPEN_TIMEOUT;
+        while let Some((_, cause)) = self.hosts.outage() {
+            if let Some(cause) = self.hosts.rejection() {
+                return Err(OpenError::Refused { url: url.into(), cause });
+            }
+            if Instant::now() >= deadline {
+                return Err(OpenError::Unreachable { url: url.into(), cause });
+            }
+            tokio::time::sleep(OPEN_POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        self.has_orgs().await.map(|_| ())
+    }
+
+    pub(crate) async fn has_orgs(&self) -> Result<bool, StoreError> {
+        self.exists("SELECT EXISTS (SELECT 1 FROM organisation)").await
+    }
+
+    /// The result of a query for one boolean.
+    async fn exists(&self, query: &str) -> Result<bool, StoreError> {
+        let row = on_any_host!(self, Freshness::Any, |client| async {
+            Ok(client.query_typed_one(query, &[]).await?)
+        });
+        Ok(row.try_get(0).map_err(Failure::from)?)
+    }
+
+    pub(crate) fn health(&self) -> Vec<HostHealth> {
+        self.hosts.health()
+    }
+
+    pub(crate) fn retries(&self) -> u64 {
+        self.hosts.retries.load(Ordering::Relaxed)
+    }
+
+    /// Runs a command's change on the primary in one transaction, committed if `work` succeeds.
+    pub(super) async fn change<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        self.on_primary(async |lease| {
+            let transaction = lease.begin().await?;
+            let done = work(&transaction).await?;
+            commit(transaction).await?;
+            Ok(done)
+        })
+        .await
+    }
+
+    /// Runs a command's read on the primary in one snapshot, without a timeout.
+    pub(super) async fn read_slowly<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        self.on_primary(async |lease| {
+            let snapshot = lease.begin().await?;
+            snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+            let done = work(&snapshot).await?;
+            snapshot.rollback().await?;
+            Ok(done)
+        })
+        .await
+    }
+
+    /// Runs a command's work on the primary, without a timeout, unless the host goes down.
+    pub(super) async fn on_primary<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Lease<'_>) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        let mut lease = self.hosts.command_route(Freshness::Latest).next().await?;
+        let host = lease.host();
+        let done = tokio::select! {
+            biased;
+            done = work(&mut lease) => done?,
+            () = host.is_lost() => {
+                let why = format!("{} went down during the command", host.name);
+                return Err(StoreError::Unreachable(why).into());
+            }
+        };
+        lease.release();
+        Ok(done)
+    }
+}
+
+/// Commits. If there is no response, the outcome is unknown.
+pub(super) async fn commit(transaction: Transaction<'_>) -> Result<(), AdminError> {
+    transaction.commit().await.map_err(|error| match AdminError::from(error) {
+        AdminError::Store(StoreError::Unreachable(_)) => AdminError::CommitUnknown,
+        other => other,
+    })
+}

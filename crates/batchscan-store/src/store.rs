@@ -1,0 +1,221 @@
+//! The store of this process: one type for handlers and commands, for both databases.
+
+use batchscan_model::{ClientId, UtcInstant};
+
+use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
+use crate::doctor::DoctorReport;
+use crate::dump::{DumpReceiver, DumpSender, OrgFilter};
+use crate::errors::{AdminError, OpenError, StoreError};
+use crate::keys::{KeyRotation, ServiceKey};
+use crate::page::{Caller, DataVersion, Encoding, PageLimit, PageRequest, PageResult};
+use crate::postgres::PostgresStore;
+use crate::sqlite::SqliteStore;
+use crate::types::{
+    Freshness, HostHealth, ImportCounts, ImportRows, OpenOptions, OrgName, Organisation, Progress,
+};
+use crate::url::DatabaseUrl;
+
+/// An open database.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// One file, opened by any number of processes on one machine.
+    Sqlite(SqliteStore),
+    /// A PostgreSQL cluster, used by any number of processes on any number of machines.
+    Postgres(PostgresStore),
+}
+
+/// Calls the same method of either store.
+macro_rules! call {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        match $self {
+            Store::Sqlite(store) => store.$method($($argument),*).await,
+            Store::Postgres(store) => store.$method($($argument),*).await,
+        }
+    };
+}
+
+impl Store {
+    /// Opens the database and migrates its schema.
+    pub async fn open(url: &DatabaseUrl, options: OpenOptions) -> Result<Self, OpenError> {
+        match url {
+            DatabaseUrl::Sqlite(path) => SqliteStore::open(path, options).await.map(Store::Sqlite),
+            DatabaseUrl::Postgres(url) => PostgresStore::open(url, options).await.map(Store::Postgres),
+        }
+    }
+
+    /// One page of the caller's batches.
+    ///
+    /// `skip` is called with the data version before any batch is read. If it returns something, for example a cached
+    /// page, that is the result. It may be called again if a host fails during the read.
+    pub async fn page<S: Send + 'static>(
+        &self,
+        caller: &Caller,
+        request: PageRequest,
+        skip: impl Fn(DataVersion) -> Option<S> + Send + Sync + 'static,
+    ) -> Result<PageResult<S>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.page(caller, request, skip).await,
+            // Boxed because the future is large, and requests to SQLite would move it, too.
+            Store::Postgres(store) => Box::pin(store.page(caller, request, skip)).await,
+        }
+    }
+
+    /// The version of the caller's batches; `None` if the credential is invalid.
+    pub async fn data_version(
+        &self,
+        caller: &Caller,
+        now: UtcInstant,
+    ) -> Result<Option<DataVersion>, StoreError> {
+        let request = PageRequest {
+            range: Default::default(),
+            resume: None,
+            limit: PageLimit { rows: 0, bytes: 0 },
+            opening: "",
+            encoding: Encoding::Identity,
+            min_version: 0,
+            now,
+        };
+        match self.page(caller, request, Some).await? {
+            PageResult::Skipped(version) => Ok(Some(version)),
+            PageResult::Read(_) | PageResult::InvalidCredential => Ok(None),
+        }
+    }
+
+    /// Looks up a credential for authentication.
+    pub async fn credential(
+        &self,
+        client: &ClientId,
+        freshness: Freshness,
+    ) -> Result<CredentialLookup, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.credential(client).await,
+            Store::Postgres(store) => Box::pin(store.credential(client, freshness)).await,
+        }
+    }
+
+    /// Records when credentials were last used. Gives up early if the database is locked.
+    pub async fn record_uses(&self, uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
+        call!(self.record_uses(uses))
+    }
+
+    /// The service's keys, newest first. Creates them if there are none.
+    pub async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        call!(self.keys(now, Freshness::Any))
+    }
+
+    /// The same from the primary: a standby may lack a key that is in use.
+    pub async fn latest_keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        call!(self.keys(now, Freshness::Latest))
+    }
+
+    /// Creates new keys for tokens and cursors, and removes old ones.
+    pub async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
+        call!(self.rotate_keys(rotation))
+    }
+
+    /// The hosts of a PostgreSQL cluster; none for SQLite.
+    pub fn hosts(&self) -> Vec<HostHealth> {
+        match self {
+            Store::Sqlite(_) => Vec::new(),
+            Store::Postgres(store) => store.health(),
+        }
+    }
+
+    /// Reads that were repeated on another host or connection.
+    pub fn retries(&self) -> u64 {
+        match self {
+            Store::Sqlite(_) => 0,
+            Store::Postgres(store) => store.retries(),
+        }
+    }
+
+    /// `Ok` if the database responds.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        call!(self.ping())
+    }
+
+    /// Adds an organisation.
+    pub async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
+        call!(self.add_org(name, now))
+    }
+
+    /// Whether there is an organisation.
+    pub async fn has_orgs(&self) -> Result<bool, StoreError> {
+        call!(self.has_orgs())
+    }
+
+    /// All organisations, by name.
+    pub async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
+        call!(self.orgs())
+    }
+
+    /// The organisation with this name.
+    pub async fn org(&self, name: &str) -> Result<Organisation, AdminError> {
+        call!(self.org(name))
+    }
+
+    /// Renames an organisation.
+    pub async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
+        call!(self.rename_org(name, to))
+    }
+
+    /// Removes an organisation with its credentials and batches.
+    pub async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
+        call!(self.remove_org(name))
+    }
+
+    /// Adds a credential with its first secret.
+    pub async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
+        call!(self.add_credential(org, new))
+    }
+
+    /// The credentials of an organisation, oldest first.
+    pub async fn credentials(&self, org: &str) -> Result<Vec<Credential>, AdminError> {
+        call!(self.credentials(org))
+    }
+
+    /// Adds a secret. The current one retires later; one that was already retiring ends now, and the time until which it
+    /// would have worked is returned.
+    pub async fn rotate_credential(
+        &self,
+        client: &ClientId,
+        rotation: Rotation,
+    ) -> Result<Option<UtcInstant>, AdminError> {
+        call!(self.rotate_credential(client, rotation))
+    }
+
+    /// Revokes a credential.
+    pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
+        call!(self.revoke_credential(client, now))
+    }
+
+    /// Imports batches in one transaction.
+    pub async fn import(&self, org: &str, rows: ImportRows) -> Result<ImportCounts, AdminError> {
+        call!(self.import(org, rows))
+    }
+
+    /// Checks the database and every stored batch.
+    pub async fn doctor(&self, progress: Progress) -> Result<DoctorReport, AdminError> {
+        call!(self.doctor(progress))
+    }
+
+    /// Sends the content of the database from one snapshot.
+    pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
+        call!(self.dump(filter, steps))
+    }
+
+    /// Loads a dump: each organisation in one transaction, replacing its previous content.
+    pub(crate) async fn load(&self, steps: DumpReceiver) -> Result<(), AdminError> {
+        call!(self.load(steps))
+    }
+
+    /// If the database is an unfinished copy: the [`crate::dump::Shared::source_key`] of its source.
+    pub(crate) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
+        call!(self.unfinished_copy())
+    }
+
+    /// Marks a copy as complete.
+    pub(crate) async fn finish_copy(&self) -> Result<(), AdminError> {
+        call!(self.finish_copy())
+    }
+}
