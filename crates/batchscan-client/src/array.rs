@@ -59,24 +59,24 @@ impl ArrayStream {
 
 #[derive(Debug, Default)]
 struct ArraySplitter {
+    /// Starts with the first batch of the next page.
     buffer: Vec<u8>,
-    /// How far the buffer has been scanned.
+    /// How far the buffer has been scanned: to the start of the open batch, if there is one.
     scanned: usize,
-    /// The complete batches in the buffer: their number, the start of the first, the end of the last.
+    /// Scans the batch that is not complete yet.
+    open: Option<ValueScanner>,
+    /// The number of complete batches, and the end of the last.
     batches: usize,
-    first_start: usize,
     last_end: usize,
-    /// The start of the batch that is not complete yet.
-    open: Option<(usize, ValueScanner)>,
-    position: Position,
+    section: Section,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Position {
+enum Section {
     #[default]
-    BeforeArray,
-    InArray,
-    AfterArray,
+    Before,
+    Inside,
+    After,
 }
 
 impl ArraySplitter {
@@ -84,16 +84,15 @@ impl ArraySplitter {
     fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.buffer.extend_from_slice(bytes);
         while self.scanned < self.buffer.len() {
-            let Some((start, scanner)) = &mut self.open else {
+            let Some(scanner) = &mut self.open else {
                 self.scan_between_batches()?;
                 continue;
             };
-            let start = *start;
-            let Some(length) = scanner.find_end(&self.buffer[start..]) else { break };
-            self.end_batch(start, start + length)?;
+            let Some(length) = scanner.find_end(&self.buffer[self.scanned..]) else { break };
+            self.end_batch(self.scanned + length)?;
         }
-        let pending = self.open.as_ref().map_or(self.last_end, |(start, _)| *start);
-        if self.buffer.len() - pending > BATCH_BYTES_MAX {
+        let pending_from = if self.open.is_some() { self.scanned } else { self.last_end };
+        if self.buffer.len() - pending_from > BATCH_BYTES_MAX {
             return Err(format!("a batch larger than {} MiB", BATCH_BYTES_MAX >> 20));
         }
         Ok(())
@@ -105,30 +104,31 @@ impl ArraySplitter {
 
     /// Whether the array has been closed.
     fn is_complete(&self) -> bool {
-        self.position == Position::AfterArray
+        self.section == Section::After
     }
 
     /// Removes the complete batches.
     fn take_page(&mut self) -> Page {
-        let kept_from = self.open.as_ref().map_or(self.buffer.len(), |(start, _)| *start);
-        let kept = self.buffer.split_off(kept_from);
-        let mut page = std::mem::replace(&mut self.buffer, kept);
+        let open = self.buffer.split_off(self.scanned);
+        let mut page = std::mem::replace(&mut self.buffer, open);
         page.truncate(self.last_end);
-        page.drain(..self.first_start);
-        self.open = self.open.take().map(|(_, scanner)| (0, scanner));
-        (self.scanned, self.batches, self.first_start, self.last_end) = (0, 0, 0, 0);
+        (self.scanned, self.batches, self.last_end) = (0, 0, 0);
         // Each batch was checked to be UTF-8; between them are only commas and whitespace.
         Page::from_array_part(String::from_utf8(page).unwrap_or_default())
     }
 
     fn scan_between_batches(&mut self) -> Result<(), String> {
         let byte = self.buffer[self.scanned];
-        match (self.position, byte) {
-            (_, b' ' | b'\n' | b'\r' | b'\t') | (Position::InArray, b',') => {}
-            (Position::BeforeArray, b'[') => self.position = Position::InArray,
-            (Position::InArray, b']') => self.position = Position::AfterArray,
-            (Position::InArray, b'{') => {
-                self.open = Some((self.scanned, ValueScanner::default()));
+        match (self.section, byte) {
+            (_, b' ' | b'\n' | b'\r' | b'\t') | (Section::Inside, b',') => {}
+            (Section::Before, b'[') => self.section = Section::Inside,
+            (Section::Inside, b']') => self.section = Section::After,
+            (Section::Inside, b'{') => {
+                self.open = Some(ValueScanner::default());
+                if self.batches == 0 {
+                    self.buffer.drain(..self.scanned);
+                    self.scanned = 0;
+                }
                 return Ok(());
             }
             _ => return Err(format!("not an array of batches: found {:?}", char::from(byte))),
@@ -137,11 +137,8 @@ impl ArraySplitter {
         Ok(())
     }
 
-    fn end_batch(&mut self, start: usize, end: usize) -> Result<(), String> {
-        str::from_utf8(&self.buffer[start..end]).map_err(|_| "a batch that is not UTF-8 text")?;
-        if self.batches == 0 {
-            self.first_start = start;
-        }
+    fn end_batch(&mut self, end: usize) -> Result<(), String> {
+        str::from_utf8(&self.buffer[self.scanned..end]).map_err(|_| "a batch that is not UTF-8 text")?;
         (self.open, self.scanned, self.last_end) = (None, end, end);
         self.batches += 1;
         Ok(())
