@@ -86,8 +86,7 @@ async fn the_client_waits_for_a_restarted_server() {
     });
     let mut pages = client.build().unwrap().pages(ALL);
     pages.try_next().await.unwrap();
-    let address = server.address;
-    drop(server);
+    let address = server.stop().await;
     let restarted = tokio::spawn(async move {
         refused.notified().await;
         MockServer::at(address, in_order([Response::page(2..6, Some("c2")), Response::page(6..7, None)]))
@@ -108,8 +107,7 @@ async fn the_client_gives_up_on_a_server_that_does_not_return() {
     let server = MockServer::with_tokens([Response::page(0..2, Some("c1"))]).await;
     let mut pages = server.client().retry_for(Duration::from_millis(100)).build().unwrap().pages(ALL);
     pages.try_next().await.unwrap();
-    let address = server.address;
-    drop(server);
+    let address = server.stop().await;
     let error = pages.try_next().await.unwrap_err();
     let expected = format!("cannot reach {address}: connection refused; gave up after ");
     assert!(error.to_string().starts_with(&expected) && error.can_retry(), "{error}");

@@ -225,6 +225,13 @@ impl MockServer {
         Self { address, requests: Arc::default(), task }
     }
 
+    /// Stops listening; connections to the address are refused from now on.
+    pub(crate) async fn stop(mut self) -> SocketAddr {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        self.address
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
