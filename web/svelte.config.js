@@ -1,4 +1,3 @@
-// How components are compiled. Runes everywhere, TypeScript in every script.
 import { vitePreprocess } from '@sveltejs/vite-plugin-svelte';
 
 export default {

@@ -1,9 +1,8 @@
-"""Makes the peers' data out of the batches that batchscan itself serves.
+"""Loads batches into the peers' databases.
 
-Reads NDJSON in the wire form (one organisation, eighteen fields a line) and
-writes any of: an SQLite file, tables in PostgreSQL, a Parquet file. What was
-there before is replaced. Knows nothing of HTTP. Memory does not grow with
-the input: lines pass through in blocks of a fixed size.
+Reads NDJSON as the API sends it (one organisation, eighteen fields per line)
+and writes an SQLite file, PostgreSQL tables or a Parquet file, replacing what
+exists. Memory does not grow with the input.
 """
 
 import argparse
@@ -49,9 +48,9 @@ CLIENTS_TABLE = (
 )
 POSITION_INDEX = "CREATE INDEX batches_by_position ON batches (organisation, batch_creation_date, batch_id)"
 
-# Enough that the cost of a block is lost among its rows, and some 15 MB of text.
+# About 15 MB of text: large enough that the cost per block does not matter.
 BLOCK_ROWS = 20_000
-# Rows of one answer are next to each other; small groups let a reader skip the others.
+# The rows of a response are adjacent; small groups let a reader skip the others.
 PARQUET_ROW_GROUP_ROWS = 10_000
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -60,14 +59,14 @@ MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose batches these are, and the one credential that may read them."""
+    """The organisation and its only credential."""
 
     organisation: str
     client_id: str
     client_secret: str
 
     def client_row(self) -> tuple[str, str, str]:
-        """The row of `clients`. A random 256-bit secret needs no slow hash."""
+        """The row of `clients`. A random 256-bit secret does not need a slow hash."""
         digest = hashlib.sha256(self.client_secret.encode()).hexdigest()
         return self.client_id, digest, self.organisation
 
@@ -76,16 +75,16 @@ def main() -> None:
     arguments = read_arguments()
     owner = Owner(arguments.organisation, arguments.client_id, arguments.client_secret)
     if arguments.sqlite:
-        timed("sqlite", lambda: load_sqlite(arguments.input, arguments.sqlite, owner))
+        run_timed("sqlite", lambda: load_sqlite(arguments.input, arguments.sqlite, owner))
     if arguments.postgres:
-        timed("postgres", lambda: asyncio.run(load_postgres(arguments.input, arguments.postgres, owner)))
+        run_timed("postgres", lambda: asyncio.run(load_postgres(arguments.input, arguments.postgres, owner)))
     if arguments.parquet:
-        timed("parquet", lambda: load_parquet(arguments.input, arguments.parquet, owner))
+        run_timed("parquet", lambda: load_parquet(arguments.input, arguments.parquet, owner))
 
 
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("input", type=Path, help="NDJSON of batches in the wire form")
+    parser.add_argument("input", type=Path, help="NDJSON of batches, as the API sends them")
     parser.add_argument("--organisation", required=True)
     parser.add_argument("--client-id", required=True)
     parser.add_argument("--client-secret", required=True)
@@ -98,36 +97,36 @@ def read_arguments() -> argparse.Namespace:
     return arguments
 
 
-def timed(name, load) -> None:
+def run_timed(name, load) -> None:
     started = time.monotonic()
     rows = load()
     print(f"{name}: {rows} batches in {time.monotonic() - started:.1f} s", flush=True)
 
 
-def wire_rows(source: Path) -> Iterator[list]:
+def read_rows(source: Path) -> Iterator[list]:
     """The eighteen values of each line, in the order of `FIELDS`."""
     with source.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             batch = orjson.loads(line)
             if len(batch) != len(FIELDS) or not all(field in batch for field in FIELDS):
-                raise SystemExit(f"{source}, line {number}: not the eighteen fields of a batch")
+                raise SystemExit(f"{source}, line {number}: expected the eighteen fields of a batch")
             yield [batch[field] for field in FIELDS]
 
 
-# SQLite: integers for what must be exact, as the file has no type for it.
+# SQLite: integers, as it has no exact decimals.
 
 
 def load_sqlite(source: Path, target: Path, owner: Owner) -> int:
     target.unlink(missing_ok=True)
     database = sqlite3.connect(target)
-    # A file in the making needs no protection: a failed load is thrown away.
+    # No protection against crashes: an incomplete file is thrown away.
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
     columns = ", ".join(f"{field} {sqlite_type(field)}" for field in FIELDS)
     database.execute(f"CREATE TABLE batches (organisation TEXT NOT NULL, {columns})")
     database.execute(CLIENTS_TABLE)
     marks = ", ".join("?" * (1 + len(FIELDS)))
-    rows = (sqlite_row(owner.organisation, values) for values in wire_rows(source))
+    rows = (sqlite_row(owner.organisation, values) for values in read_rows(source))
     count = database.executemany(f"INSERT INTO batches VALUES ({marks})", rows).rowcount
     database.execute("INSERT INTO clients VALUES (?, ?, ?)", owner.client_row())
     database.execute(POSITION_INDEX)
@@ -146,20 +145,20 @@ def sqlite_type(field: str) -> str:
 def sqlite_row(organisation: str, values: list) -> list:
     row = [organisation, *values]
     row[3] = microseconds(values[2])
-    for place in DECIMAL_PLACES:
-        text = values[place]
-        row[place + 1] = None if text is None else int(text.replace(".", "", 1))
+    for index in DECIMAL_INDEXES:
+        text = values[index]
+        row[index + 1] = None if text is None else int(text.replace(".", "", 1))
     return row
 
 
-DECIMAL_PLACES = tuple(FIELDS.index(field) for field in DECIMALS)
+DECIMAL_INDEXES = tuple(FIELDS.index(field) for field in DECIMALS)
 
 
 def microseconds(date: str) -> int:
     return (datetime.fromisoformat(date) - EPOCH) // MICROSECOND
 
 
-# PostgreSQL: the wire's own text is what COPY reads, so only escapes remain to be done.
+# PostgreSQL: COPY reads the API's texts, so only escapes are needed.
 
 
 async def load_postgres(source: Path, dsn: str, owner: Owner) -> int:
@@ -180,7 +179,7 @@ async def load_postgres(source: Path, dsn: str, owner: Owner) -> int:
 
 def postgres_type(field: str) -> str:
     types = dict.fromkeys(DECIMALS, "numeric(14,2)") | {
-        # The order of ids is that of their bytes, whatever the language of the server.
+        # Ids are ordered by their bytes, whatever the locale.
         "batch_id": 'text COLLATE "C"',
         "batch_creation_date": "timestamptz",
         "number_of_images": "bigint",
@@ -191,7 +190,7 @@ def postgres_type(field: str) -> str:
 
 
 async def copy_blocks(source: Path, organisation: str) -> AsyncIterator[bytes]:
-    rows = wire_rows(source)
+    rows = read_rows(source)
     while block := list(islice(rows, BLOCK_ROWS)):
         lines = ("\t".join(map(copy_text, (organisation, *values))) for values in block)
         yield ("\n".join(lines) + "\n").encode()
@@ -205,12 +204,12 @@ def copy_text(value) -> str:
         return r"\N"
     if type(value) is not str:
         return str(value)
-    # Looking first is cheaper than translating: hardly any text needs it.
+    # Faster than always translating, as few texts need it.
     needs_escape = "\\" in value or "\t" in value or "\n" in value or "\r" in value
     return value.translate(COPY_ESCAPES) if needs_escape else value
 
 
-# Parquet: true decimals and instants; pyarrow reads the lines itself.
+# Parquet: decimals and timestamps; pyarrow parses the lines.
 
 
 def load_parquet(source: Path, target: Path, owner: Owner) -> int:
@@ -246,18 +245,18 @@ def parquet_block(lines: list[bytes], organisation: str, schema):
     import pyarrow.json
 
     text = b"".join(lines)
-    wire = pyarrow.schema([(f, pyarrow.string() if is_text_on_the_wire(f) else schema.field(f).type) for f in FIELDS])
+    source = pyarrow.schema([(f, pyarrow.string() if is_json_string(f) else schema.field(f).type) for f in FIELDS])
     table = pyarrow.json.read_json(
         pyarrow.BufferReader(text),
         read_options=pyarrow.json.ReadOptions(block_size=len(text) + 1),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=wire, unexpected_field_behavior="error"),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=source, unexpected_field_behavior="error"),
     )
     owner = pyarrow.repeat(organisation, len(table))
     columns = [table[field].cast(schema.field(field).type) for field in FIELDS]
     return pyarrow.table([owner, *columns], schema=schema)
 
 
-def is_text_on_the_wire(field: str) -> bool:
+def is_json_string(field: str) -> bool:
     return field not in {"number_of_images", "total_cells_per_tray", "warnings"}
 
 

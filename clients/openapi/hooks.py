@@ -1,7 +1,7 @@
-"""What no schema can say of a request: which credentials were issued, and which cursors.
+"""Hooks for schemathesis: real credentials and cursors, which no schema can describe.
 
-A positive case is one that the service has to accept. These hooks put real credentials and real cursors into such cases, in
-place of the texts that were made up for them. Negative cases are left alone.
+A positive case must be accepted by the service, so its generated credentials and cursors are replaced. Negative cases
+stay as they are.
 """
 
 import json
@@ -28,8 +28,8 @@ def first_cursor() -> str:
         return json.load(response)["next_token"]
 
 
-# Every cursor that was seen, with the dates it was issued for.
-issued = {first_cursor(): {}}
+# Every cursor that was returned, with the dates of its request.
+cursors = {first_cursor(): {}}
 
 
 @schemathesis.hook
@@ -37,18 +37,18 @@ def before_call(context, case, kwargs):
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     if case.path.endswith("/auth") and isinstance(case.body, dict) and len(case.body.get("client_id", "")) % 2 == 0:
-        # Every other one, so that the refusal of credentials that nobody has is seen as well.
+        # About half of the cases, so that unknown credentials are tested as well.
         case.body = {**case.body, **CREDENTIALS}
     if case.path == "/v2/batches" and "next_token" in case.query:
-        with_cursor(case.query)
+        use_real_cursor(case.query)
 
 
-def with_cursor(query):
-    """A cursor that was issued; dates that stand beside it are those it was issued for (decision 021)."""
-    if query["next_token"] not in issued:
-        query["next_token"] = next(iter(issued))
+def use_real_cursor(query):
+    """Dates next to a cursor must be those of its request (decision 021)."""
+    if query["next_token"] not in cursors:
+        query["next_token"] = next(iter(cursors))
     dates = [name for name in DATES if query.pop(name, None) is not None]
-    query.update({name: text for name, text in issued[query["next_token"]].items() if name in dates})
+    query.update({name: text for name, text in cursors[query["next_token"]].items() if name in dates})
 
 
 @schemathesis.hook
@@ -56,4 +56,4 @@ def after_call(context, case, response):
     if case.path == "/v2/batches" and case.method == "GET" and response.status_code == 200:
         cursor = response.json()["next_token"]
         if cursor is not None:
-            issued.setdefault(cursor, {name: case.query[name] for name in DATES if name in case.query})
+            cursors.setdefault(cursor, {name: case.query[name] for name in DATES if name in case.query})

@@ -1,32 +1,29 @@
-// Owns the batches that are loaded: those of the window, and those of the window before for comparison.
-// Decides when something must be fetched and when what is there will do.
+// The loaded batches: those of the period, and those of the previous period for comparison. Decides when to fetch.
+import { BATCHES_MAX, type Failure } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
-import { BATCHES_MAX, type Trouble } from './data/service';
-import { before, sameWindow, type Window } from './data/window';
-import { Walking, type WalkState } from './walking.svelte';
+import { previousPeriod, samePeriod, type Period } from './data/period';
+import { Loader, type LoadState } from './loading.svelte';
 
-// Pages can come every few milliseconds. Drawing them twice a second shows progress and leaves the time in
-// between to the network and the reader.
+// Pages can arrive every few milliseconds. Drawing twice a second shows progress and leaves time for input.
 const REDRAW_MS = 500;
 
-/** The batches of one window, growing as pages come. */
-export class Load extends Walking {
+/** The batches of one period, growing as pages arrive. */
+export class PeriodLoader extends Loader {
   readonly columns = new Columns();
-  loadedAt = $state<number | null>(null);
   #drawnAt = -Infinity;
 
-  constructor(window: Window) {
-    super(window, BATCHES_MAX);
+  constructor(period: Period) {
+    super(period, BATCHES_MAX);
   }
 
-  /** Whether all batches of the window have come. */
-  covers(window: Window): boolean {
-    if (window.from < this.window.from || window.to > this.window.to) return false;
-    return this.state === 'complete' || (this.reached !== null && this.reached > window.to);
+  /** Whether all batches of the period are loaded. */
+  covers(period: Period): boolean {
+    if (period.from < this.period.from || period.to > this.period.to) return false;
+    return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
   }
 
-  protected override take(page: Batch[]): void {
+  protected override onPage(page: Batch[]): void {
     this.columns.append(page);
     const now = performance.now();
     if (now - this.#drawnAt < REDRAW_MS) return;
@@ -34,61 +31,60 @@ export class Load extends Walking {
     batches.version++;
   }
 
-  protected override ended(state: WalkState, trouble: Trouble | null): void {
-    super.ended(state, trouble);
-    this.loadedAt = Date.now();
+  protected override onEnd(state: LoadState, failure: Failure | null): void {
+    super.onEnd(state, failure);
     this.batches = this.columns.length;
     batches.version++;
   }
 }
 
 class Batches {
-  main = $state.raw<Load | null>(null);
-  earlier = $state.raw<Load | null>(null);
-  /** Changes whenever the columns of either should be read anew; they are not reactive themselves. */
+  main = $state.raw<PeriodLoader | null>(null);
+  previous = $state.raw<PeriodLoader | null>(null);
+  /** Incremented when the columns of either loader change; columns themselves are not reactive. */
   version = $state(0);
 
-  /** Makes sure that the window is here or on its way, and after it the window before. */
-  tend(window: Window): void {
-    if (this.main === null || !(sameWindow(this.main.window, window) || this.main.covers(window))) {
-      this.#replaceMain(window);
+  /** Starts loading the period unless it is loaded or loading, and after it the previous period. */
+  ensureLoaded(period: Period): void {
+    if (this.main === null || !(samePeriod(this.main.period, period) || this.main.covers(period))) {
+      this.#loadMain(period);
     }
-    if (this.main?.state === 'complete') this.#tendEarlier(before(window));
+    if (this.main?.state === 'complete') this.#ensurePrevious(previousPeriod(period));
   }
 
-  reload(window: Window): void {
-    this.#dropEarlier();
-    this.#replaceMain(window);
+  reload(period: Period): void {
+    this.#discardPrevious();
+    this.#loadMain(period);
   }
 
   clear(): void {
-    this.main?.drop();
+    this.main?.discard();
     this.main = null;
-    this.#dropEarlier();
+    this.#discardPrevious();
   }
 
-  /** The load that holds all of a window, if one does. */
-  holding(window: Window): Load | null {
-    return [this.main, this.earlier].find((load) => load?.covers(window)) ?? null;
+  /** The loader that has all batches of a period, if any. */
+  loaderFor(period: Period): PeriodLoader | null {
+    return [this.main, this.previous].find((loader) => loader?.covers(period)) ?? null;
   }
 
-  #replaceMain(window: Window): void {
-    this.main?.drop();
-    this.main = new Load(window);
-    this.main.go();
+  #loadMain(period: Period): void {
+    this.main?.discard();
+    this.main = new PeriodLoader(period);
+    this.main.start();
   }
 
-  #tendEarlier(window: Window): void {
-    if (this.holding(window) !== null) return;
-    if (this.earlier !== null && sameWindow(this.earlier.window, window)) return;
-    this.#dropEarlier();
-    this.earlier = new Load(window);
-    this.earlier.go();
+  #ensurePrevious(period: Period): void {
+    if (this.loaderFor(period) !== null) return;
+    if (this.previous !== null && samePeriod(this.previous.period, period)) return;
+    this.#discardPrevious();
+    this.previous = new PeriodLoader(period);
+    this.previous.start();
   }
 
-  #dropEarlier(): void {
-    this.earlier?.drop();
-    this.earlier = null;
+  #discardPrevious(): void {
+    this.previous?.discard();
+    this.previous = null;
   }
 }
 

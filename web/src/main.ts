@@ -1,9 +1,9 @@
-// Starts the dashboard. Credentials in the address leave it before anything is drawn or asked for.
+// Entry point. Credentials are removed from the URL before anything is drawn or requested.
 import { mount } from 'svelte';
 import App from './App.svelte';
 import { view } from './view.svelte';
 import './style.css';
 
-const handedOver = view.takeSignIn();
+const credentials = view.takeSignIn();
 
-export default mount(App, { target: document.getElementById('app')!, props: { handedOver } });
+export default mount(App, { target: document.getElementById('app')!, props: { credentials } });

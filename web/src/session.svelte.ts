@@ -1,42 +1,41 @@
-// Owns who is signed in. The token lives in memory, or in sessionStorage when asked to stay;
-// the secret passes through `signIn` and is kept nowhere.
-import { signIn as askForToken, type Token } from './data/service';
+// The sign-in. The token lives in memory, or in sessionStorage with "Stay signed in". The secret is never stored.
+import { signIn as requestToken, type Token } from './data/api';
 
-const KEPT_AS = 'batchscan.session';
+const STORAGE_KEY = 'batchscan.session';
 
-interface Kept extends Token {
+interface StoredSession extends Token {
   clientId: string;
 }
 
 class Session {
   token = $state.raw<Token | null>(null);
   clientId = $state('');
-  /** The token was refused while a view is open: a dialog asks for a new one over that view. */
-  asking = $state(false);
+  /** The token expired while a view is open: a dialog over that view offers a new sign-in. */
+  isDialogOpen = $state(false);
   #stay = false;
-  /** The sign-in under way. A later one, or a sign-out, ends it: the reader's last word holds. */
+  /** The pending sign-in. A later one, or a sign-out, aborts it. */
   #attempt = new AbortController();
 
   constructor() {
-    const kept = readKept();
-    if (kept === null) return;
-    this.clientId = kept.clientId;
-    this.token = { value: kept.value, expiresAt: kept.expiresAt };
+    const stored = readStored();
+    if (stored === null) return;
+    this.clientId = stored.clientId;
+    this.token = { value: stored.value, expiresAt: stored.expiresAt };
     this.#stay = true;
   }
 
-  /** Whether the signed-in reader ticked "Stay signed in". */
+  /** Whether "Stay signed in" was ticked. */
   get stay(): boolean {
     return this.#stay;
   }
 
-  /** Whether it came to its end; not when something else was asked for meanwhile. Throws `ServiceTrouble`. */
+  /** Returns false when a later sign-in or a sign-out aborted this one. Throws `ServiceError`. */
   async signIn(clientId: string, clientSecret: string, stay: boolean): Promise<boolean> {
     this.#attempt.abort();
     const { signal } = (this.#attempt = new AbortController());
     let token: Token;
     try {
-      token = await askForToken(clientId, clientSecret, signal);
+      token = await requestToken(clientId, clientSecret, signal);
     } catch (error) {
       if (signal.aborted) return false;
       throw error;
@@ -45,53 +44,53 @@ class Session {
     this.clientId = clientId;
     this.#stay = stay;
     this.token = token;
-    this.asking = false;
-    if (stay) keep({ ...token, clientId });
-    else forget();
+    this.isDialogOpen = false;
+    if (stay) store({ ...token, clientId });
+    else clearStored();
     return true;
   }
 
-  /** The service no longer takes the token. */
+  /** Called when the service rejects the token. */
   expire(): void {
-    forget();
-    this.asking = true;
+    clearStored();
+    this.isDialogOpen = true;
   }
 
   signOut(): void {
     this.#attempt.abort();
-    forget();
+    clearStored();
     this.token = null;
     this.clientId = '';
-    this.asking = false;
+    this.isDialogOpen = false;
   }
 }
 
 export const session = new Session();
 
-function readKept(): Kept | null {
+function readStored(): StoredSession | null {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(KEPT_AS) ?? 'null') as Partial<Kept> | null;
-    if (kept === null || typeof kept.value !== 'string' || typeof kept.clientId !== 'string') return null;
-    if (typeof kept.expiresAt !== 'number' || kept.expiresAt <= Date.now()) return null;
-    return { value: kept.value, clientId: kept.clientId, expiresAt: kept.expiresAt };
+    const stored = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? 'null') as Partial<StoredSession> | null;
+    if (stored === null || typeof stored.value !== 'string' || typeof stored.clientId !== 'string') return null;
+    if (typeof stored.expiresAt !== 'number' || stored.expiresAt <= Date.now()) return null;
+    return { value: stored.value, clientId: stored.clientId, expiresAt: stored.expiresAt };
   } catch {
-    // Storage can be switched off or hold something foreign; either way nobody is signed in.
+    // Storage may be disabled or contain something else: not signed in.
     return null;
   }
 }
 
-function keep(kept: Kept): void {
+function store(session: StoredSession): void {
   try {
-    sessionStorage.setItem(KEPT_AS, JSON.stringify(kept));
+    sessionStorage.setItem(STORAGE_KEY, JSON.stringify(session));
   } catch {
-    // Without storage the session lasts as long as the page, which is what was promised at least.
+    // Without storage the session lasts as long as the page.
   }
 }
 
-function forget(): void {
+function clearStored(): void {
   try {
-    sessionStorage.removeItem(KEPT_AS);
+    sessionStorage.removeItem(STORAGE_KEY);
   } catch {
-    // Nothing could have been kept.
+    // Nothing could have been stored.
   }
 }

@@ -1,12 +1,12 @@
-// Owns light or dark: the system's wish unless the reader has chosen, and that choice in localStorage.
+// Light or dark: the system setting, unless the user chose otherwise. The choice is stored in localStorage.
 
-const KEPT_AS = 'batchscan.theme';
+const STORAGE_KEY = 'batchscan.theme';
 
 export type Scheme = 'light' | 'dark';
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 
-class Appearance {
+class Theme {
   #chosen = $state<Scheme | null>(readChosen());
   #system = $state<Scheme>(system.matches ? 'dark' : 'light');
   scheme: Scheme = $derived(this.#chosen ?? this.#system);
@@ -21,33 +21,33 @@ class Appearance {
 
   toggle(): void {
     const next = this.scheme === 'dark' ? 'light' : 'dark';
-    // Back at what the system says, nothing needs keeping: the page follows the system again.
+    // The same as the system setting needs no choice: the page follows the system again.
     this.#chosen = next === this.#system ? null : next;
-    keepChosen(this.#chosen);
+    storeChosen(this.#chosen);
     this.#apply();
   }
 
-  // On the root element, and at once, so that charts read the new colours in the same frame.
+  // Set at once, so that charts read the new colours in the same frame.
   #apply(): void {
     document.documentElement.dataset.theme = this.scheme;
   }
 }
 
-export const appearance = new Appearance();
+export const theme = new Theme();
 
 function readChosen(): Scheme | null {
   try {
-    const kept = localStorage.getItem(KEPT_AS);
-    return kept === 'light' || kept === 'dark' ? kept : null;
+    const stored = localStorage.getItem(STORAGE_KEY);
+    return stored === 'light' || stored === 'dark' ? stored : null;
   } catch {
     return null;
   }
 }
 
-function keepChosen(chosen: Scheme | null): void {
+function storeChosen(chosen: Scheme | null): void {
   try {
-    if (chosen === null) localStorage.removeItem(KEPT_AS);
-    else localStorage.setItem(KEPT_AS, chosen);
+    if (chosen === null) localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, chosen);
   } catch {
     // Without storage the choice lasts as long as the page.
   }

@@ -1,101 +1,101 @@
-// Owns what the reader looks at (screen, window, filters, order, columns) and keeps it in the address,
-// so that a view can be shared and the browser's back and forward work. Loads and draws nothing.
-import { hasBrokenWindow, read, takeSignIn, write, type Screen, type View } from './data/address';
-import { dayAt } from './data/day';
-import { NO_FILTER, type Filter, type SortKey } from './data/filter';
-import { isWindow, type Window } from './data/window';
+// What the user looks at: screen, period, filter, sort, columns. Kept in the URL, so that views can be shared and the
+// browser's back and forward work.
 import type { Batch } from './data/batch';
-import { pace } from './attention.svelte';
-import { untilPainted } from './painted';
+import { dayAt } from './data/day';
+import { NO_FILTER, type Filter } from './data/filter';
+import { isPeriod, type Period } from './data/period';
+import type { SortKey } from './data/sort';
+import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Credentials, type Screen, type View } from './data/url';
+import { measurePaint } from './paint-timing';
+import { idleTimer } from './visibility.svelte';
 
-type How = 'push' | 'replace';
+type HistoryMode = 'push' | 'replace';
 
 class CurrentView {
-  /** What "today" means for presets and defaults; a page left open over midnight moves on with the next change. */
+  /** For presets and defaults. A page left open over midnight gets the new day with the next change. */
   today = $state(dayAt(Date.now()));
-  current = $state.raw<View>(read(new URL(location.href), dayAt(Date.now())));
+  current = $state.raw<View>(parseUrl(new URL(location.href), dayAt(Date.now())));
 
-  /** Whether the reader went back or forward: then the browser returns to where the page was scrolled. */
+  /** Whether the user went back or forward: the browser then restores the scroll position. */
   isReturn = false;
 
-  /** The dates in the address made no window, so that the default is shown: the reader is told. */
-  isWindowRefused = $state(false);
+  /** Whether the URL had invalid dates, so that the default period is shown instead. */
+  hasInvalidDates = $state(false);
 
   constructor() {
-    this.#correctAddress();
+    this.#correctUrl();
     addEventListener('popstate', () => {
       this.isReturn = true;
       this.#begin('filter');
       this.today = dayAt(Date.now());
-      this.current = read(new URL(location.href), this.today);
-      this.#correctAddress();
+      this.current = parseUrl(new URL(location.href), this.today);
+      this.#correctUrl();
     });
   }
 
-  /** The credentials handed over in the address, if any. They leave the address before anything else happens. */
-  takeSignIn(): { clientId: string; clientSecret: string } | null {
+  /** The credentials in the URL fragment, if any. Removes the fragment first. */
+  takeSignIn(): Credentials | null {
     const url = new URL(location.href);
-    const taken = takeSignIn(url);
-    // Also one that is misspelt, and so not taken: a secret must not stay in sight.
+    // A misspelt fragment is removed too: a secret must not stay visible.
     if (/sign-?in/i.test(url.hash)) history.replaceState(history.state, '', url.pathname + url.search);
-    return taken;
+    return parseSignIn(url);
   }
 
-  /** The address of another screen that keeps window, filters and the rest. */
+  /** The URL of another screen with the same period and filters. */
   href(screen: Screen): string {
-    return write({ ...this.current, screen }, this.today);
+    return toUrl({ ...this.current, screen }, this.today);
   }
 
-  /** Goes to an address of this page, as a click on a link does. */
+  /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
-    this.#show(read(url, this.today), 'push');
-    if (hasBrokenWindow(url)) this.isWindowRefused = true;
+    this.#show(parseUrl(url, this.today), 'push');
+    if (hasInvalidDates(url)) this.hasInvalidDates = true;
   }
 
-  showWindow(window: Window, how: How = 'push'): void {
-    if (!isWindow(window)) return;
+  setPeriod(period: Period, mode: HistoryMode = 'push'): void {
+    if (!isPeriod(period)) return;
     this.#begin('filter');
-    this.isWindowRefused = false;
-    this.#show({ ...this.current, window }, how);
+    this.hasInvalidDates = false;
+    this.#show({ ...this.current, period }, mode);
   }
 
-  /** Typing replaces the entry in the history: nobody wants to go back letter by letter. */
-  showFilter(change: Partial<Filter>, how: How = 'push'): void {
+  /** Typing replaces the history entry: going back letter by letter is no use. */
+  setFilter(change: Partial<Filter>, mode: HistoryMode = 'push'): void {
     this.#begin('filter');
-    this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, how);
+    this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, mode);
   }
 
   clearFilter(): void {
-    this.showFilter(NO_FILTER);
+    this.setFilter(NO_FILTER);
   }
 
-  showSort(sort: SortKey): void {
+  setSort(sort: SortKey): void {
     this.#begin('sort');
     this.#show({ ...this.current, sort }, 'push');
   }
 
-  showFields(fields: (keyof Batch)[]): void {
+  setFields(fields: (keyof Batch)[]): void {
     this.#show({ ...this.current, fields }, 'replace');
   }
 
-  // The fragment stays: it may hold a sign-in that is taken a moment later.
-  #correctAddress(): void {
-    this.isWindowRefused = hasBrokenWindow(new URL(location.href));
-    if (this.isWindowRefused) history.replaceState(history.state, '', write(this.current, this.today) + location.hash);
+  // Keeps the fragment: it may contain credentials that are read a moment later.
+  #correctUrl(): void {
+    this.hasInvalidDates = hasInvalidDates(new URL(location.href));
+    if (this.hasInvalidDates) history.replaceState(history.state, '', toUrl(this.current, this.today) + location.hash);
   }
 
   #begin(change: 'filter' | 'sort'): void {
-    pace.changed();
-    void untilPainted(change);
+    idleTimer.reset();
+    void measurePaint(change);
   }
 
-  #show(view: View, how: How): void {
+  #show(view: View, mode: HistoryMode): void {
     this.isReturn = false;
     this.today = dayAt(Date.now());
     this.current = view;
-    const address = write(view, this.today);
-    if (how === 'replace') history.replaceState(history.state, '', address);
-    else if (address !== location.pathname + location.search) history.pushState(null, '', address);
+    const url = toUrl(view, this.today);
+    if (mode === 'replace') history.replaceState(history.state, '', url);
+    else if (url !== location.pathname + location.search) history.pushState(null, '', url);
   }
 }
 

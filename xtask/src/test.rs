@@ -1,148 +1,163 @@
-//! `cargo xtask test`: everything a change must pass, in order, up to the first failure.
+//! `cargo xtask test`: the steps that every change must pass, up to the first failure.
 //!
-//! Owns the list of steps and their report; what a step does is a function below or a module of its own.
+//! Everything is built with one profile and one set of features, `--workspace --all-targets`, so that each dependency
+//! compiles once. Only the gate needs another profile.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::workspace::Workspace;
-use crate::{clients, conformance, dashboard, failover, gate, install, process, pulls, tidy};
+use crate::workspace::{Workspace, run_command};
+use crate::{conformance, failover, gate, tidy};
 
-/// The steps, what is quick to fail first.
+/// Quick failures first.
 const STEPS: &[Step] = &[
-    Step { name: "tools", run: install::run },
-    Step { name: "format", run: format },
-    Step { name: "clippy", run: clippy },
-    Step { name: "docs", run: docs },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "release build", run: release_build },
-    Step { name: "tests", run: tests },
-    Step { name: "doctests", run: doctests },
-    Step { name: "conformance", run: conformance::run },
-    Step { name: "clients", run: clients::run_step },
-    Step { name: "pulls", run: pulls::run_step },
-    Step { name: "dashboard", run: dashboard::run_step },
-    Step { name: "cluster", run: failover::run_short },
-    Step { name: "gate", run: gate::run },
+    Step("setup", |workspace| run_command(&mut workspace.command("xtask/setup.sh"))),
+    Step("format", |workspace| run_command(&mut workspace.cargo("fmt --all --check"))),
+    Step("tidy", tidy::run),
+    Step("clippy", |workspace| {
+        run_command(&mut workspace.cargo("clippy --release --workspace --all-targets -- -D warnings"))
+    }),
+    Step("docs", docs),
+    Step("build", |workspace| {
+        run_command(&mut workspace.cargo("test --release --workspace --all-targets --no-run"))
+    }),
+    Step("tests", run_tests),
+    Step("doctests", |workspace| run_command(&mut workspace.cargo("test --release --workspace --doc"))),
+    Step("bench", |workspace| {
+        let mut command = workspace.command("python3");
+        run_command(command.args(["-B", "-m", "unittest", "discover", "bench"]))
+    }),
+    Step("conformance", conformance::run),
+    Step(CLIENTS, clients),
+    Step("dashboard", dashboard),
+    Step("cluster", failover::run_short),
+    Step(GATE, gate::run),
 ];
+const CLIENTS: &str = "clients";
+const GATE: &str = "gate";
 
-struct Step {
-    name: &'static str,
-    run: fn(&Workspace) -> Result<()>,
-}
+/// A name and what it runs.
+struct Step(&'static str, fn(&Workspace) -> Result<()>);
 
-/// Runs every step; a summary closes the run, whether it succeeded or not.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+/// Runs the named steps, or all of them, and prints a summary whether they succeed or not.
+pub(crate) fn run(workspace: &Workspace, names: &[&str]) -> Result<()> {
+    let steps = select(names)?;
     let mut times = Vec::new();
-    let outcome = run_steps(STEPS, workspace, &mut times);
-    println!("\n{}", summary(STEPS, &times, outcome.is_ok()));
-    outcome
+    let result = run_steps(&steps, workspace, &mut times);
+    println!("\n{}", summary(&steps, &times, result.is_ok()));
+    result
 }
 
-/// Adds to `times` how long each step took, the failed one included.
-fn run_steps(steps: &[Step], workspace: &Workspace, times: &mut Vec<Duration>) -> Result<()> {
+/// The names of all steps, in order.
+pub(crate) fn step_names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.0).collect()
+}
+
+fn select(names: &[&str]) -> Result<Vec<&'static Step>> {
+    if names.is_empty() {
+        return Ok(STEPS.iter().collect());
+    }
+    let find = |name: &&str| {
+        let step = STEPS.iter().find(|step| step.0 == *name);
+        step.with_context(|| format!("no step {name}; the steps are: {}", step_names().join(" ")))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Appends the time of each step to `times`, also of the failed one.
+fn run_steps(steps: &[&Step], workspace: &Workspace, times: &mut Vec<Duration>) -> Result<()> {
+    let mut background_build = None;
     for (index, step) in steps.iter().enumerate() {
-        println!("\n== {}/{} {}", index + 1, steps.len(), step.name);
+        println!("\n== {}/{} {}", index + 1, steps.len(), step.0);
+        // From here on the steps mostly wait, and leave the CPU to the build for the gate.
+        if step.0 == CLIENTS && steps.iter().any(|step| step.0 == GATE) {
+            background_build = Some(gate::build_in_background(workspace)?);
+        }
         let start = Instant::now();
-        let outcome = (step.run)(workspace);
-        let time = start.elapsed();
-        times.push(time);
-        outcome.with_context(|| format!("step \"{}\" failed after {}", step.name, seconds(time)))?;
-        println!("== {}: ok in {}", step.name, seconds(time));
+        if step.0 == GATE {
+            background_build.take().map_or(Ok(()), gate::wait_for_build)?;
+        }
+        let result = (step.1)(workspace);
+        times.push(start.elapsed());
+        result.with_context(|| format!("step {} failed", step.0))?;
     }
     Ok(())
 }
 
-fn summary(steps: &[Step], times: &[Duration], all_passed: bool) -> String {
-    let mut table = format!("{:<16}{:<10}{:>10}\n", "step", "result", "time");
+fn summary(steps: &[&Step], times: &[Duration], all_passed: bool) -> String {
+    let seconds = |time: &Duration| format!("{:.1} s", time.as_secs_f64());
+    let mut table = String::new();
     for (index, step) in steps.iter().enumerate() {
-        let is_last_run = index + 1 == times.len();
         let result = match times.get(index) {
-            None => "not run",
-            Some(_) if is_last_run && !all_passed => "FAILED",
+            None => "skipped",
+            Some(_) if index + 1 == times.len() && !all_passed => "FAILED",
             Some(_) => "ok",
         };
-        let time = times.get(index).map(|time| seconds(*time)).unwrap_or_default();
-        let row = format!("{:<16}{:<10}{:>10}", step.name, result, time);
+        let time = times.get(index).map(seconds).unwrap_or_default();
         // Writing to a String cannot fail.
-        let _ = writeln!(table, "{}", row.trim_end());
+        let _ = writeln!(table, "{}", format!("{:<16}{result:<10}{time:>10}", step.0).trim_end());
     }
-    let _ = write!(table, "{:<16}{:<10}{:>10}", "all", "", seconds(times.iter().sum()));
+    let _ = write!(table, "{:<26}{:>10}", "total", seconds(&times.iter().sum()));
     table
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
-}
-
-fn format(workspace: &Workspace) -> Result<()> {
-    process::run(&mut workspace.cargo(&["fmt", "--all", "--check"]))
-}
-
-fn clippy(workspace: &Workspace) -> Result<()> {
-    process::run(&mut workspace.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-}
-
+/// With `--examples` cargo also resolves the features of dev-dependencies, as in the other steps.
 fn docs(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo(&["doc", "--workspace", "--no-deps"]);
-    process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+    let mut command = workspace.cargo("doc --release --workspace --no-deps --lib --bins --examples");
+    run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn release_build(workspace: &Workspace) -> Result<()> {
-    let start = Instant::now();
-    process::run(&mut workspace.cargo(&["build", "--release", "--package", "batchscan"]))?;
-    let executable = workspace.release_executable("batchscan")?;
-    println!("{} built in {}", executable.display(), seconds(start.elapsed()));
-    Ok(())
+fn run_tests(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo("test --release --workspace --all-targets");
+    run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
 }
 
-/// Unit, property and integration tests. Those that start the program start the optimised one, which users get.
-fn tests(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo(&["test", "--workspace", "--all-targets"]);
-    process::without_settings(&mut command);
-    process::run(command.env("BATCHSCAN_EXE", workspace.release_executable("batchscan")?))
+/// Other people's clients, the Python package and the recipes.
+fn clients(workspace: &Workspace) -> Result<()> {
+    run_command(workspace.command("clients/test.sh").env("BATCHSCAN_EXE", workspace.executable()?))
 }
 
-fn doctests(workspace: &Workspace) -> Result<()> {
-    process::run(process::without_settings(&mut workspace.cargo(&["test", "--workspace", "--doc"])))
+/// Types and units of the dashboard, then a browser.
+fn dashboard(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.command("sh");
+    command.args(["-c", "cd web && npm ci --no-audit --no-fund && npm test"]);
+    run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PASSING: Step = Step { name: "passing", run: |_| Ok(()) };
-    const FAILING: Step = Step { name: "failing", run: |_| anyhow::bail!("no luck") };
-
-    fn workspace() -> Workspace {
-        let json = r#"{"workspace_root": "/tree", "target_directory": "/target", "packages": []}"#;
-        Workspace::from_metadata(json).unwrap()
-    }
+    const PASSING: &Step = &Step("passing", |_| Ok(()));
+    const FAILING: &Step = &Step("failing", |_| anyhow::bail!("no luck"));
 
     #[test]
     fn the_first_failure_ends_the_run_and_names_its_step() {
         let mut times = Vec::new();
-        let error = run_steps(&[PASSING, FAILING, PASSING], &workspace(), &mut times).unwrap_err();
+        let error =
+            run_steps(&[PASSING, FAILING, PASSING], &Workspace::find().unwrap(), &mut times).unwrap_err();
         assert_eq!(times.len(), 2);
-        assert_eq!(format!("{error:#}"), "step \"failing\" failed after 0.0 s: no luck");
+        assert_eq!(format!("{error:#}"), "step failing failed: no luck");
     }
 
     #[test]
-    fn the_summary_tells_passed_failed_and_not_run() {
+    fn the_summary_lists_passed_failed_and_skipped_steps() {
         let times = [Duration::from_millis(1500), Duration::from_millis(250)];
         let table = summary(&[PASSING, FAILING, PASSING], &times, false);
         let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
-        assert_eq!(rows[1], ["passing", "ok", "1.5", "s"]);
-        assert_eq!(rows[2], ["failing", "FAILED", "0.2", "s"]);
-        assert_eq!(rows[3], ["passing", "not", "run"]);
-        assert_eq!(rows[4], ["all", "1.8", "s"]);
+        assert_eq!(rows[0], ["passing", "ok", "1.5", "s"]);
+        assert_eq!(rows[1], ["failing", "FAILED", "0.2", "s"]);
+        assert_eq!(rows[2], ["passing", "skipped"]);
+        assert_eq!(rows[3], ["total", "1.8", "s"]);
     }
 
     #[test]
-    fn a_missing_executable_is_named() {
-        let error = workspace().release_executable("batchscan").unwrap_err().to_string();
-        assert!(error.starts_with("/target/release/batchscan is missing"), "{error}");
+    fn steps_are_selected_by_name() {
+        let names = |steps: Vec<&Step>| steps.iter().map(|step| step.0).collect::<Vec<_>>();
+        assert_eq!(names(select(&["tidy", "gate"]).unwrap()), ["tidy", "gate"]);
+        assert_eq!(names(select(&[]).unwrap()), step_names());
+        assert!(select(&["tidi"]).is_err());
     }
 }

@@ -1,97 +1,118 @@
-//! Where things are and how crates hang together, as cargo itself tells it.
+//! The source tree, the build folder, and running commands in them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 
-use crate::process;
-
-/// The workspace: the part of `cargo metadata` that the tasks use.
-#[derive(Debug, Deserialize)]
+/// The workspace that this program belongs to.
+#[derive(Debug)]
 pub(crate) struct Workspace {
-    #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
-    target_directory: PathBuf,
-    pub(crate) packages: Vec<Package>,
-}
-
-/// A crate of the workspace.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) manifest_path: PathBuf,
-    pub(crate) dependencies: Vec<Dependency>,
-}
-
-/// A line of a crate's dependencies, before features and versions are resolved.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Dependency {
-    pub(crate) name: String,
-    /// Absent for a normal dependency, else `dev` or `build`.
-    pub(crate) kind: Option<String>,
+    /// The build folder, usually `target`.
+    target: PathBuf,
 }
 
 impl Workspace {
-    /// Asks cargo for the workspace that this program belongs to.
     pub(crate) fn find() -> Result<Self> {
-        let manifest = own_manifest();
-        let mut command = Command::new(cargo_program());
-        command.args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"]).arg(manifest);
-        Self::from_metadata(&process::stdout_of(&mut command)?)
+        // Read at run time: clones may share a build folder, so a path compiled in could be another clone's.
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("start this with `cargo xtask`")?;
+        let root = Path::new(&manifest).parent().context("xtask is not inside a workspace")?.to_owned();
+        let executable = std::env::current_exe()?;
+        let target = executable.ancestors().nth(2).context("xtask is not in target/debug")?.to_owned();
+        Ok(Self { root, target })
     }
 
-    /// Reads what `cargo metadata --no-deps` prints.
-    pub(crate) fn from_metadata(json: &str) -> Result<Self> {
-        serde_json::from_str(json).context("cargo metadata has an unknown form")
-    }
-
-    /// A cargo command, at the root of the workspace.
-    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(cargo_program());
-        command.current_dir(&self.root).args(arguments);
-        // What `cargo run` says of xtask to xtask is not for the crates that are built next: some build scripts watch it,
-        // and would build all that stands on them anew each time.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-                command.env_remove(name);
-            }
-        }
+    /// A cargo command in the root of the workspace: `cargo("build --release")`.
+    pub(crate) fn cargo(&self, arguments: &str) -> Command {
+        // The cargo that started us, so that a toolchain chosen with `cargo +name` is used for every step.
+        let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(arguments.split(' '));
+        // `cargo run` sets these for xtask. Some build scripts watch them and would rebuild every time.
+        remove_variables(&mut command, &["CARGO_PKG_", "CARGO_MANIFEST_"]);
         command
     }
 
-    /// The absolute path of something that a release build made: `batchscan`, `examples/hot_path`.
-    pub(crate) fn release_executable(&self, name: &str) -> Result<PathBuf> {
-        let path = self.target_directory.join("release").join(name);
-        if !path.is_file() {
-            bail!("{} is missing although its build succeeded; is build.target set?", path.display());
-        }
-        Ok(path)
+    /// A command in the root of the workspace, without the developer's own `BATCHSCAN_*` settings.
+    pub(crate) fn command(&self, program: impl Into<OsString>) -> Command {
+        let mut command = Command::new(program.into());
+        remove_settings(command.current_dir(&self.root));
+        command
     }
 
-    /// A file of our own in the target folder, for what a failure leaves behind to be read.
-    pub(crate) fn scratch_file(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.target_directory.join("xtask");
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    /// `batchscan`: the executable that `BATCHSCAN_EXE` names, else the one built before.
+    pub(crate) fn executable(&self) -> Result<PathBuf> {
+        let path = match std::env::var_os("BATCHSCAN_EXE") {
+            Some(path) => PathBuf::from(path),
+            None => self.built("release", "batchscan"),
+        };
+        path.canonicalize()
+            .with_context(|| format!("no executable {}; run `cargo xtask test build`", path.display()))
+    }
+
+    /// The same, after building it unless `BATCHSCAN_EXE` names one.
+    pub(crate) fn build_executable(&self) -> Result<PathBuf> {
+        if std::env::var_os("BATCHSCAN_EXE").is_none() {
+            run_command(&mut self.cargo("build --release --package batchscan"))?;
+        }
+        self.executable()
+    }
+
+    /// Something that cargo built: `built("release", "batchscan")`.
+    pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.join(profile).join(name)
+    }
+
+    /// A file in the build folder for a log, so that it can be read after a failure.
+    pub(crate) fn log_file(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.target.join("xtask");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(folder.join(name))
     }
+}
 
-    /// A path as the tree names it: relative to the root.
-    pub(crate) fn relative(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+/// Runs a command and passes its output through. Fails unless it exits with 0.
+pub(crate) fn run_command(command: &mut Command) -> Result<()> {
+    let line = command_line(command);
+    println!("$ {line}");
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// The command as a person would type it, the program without its folder.
+pub(crate) fn command_line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Removes the developer's own `BATCHSCAN_*` settings from a command's environment.
+pub(crate) fn remove_settings(command: &mut Command) {
+    remove_variables(command, &["BATCHSCAN_"]);
+}
+
+fn remove_variables(command: &mut Command, prefixes: &[&str]) {
+    for (name, _) in std::env::vars_os() {
+        if prefixes.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(name);
+        }
     }
 }
 
-/// The cargo that started us, so that a toolchain chosen with `cargo +name` holds for every step.
-fn cargo_program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Read at run time: clones may share one target folder, so a path compiled in could be another clone's.
-fn own_manifest() -> PathBuf {
-    let folder = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
-    folder.join("Cargo.toml")
+    #[test]
+    fn a_failed_command_is_named_without_its_folder() {
+        let error = run_command(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err().to_string();
+        assert_eq!(error, "`sh -c exit 3` failed: exit status: 3");
+        let error = run_command(&mut Command::new("no-such-program")).unwrap_err().to_string();
+        assert_eq!(error, "cannot start `no-such-program`");
+    }
 }

@@ -1,6 +1,6 @@
-"""Who may ask: settings, the connection pool, credentials and bearer tokens.
+"""Settings, the connection pool, credentials and bearer tokens.
 
-Shared by the plain and the tuned application. Knows nothing of batches.
+Shared by the plain and the tuned application. Knows nothing about batches.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ DATABASE_URL = os.environ["DATABASE_URL"]
 JWT_SECRET = os.environ["JWT_SECRET"]
 
 TOKEN_TTL_SECS = 3600
-# Of each worker. More would only queue inside PostgreSQL.
+# Per worker. More would only queue inside PostgreSQL.
 POOL_CONNECTIONS = 10
-# Longer than any answer of a healthy database takes, v1 of everything too.
+# Longer than any query on a healthy database takes, including all batches for v1.
 STATEMENT_TIMEOUT_SECS = 300
 RETRY_AFTER_SECS = "3"
 
@@ -45,17 +45,17 @@ def open_pool(**options) -> asyncpg.Pool:
     )
 
 
-# Asynchronous, as FastAPI sends a plain function to a thread.
-async def pool_of(request: Request) -> asyncpg.Pool:
+# Asynchronous, because FastAPI runs a plain function on a thread.
+async def get_pool(request: Request) -> asyncpg.Pool:
     return request.app.state.pool
 
 
-Pool = Annotated[asyncpg.Pool, Depends(pool_of)]
+Pool = Annotated[asyncpg.Pool, Depends(get_pool)]
 
 
 async def unavailable(_request: Request, _error: Exception) -> JSONResponse:
     return JSONResponse(
-        {"detail": "The database cannot be reached."}, status_code=503, headers={"Retry-After": RETRY_AFTER_SECS}
+        {"detail": "The database is unreachable."}, status_code=503, headers={"Retry-After": RETRY_AFTER_SECS}
     )
 
 
@@ -89,8 +89,8 @@ async def auth(pool: Pool, response: Response, form: Annotated[TokenRequest, For
     client = await pool.fetchrow(
         "SELECT client_secret_hash, organisation FROM clients WHERE client_id = $1", form.client_id
     )
-    offered = hashlib.sha256(form.client_secret.encode()).hexdigest()
-    if client is None or not hmac.compare_digest(offered, client["client_secret_hash"]):
+    digest = hashlib.sha256(form.client_secret.encode()).hexdigest()
+    if client is None or not hmac.compare_digest(digest, client["client_secret_hash"]):
         raise HTTPException(401, "Invalid client credentials", {"WWW-Authenticate": "Bearer"})
     response.headers["Cache-Control"] = "no-store"
     response.headers["Pragma"] = "no-cache"

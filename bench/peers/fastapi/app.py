@@ -1,4 +1,4 @@
-"""The interface as a good FastAPI user writes it: response models, a pool, keyset paging."""
+"""The API as a good FastAPI developer writes it: response models, a pool, keyset pagination."""
 
 from decimal import Decimal
 
@@ -46,7 +46,7 @@ IN_ORDER = f"""
     WHERE organisation = $1 AND (batch_creation_date, batch_id) > ($2, $3) AND batch_creation_date <= $4
     ORDER BY batch_creation_date, batch_id
 """
-# One more than a page holds tells whether another page follows.
+# One more row than a page shows whether another page follows.
 ONE_PAGE = f"{IN_ORDER} LIMIT {PAGE_ROWS + 1}"
 
 
@@ -54,7 +54,7 @@ ONE_PAGE = f"{IN_ORDER} LIMIT {PAGE_ROWS + 1}"
 async def list_v1(
     pool: Pool, organisation: Organisation, start_date: OptionalDate = None, end_date: OptionalDate = None
 ) -> list[Batch]:
-    position = Position.of(start_date, end_date, None)
+    position = Position.parse(start_date, end_date, None)
     return await batches(pool, IN_ORDER, organisation, position)
 
 
@@ -66,7 +66,7 @@ async def list_v2(
     end_date: OptionalDate = None,
     next_token: str | None = None,
 ) -> Page:
-    position = Position.of(start_date, end_date, next_token)
+    position = Position.parse(start_date, end_date, next_token)
     found = await batches(pool, ONE_PAGE, organisation, position)
     if len(found) <= PAGE_ROWS:
         return Page(data=found, next_token=None)

@@ -1,6 +1,6 @@
-"""Which batches are asked for: date filters, the cursor, and the range in the index they mean.
+"""Which batches are requested: date filters, the cursor, and the index range they select.
 
-Shared by the plain and the tuned application. Knows nothing of how an answer is written.
+Shared by the plain and the tuned application. Knows nothing about responses.
 """
 
 import base64
@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ValidationError
 
 PAGE_ROWS = 1000
-# Longer ones are none of ours, and not worth decoding.
+# Longer than any cursor of this service.
 CURSOR_BYTES_MAX = 512
 
 ISO_SHAPE = re.compile(r"\d{4}-\d\d-\d\d([ T]|$)")
@@ -24,10 +24,10 @@ END = datetime.max.replace(tzinfo=timezone.utc)
 
 
 def iso_only(value: object) -> object:
-    """pydantic would take a Unix number for a date; the interface does not."""
+    """pydantic accepts a Unix timestamp as a date; the API does not."""
     if isinstance(value, str) and not ISO_SHAPE.match(value):
         raise ValueError("not a UTC ISO 8601 datetime")
-    # A `+` that was not escaped in the URL arrives as a space.
+    # An unescaped `+` in a URL arrives as a space.
     return value.replace(" 00:00", "+00:00") if isinstance(value, str) else value
 
 
@@ -42,7 +42,7 @@ OptionalDate = Annotated[UtcDate | None, Query()]
 
 
 class Cursor(BaseModel):
-    """The last batch of a page, and the filters the walk began with."""
+    """The last batch of a page, and the filters of the first request."""
 
     created: AwareDatetime
     batch_id: str
@@ -73,18 +73,18 @@ class Position:
     end_date: datetime | None
 
     @classmethod
-    def of(cls, start_date: datetime | None, end_date: datetime | None, next_token: str | None) -> "Position":
+    def parse(cls, start_date: datetime | None, end_date: datetime | None, next_token: str | None) -> "Position":
         if next_token is None:
-            # No id sorts before the empty one, so a start date includes its own batches.
+            # The empty id sorts before all others, so the start date is inclusive.
             return cls(start_date or BEGINNING, "", end_date or END, start_date, end_date)
         cursor = Cursor.decode(next_token)
         for name, given in (("start_date", start_date), ("end_date", end_date)):
             if given is not None and given != getattr(cursor, name):
-                raise invalid(name, "differs from the filter the cursor was made with")
+                raise invalid(name, "differs from the filter of the cursor")
         return cls(cursor.created, cursor.batch_id, cursor.end_date or END, cursor.start_date, cursor.end_date)
 
     def after(self, created: datetime, batch_id: str) -> str:
-        """The cursor of the page that follows this batch."""
+        """The cursor of the page after this batch."""
         return Cursor(created=created, batch_id=batch_id, start_date=self.start_date, end_date=self.end_date).encode()
 
 

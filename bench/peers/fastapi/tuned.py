@@ -1,7 +1,7 @@
-"""The same interface, tuned as far as a careful Python developer goes.
+"""The same API, tuned as far as a careful Python developer goes.
 
-No response models: rows become dicts and orjson writes them. PostgreSQL
-prints the decimals, since orjson has no word for them. v1 is streamed.
+No response models: rows become dicts and orjson serialises them. PostgreSQL
+formats the decimals, as orjson does not support them. v1 is streamed.
 """
 
 from collections.abc import AsyncIterator
@@ -16,17 +16,17 @@ from fastapi.responses import StreamingResponse
 from access import OUTAGES, Organisation, Pool, open_pool, router
 from position import PAGE_ROWS, OptionalDate, Position
 
-# The default, 9, costs seven times as much and saves 30 % of the bytes.
+# The default, 9, takes seven times as long and saves 30 % of the bytes.
 GZIP_LEVEL = 1
 
 
-async def leave_as_is(_connection: asyncpg.Connection) -> None:
-    """Statements here change no setting, so a connection needs no reset between two requests."""
+async def keep_as_is(_connection: asyncpg.Connection) -> None:
+    """No statement changes a setting, so connections need no reset between requests."""
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with open_pool(reset=leave_as_is) as app.state.pool:
+    async with open_pool(reset=keep_as_is) as app.state.pool:
         yield
 
 
@@ -34,8 +34,8 @@ app = FastAPI(title="Batch scan data, tuned", lifespan=lifespan, exception_handl
 app.add_middleware(GZipMiddleware, compresslevel=GZIP_LEVEL)
 app.include_router(router)
 
-# asyncpg prepares a statement once a connection and keeps it.
-# One more row than a page holds tells whether another page follows.
+# asyncpg prepares a statement once per connection.
+# One more row than a page shows whether another page follows.
 ONE_PAGE = f"""
     SELECT batch_id, batch_name, batch_creation_date, crop_type, number_of_images, total_cells_per_tray,
         avg_germinated_seedlings::text, avg_non_germinated_seedlings::text, avg_germination_rate::text,
@@ -53,8 +53,8 @@ ONE_PAGE = f"""
 async def list_v1(
     pool: Pool, organisation: Organisation, start_date: OptionalDate = None, end_date: OptionalDate = None
 ) -> StreamingResponse:
-    position = Position.of(start_date, end_date, None)
-    # The first page is read before the status goes out, so that an outage is still a 503.
+    position = Position.parse(start_date, end_date, None)
+    # Read before the status is sent, so that an outage is still a 503.
     first = await page(pool, organisation, position)
     return StreamingResponse(array(pool, organisation, position, first), media_type="application/json")
 
@@ -67,9 +67,9 @@ async def list_v2(
     end_date: OptionalDate = None,
     next_token: str | None = None,
 ) -> Response:
-    position = Position.of(start_date, end_date, next_token)
+    position = Position.parse(start_date, end_date, next_token)
     data, next_token = await page(pool, organisation, position)
-    return Response(written({"data": data, "next_token": next_token}), media_type="application/json")
+    return Response(to_json({"data": data, "next_token": next_token}), media_type="application/json")
 
 
 async def page(pool: asyncpg.Pool, organisation: str, position: Position) -> tuple[list[dict], str | None]:
@@ -83,16 +83,16 @@ async def page(pool: asyncpg.Pool, organisation: str, position: Position) -> tup
 async def array(
     pool: asyncpg.Pool, organisation: str, position: Position, first: tuple[list[dict], str | None]
 ) -> AsyncIterator[bytes]:
-    """One JSON array out of many pages: each written as an array, its brackets cut off."""
+    """One JSON array from many pages: each page without its brackets."""
     data, next_token = first
-    yield b"[" + written(data)[1:-1]
+    yield b"[" + to_json(data)[1:-1]
     while next_token is not None:
-        data, next_token = await page(pool, organisation, Position.of(None, None, next_token))
-        # Empty only where the rest was deleted meanwhile; a comma must then not stand alone.
+        data, next_token = await page(pool, organisation, Position.parse(None, None, next_token))
+        # Empty if the remaining batches were deleted meanwhile.
         if data:
-            yield b"," + written(data)[1:-1]
+            yield b"," + to_json(data)[1:-1]
     yield b"]"
 
 
-def written(content: object) -> bytes:
+def to_json(content: object) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_UTC_Z)

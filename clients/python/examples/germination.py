@@ -1,8 +1,8 @@
-"""A year of germination, crop by crop: a small table and a chart.
+"""Germination of the last year by crop: a table and a chart.
 
     BATCHSCAN_URL=… BATCHSCAN_CLIENT_ID=… BATCHSCAN_CLIENT_SECRET=… python germination.py germination.png
 
-Needs batchscan[pandas] and matplotlib. Cells marked `# %%` run one by one in editors that know them.
+Needs batchscan[pandas] and matplotlib. Editors with notebook cells run the `# %%` parts one by one.
 """
 
 # %% Read a year of batches
@@ -28,9 +28,9 @@ measured = batches.dropna(subset=["crop_type", "avg_germination_rate"]).rename(
     columns={"crop_type": "crop", "avg_germination_rate": "germination"}
 )
 if measured.empty:
-    sys.exit("the last year has no batches with a crop and a germination rate")
+    sys.exit("no batch of the last year has a crop and a germination rate")
 
-# %% One row for each crop, the best first; more crops than panels would fill a wall
+# %% One row per crop, the best first. Only the most frequent crops
 MOST_CROPS = 10
 
 crops = measured["crop"].value_counts().index[:MOST_CROPS]
@@ -40,8 +40,8 @@ table = by_crop.agg(batches="size", mean="mean", worst_tenth=lambda rates: rates
 table = table.sort_values("mean", ascending=False)
 print(table.round(1).to_string())
 
-# %% One point for each crop and week: the mean, and where the middle half of its batches lies
-FEWEST_IN_A_WEEK = 3  # one bad tray is no bad week
+# %% One point per crop and week: the mean and the middle 50 % of the batches
+FEWEST_IN_A_WEEK = 3  # a single bad tray is not a bad week
 
 day = measured["batch_creation_date"].dt.tz_localize(None)
 weekly = (
@@ -51,16 +51,16 @@ weekly = (
 )
 weekly = weekly[weekly["batches"] >= FEWEST_IN_A_WEEK]
 if weekly.empty:
-    sys.exit(f"no crop has {FEWEST_IN_A_WEEK} batches in any week; there is nothing to draw yet")
+    sys.exit(f"no crop has {FEWEST_IN_A_WEEK} batches in any week; nothing to plot")
 
 
 def weeks_of(crop: str) -> pd.DataFrame:
-    """The crop's weeks in order, empty where it was hardly sown, so that no line crosses a gap."""
+    """All weeks in order, empty where there are too few batches, so that lines have gaps there."""
     weeks = weekly[weekly["crop"] == crop].set_index("week")
     return weeks.reindex(pd.date_range(weekly["week"].min(), weekly["week"].max(), freq="W-MON"))
 
 
-# %% What is worth saying: the crop that lost most against its own usual, and in which months
+# %% The headline: the crop that fell most below its own median, and in which months
 usual = by_crop.median()
 monthly = (
     measured.groupby(["crop", day.dt.to_period("M").rename("month")])["germination"]
@@ -68,7 +68,7 @@ monthly = (
     .reset_index()
 )
 monthly["below"] = monthly["crop"].map(usual) - monthly["mean"]
-monthly["lost"] = monthly["below"] * monthly["batches"]  # so that one tray forgotten in the sun does not lead
+monthly["lost"] = monthly["below"] * monthly["batches"]  # weighted, so that a single tray does not win
 worst = monthly.loc[monthly["lost"].idxmax()]
 fallen = worst["crop"]
 fall = monthly[(monthly["crop"] == fallen) & (monthly["lost"] >= worst["lost"] / 2)]
@@ -77,12 +77,12 @@ headline = (
     f"{usual[fallen]:.0f} % in {' and '.join(fall['month'].dt.strftime('%B'))}"
 )
 
-# %% The chart: one panel for each crop, all on one scale, the one that fell in colour
+# %% The chart: one panel per crop, all on one scale
 INK, QUIET, CALM, ALARM = "#22302b", "#7d8a85", "#4f8a6d", "#b8482e"
 
 columns = min(5, len(table))
 rows = -(-len(table) // columns)
-# A single band that reaches lower may leave the picture; the other panels need the room.
+# A single lower band may be clipped, so that the other panels are not squeezed.
 lowest = weekly["low"].quantile(0.01)
 
 plt.rcParams.update({"font.family": "DejaVu Sans", "font.size": 9, "text.color": INK, "axes.labelcolor": INK})
@@ -105,7 +105,7 @@ def month_label(days: float, _: int | None = None) -> str:
     return f"{month:%b}\n{month:%Y}" if month.month == 1 else f"{month:%b}\n "
 
 
-def dress(panel: Axes) -> None:
+def style(panel: Axes) -> None:
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.spines["bottom"].set_color(QUIET)
     panel.grid(axis="y", color="#e4e9e6", linewidth=0.8)
@@ -119,7 +119,7 @@ def dress(panel: Axes) -> None:
 
 for panel, crop in zip(grid.flat, table.index):
     draw(panel, crop)
-    dress(panel)
+    style(panel)
 for panel in list(grid.flat)[len(table) :]:
     panel.set_visible(False)
 
@@ -131,7 +131,7 @@ figure.text(
     1 - 0.48 * inch,
     f"Weekly mean germination by crop, {day.min():%B %Y} to {day.max():%B %Y}; weeks with fewer than "
     f"{FEWEST_IN_A_WEEK} batches are left out.\n"
-    "Band: the middle half of the week's batches. Dotted line and grey figure: the crop's median of the year.",
+    "Band: middle 50 % of the week's batches. Dotted line and grey number: the crop's median of the year.",
     fontsize=9.5,
     color=QUIET,
     va="top",

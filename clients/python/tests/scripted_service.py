@@ -1,4 +1,4 @@
-"""A small HTTP server that answers what a test tells it to, and a clock that a test can set."""
+"""An HTTP server with scripted responses, and a clock that tests can set."""
 
 import json
 import threading
@@ -14,16 +14,16 @@ TOKENS = "scripted-token-"
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `broken` says how it fails to arrive whole."""
+    """One response. `truncated` says how it is incomplete."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    broken: Literal["silence", "short body", "short chunks", "no length"] | None = None
+    truncated: Literal["no response", "short body", "short chunks", "no length"] | None = None
 
 
 @dataclass(frozen=True)
-class Seen:
+class Request:
     """One request."""
 
     method: str
@@ -34,14 +34,14 @@ class Seen:
 
 
 class ScriptedService:
-    """Gives out numbered tokens, and the scripted answers to whoever asks for batches."""
+    """Returns numbered tokens, and the scripted responses for batches."""
 
     client_secret = "scripted-secret-K7"
 
     def __init__(self) -> None:
         self.auth: deque[Reply] = deque()
         self.batches: deque[Reply] = deque()
-        self.seen: list[Seen] = []
+        self.requests: list[Request] = []
         self._tokens = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -55,14 +55,14 @@ class ScriptedService:
         self._server.shutdown()
         self._server.server_close()
 
-    def asked(self, path: str) -> list[Seen]:
-        return [request for request in self.seen if request.path == path]
+    def requests_to(self, path: str) -> list[Request]:
+        return [request for request in self.requests if request.path == path]
 
-    def reply_to(self, request: Seen) -> Reply:
-        self.seen.append(request)
+    def reply_to(self, request: Request) -> Reply:
+        self.requests.append(request)
         if request.path.endswith("/auth"):
             return self.auth.popleft() if self.auth else self._token()
-        return self.batches.popleft() if self.batches else fault(418, "the script is over")
+        return self.batches.popleft() if self.batches else error(418, "end of script")
 
     def _token(self) -> Reply:
         self._tokens += 1
@@ -73,7 +73,7 @@ class ScriptedService:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Head and body in one packet; two would wait for each other.
+            # Header and body in one packet.
             wbufsize = -1
 
             def do_GET(self) -> None:
@@ -81,7 +81,7 @@ class ScriptedService:
                 form = dict(parse_qsl(self.rfile.read(length).decode()))
                 parts = urlsplit(self.path)
                 query = dict(parse_qsl(parts.query, keep_blank_values=True))
-                _send(self, service.reply_to(Seen(self.command, parts.path, query, form, dict(self.headers))))
+                _send(self, service.reply_to(Request(self.command, parts.path, query, form, dict(self.headers))))
 
             do_POST = do_GET
 
@@ -91,8 +91,8 @@ class ScriptedService:
         return Handler
 
 
-class SetClock:
-    """Time that passes only when somebody sleeps; chance that always takes the middle."""
+class FakeClock:
+    """Time that passes only in `sleep`; random numbers are always the middle."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -105,28 +105,28 @@ class SetClock:
         self.slept.append(secs)
         self.now += secs
 
-    def between(self, low: float, high: float) -> float:
+    def uniform(self, low: float, high: float) -> float:
         return (low + high) / 2
 
 
-def token(text: str, **others: object) -> Reply:
-    return _json(200, {"access_token": text, "token_type": "bearer", **others})
+def token(text: str, **fields: object) -> Reply:
+    return _json(200, {"access_token": text, "token_type": "bearer", **fields})
 
 
 def page(*batch_ids: str, next_token: str | None = None, **fields: object) -> Reply:
     return _json(200, {"data": [batch(name, **fields) for name in batch_ids], "next_token": next_token})
 
 
-def whole(*batch_ids: str) -> Reply:
+def array(*batch_ids: str) -> Reply:
     return _json(200, [batch(name) for name in batch_ids])
 
 
-def fault(status: int, detail: object = "no", **headers: str) -> Reply:
+def error(status: int, detail: object = "no", **headers: str) -> Reply:
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return _json(status, {"detail": detail}, named)
 
 
-def broken(reply: Reply, how: Literal["silence", "short body", "short chunks", "no length"]) -> Reply:
+def truncated(reply: Reply, how: Literal["no response", "short body", "short chunks", "no length"]) -> Reply:
     return Reply(reply.status, reply.body, reply.headers, how)
 
 
@@ -162,18 +162,18 @@ def _json(status: int, document: object, headers: Mapping[str, str] | None = Non
 
 
 def _send(handler: BaseHTTPRequestHandler, reply: Reply) -> None:
-    if reply.broken is not None:
+    if reply.truncated is not None:
         handler.close_connection = True
-    if reply.broken == "silence":
+    if reply.truncated == "no response":
         return
-    body = reply.body if reply.broken is None else reply.body[: len(reply.body) // 2]
+    body = reply.body if reply.truncated is None else reply.body[: len(reply.body) // 2]
     handler.send_response_only(reply.status)
     for name, text in reply.headers.items():
         handler.send_header(name, text)
-    if reply.broken == "short chunks":
+    if reply.truncated == "short chunks":
         handler.send_header("Transfer-Encoding", "chunked")
         body = f"{len(body):x}\r\n".encode() + body + b"\r\n"
-    elif reply.broken == "no length":
+    elif reply.truncated == "no length":
         handler.send_header("Connection", "close")
     else:
         handler.send_header("Content-Length", str(len(reply.body)))

@@ -1,4 +1,4 @@
-"""dlt loads every batch once, merges what changed, and asks for no more than what is new."""
+"""The dlt source loads every batch once, and merges changes."""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -9,12 +9,11 @@ from typing import Any
 import dlt
 import duckdb
 import pytest
-from conftest import Service
-from scripted_service import ScriptedService, page
 
 from batchscan import BadSettings
 from batchscan.batch import KINDS
 from batchscan.dlt import batchscan_source
+from scripted_service import ScriptedService, page
 
 
 @pytest.fixture
@@ -37,9 +36,7 @@ def rows(tmp_path: Path) -> Callable[[str], list[tuple[Any, ...]]]:
     return select
 
 
-def test_the_table_equals_v1(
-    service: Service, v1_batches: list[dict[str, Any]], pipeline: dlt.Pipeline, rows: Any
-) -> None:
+def test_the_table_equals_v1(service, v1_batches, pipeline, rows):
     pipeline.run(batchscan_source(service.url, service.client_id, service.client_secret))
     columns = ", ".join(KINDS)
     read = rows(f"SELECT {columns} FROM scans.batches ORDER BY batch_creation_date, batch_id")
@@ -50,14 +47,12 @@ def test_the_table_equals_v1(
     assert types["total_cells_per_tray"] == "BIGINT" and types["warnings"] == "BOOLEAN"
 
 
-def test_the_next_run_asks_for_what_is_new_and_merges_it(
-    scripted: ScriptedService, pipeline: dlt.Pipeline, rows: Any
-) -> None:
+def test_the_next_run_requests_and_merges_new_batches(scripted, pipeline, rows):
     scripted.batches.append(page("a", "b", tray_colour="black"))
     pipeline.run(source(scripted))
     scripted.batches.append(page("b", "c", batch_creation_date="2026-02-01T08:00:00Z", comment="corrected"))
     pipeline.run(source(scripted))
-    assert [request.query for request in scripted.asked("/v2/batches")] == [
+    assert [request.query for request in scripted.requests_to("/v2/batches")] == [
         {},
         {"start_date": "2026-01-31T08:00:00Z"},
     ]
@@ -68,49 +63,43 @@ def test_the_next_run_asks_for_what_is_new_and_merges_it(
     ]
 
 
-def test_reread_goes_back_for_corrections(scripted: ScriptedService, pipeline: dlt.Pipeline, rows: Any) -> None:
+def test_reread_goes_back_for_corrections(scripted, pipeline, rows):
     scripted.batches.append(page("a", "b"))
     pipeline.run(source(scripted))
     scripted.batches.append(page("a", comment="corrected", batch_creation_date="2026-01-30T08:00:00Z"))
     pipeline.run(source(scripted, reread=timedelta(days=2)))
-    assert scripted.asked("/v2/batches")[-1].query == {"start_date": "2026-01-29T08:00:00Z"}
+    assert scripted.requests_to("/v2/batches")[-1].query == {"start_date": "2026-01-29T08:00:00Z"}
     assert rows("SELECT comment FROM scans.batches ORDER BY batch_id") == [("corrected",), (None,)]
 
 
-def test_a_window_is_loaded_with_both_its_ends(
-    service: Service, v1_batches: list[dict[str, Any]], pipeline: dlt.Pipeline, rows: Any
-) -> None:
+def test_a_date_range_includes_both_ends(service, v1_batches, pipeline, rows):
     first, last = v1_batches[10]["batch_creation_date"], v1_batches[20]["batch_creation_date"]
     pipeline.run(batchscan_source(service.url, service.client_id, service.client_secret, start=first, end=last))
     assert rows("SELECT count(*) FROM scans.batches") == [(11,)]
 
 
-def test_an_end_needs_no_start(scripted: ScriptedService) -> None:
+def test_an_end_needs_no_start(scripted):
     scripted.batches.append(page("a"))
     assert len(list(source(scripted, end=date(2026, 1, 31)))) == 1
-    assert scripted.asked("/v2/batches")[0].query["end_date"] == "2026-01-31T23:59:59.999999Z"
+    assert scripted.requests_to("/v2/batches")[0].query["end_date"] == "2026-01-31T23:59:59.999999Z"
 
 
-def test_the_resource_says_how_it_is_merged(scripted: ScriptedService) -> None:
+def test_the_resource_merges_by_batch_id(scripted):
     table = source(scripted).batches.compute_table_schema()
     assert table["write_disposition"] == "merge"
     assert table["columns"]["batch_id"]["primary_key"] is True
 
 
-def test_credentials_come_from_dlt_s_own_configuration(
-    scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_come_from_the_dlt_configuration(scripted, monkeypatch):
     monkeypatch.setenv("SOURCES__BATCHSCAN__URL", scripted.url)
     monkeypatch.setenv("SOURCES__BATCHSCAN__CLIENT_ID", "bs_configured")
     monkeypatch.setenv("SOURCES__BATCHSCAN__CLIENT_SECRET", scripted.client_secret)
     scripted.batches.append(page("a"))
     assert [row["batch_id"] for row in batchscan_source()] == ["a"]
-    assert scripted.asked("/v2/auth")[0].form["client_id"] == "bs_configured"
+    assert scripted.requests_to("/v2/auth")[0].form["client_id"] == "bs_configured"
 
 
-def test_the_secret_is_left_in_no_file_of_the_pipeline(
-    scripted: ScriptedService, pipeline: dlt.Pipeline, tmp_path: Path
-) -> None:
+def test_no_file_of_the_pipeline_contains_the_secret(scripted, pipeline, tmp_path):
     scripted.batches.append(page("a"))
     pipeline.run(source(scripted))
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -119,14 +108,14 @@ def test_the_secret_is_left_in_no_file_of_the_pipeline(
         assert scripted.client_secret.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.parametrize("moment", [datetime(2026, 1, 31, 8), "yesterday"])
-def test_a_start_that_is_no_moment_is_refused(scripted: ScriptedService, moment: Any) -> None:
+@pytest.mark.parametrize("bound", [datetime(2026, 1, 31, 8), "yesterday"])
+def test_an_invalid_start_is_rejected(scripted, bound):
     with pytest.raises(BadSettings, match="start is"):
-        source(scripted, start=moment)
+        source(scripted, start=bound)
 
 
-def test_a_start_after_the_end_is_refused(scripted: ScriptedService) -> None:
-    with pytest.raises(BadSettings, match="the window ends before it begins: it is from 2026-02-01 to 2026-01-31"):
+def test_a_start_after_the_end_is_rejected_by_the_source(scripted):
+    with pytest.raises(BadSettings, match="start is after end: 2026-02-01 is later than 2026-01-31"):
         source(scripted, start=date(2026, 2, 1), end=date(2026, 1, 31))
 
 

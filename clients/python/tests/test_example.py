@@ -1,4 +1,4 @@
-"""The example runs as its first lines say, and ends in a picture worth looking at."""
+"""The example of the package."""
 
 import os
 import subprocess
@@ -6,18 +6,19 @@ import sys
 from pathlib import Path
 
 import matplotlib.image
-from conftest import Service
+
+from service import Service
 
 FOLDER = Path(__file__).parent.parent
 
 
-def test_the_example_prints_a_table_and_draws_a_chart(service: Service, tmp_path: Path) -> None:
+def test_the_example_prints_a_table_and_draws_a_chart(service, tmp_path):
     picture = tmp_path / "germination.png"
     printed = run_example(service, picture)
     assert "worst_tenth" in printed and "Lettuce" in printed
     height, width, _ = matplotlib.image.imread(str(picture)).shape
     assert 1500 <= width <= 2500 and 700 <= height <= 1500
-    # A blank canvas of that size has a few thousand bytes.
+    # A blank image of that size has a few thousand bytes.
     assert 40_000 < picture.stat().st_size < 1_000_000
     assert service.client_secret not in printed
 

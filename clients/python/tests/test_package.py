@@ -1,4 +1,4 @@
-"""What an installation gets."""
+"""The wheel and the README."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
 
-def test_the_wheel_holds_the_package_its_types_and_its_licence(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_package_types_and_licence(wheel):
     names = set(wheel.namelist())
     sources = {f"batchscan/{path.name}" for path in (FOLDER / "src" / "batchscan").iterdir() if path.is_file()}
     assert sources <= names and "batchscan/py.typed" in names
@@ -29,28 +29,28 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence(wheel: zipfile.Zi
     assert not any("test" in name or "example" in name for name in names)
 
 
-def test_only_requests_is_needed_and_the_rest_is_asked_for(wheel: zipfile.ZipFile) -> None:
+def test_requests_is_the_only_required_dependency(wheel):
     metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
     needed = [line for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M) if "extra ==" not in line]
     assert needed == ["requests>=2.31"]
-    assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.M)) == {"dlt", "pandas", "polars", "test"}
+    assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.M)) == {"dlt", "pandas", "polars"}
     assert "License-Expression: MIT" in metadata and "Requires-Python: >=3.10" in metadata
 
 
-def test_importing_the_package_imports_no_extra() -> None:
+def test_importing_the_package_imports_no_extra():
     code = "import batchscan, sys; print(*{'pandas', 'polars', 'dlt'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER / "src", capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
 
-def test_a_missing_dlt_says_what_to_install() -> None:
-    assert find_spec("dlt"), "the test below would prove nothing"
+def test_the_error_of_a_missing_dlt_names_the_extra():
+    assert find_spec("dlt"), "dlt must be installed for this test"
     code = "import sys; sys.modules['dlt'] = None\nimport batchscan.dlt"
     done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER / "src", capture_output=True, text=True)
     assert "ImportError: dlt is not installed; pip install 'batchscan[dlt]'" in done.stderr
 
 
-def test_the_readme_s_examples_compile() -> None:
+def test_the_examples_in_the_readme_compile():
     examples = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(), re.S)
     assert examples
     for example in examples:

@@ -1,34 +1,34 @@
-//! The limits of a run: every wait, walk and body ends somewhere.
+//! The limits of a run: every wait, walk and body ends.
 
 use std::time::Duration;
 
-/// How much a run may ask of a service and how long it waits for it. [`Limits::default`] suits any deployment.
+/// How much a run may send and how long it waits. [`Limits::default`] suits any deployment.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Requests of the whole run, retries included: a conformance run must not look like an attack.
     pub requests: u64,
-    /// Pages of one walk; a longer walk is cut, and what hangs on its end is left undecided.
+    /// Pages of one walk. A longer walk is cut, and rules that need its end stay undecided.
     pub pages: usize,
-    /// Batches of one walk, after which it is cut as well: pages may be large.
+    /// Batches of one walk, since pages may be large.
     pub batches: usize,
-    /// Bytes of one body, decoded. A v1 answer has no other end.
-    pub body_bytes: u64,
-    /// How long a connection may take to stand.
-    pub connect: Duration,
-    /// How long an answer may take to begin.
-    pub answer: Duration,
-    /// How long one request may take with the whole of its body.
-    pub exchange: Duration,
-    /// How often one request is sent again after a 503 or a 429.
+    /// Bytes of one body, decompressed. A v1 response has no other limit.
+    pub body_bytes: usize,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Time from sending a request to the head of its response.
+    pub response_timeout: Duration,
+    /// Time to read a body.
+    pub body_timeout: Duration,
+    /// Retries of one request after a 503 or a 429.
     pub retries: u32,
-    /// The pause before such a retry where the service names none; the interface suggests 3 to 5 seconds.
-    pub pause: Duration,
-    /// Pauses of the whole run together: a service that is down all along must not hold the run for an hour.
-    pub pauses: Duration,
-    /// Requests in a row that may stay without an answer before the run sends no more.
-    pub silent: u32,
-    /// The whole run; after it nothing more is sent.
-    pub run: Duration,
+    /// The pause before a retry without `Retry-After`. The API suggests 3 to 5 seconds.
+    pub retry_pause: Duration,
+    /// All pauses of the run together, so that an unavailable service does not block the run for an hour.
+    pub total_pause: Duration,
+    /// Requests in a row without a response, after which the run sends no more.
+    pub unanswered: u32,
+    /// The whole run. After this nothing more is sent.
+    pub run_time: Duration,
 }
 
 impl Default for Limits {
@@ -38,14 +38,14 @@ impl Default for Limits {
             pages: 12,
             batches: 30_000,
             body_bytes: 64 << 20,
-            connect: Duration::from_secs(10),
-            answer: Duration::from_secs(15),
-            exchange: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(120),
             retries: 5,
-            pause: Duration::from_secs(3),
-            pauses: Duration::from_secs(90),
-            silent: 3,
-            run: Duration::from_secs(600),
+            retry_pause: Duration::from_secs(3),
+            total_pause: Duration::from_secs(90),
+            unanswered: 3,
+            run_time: Duration::from_secs(600),
         }
     }
 }

@@ -1,163 +1,206 @@
-//! Sends requests and brings answers back: counted, bounded, retried when the service asks for patience, redacted.
-//! Judges nothing but what makes an answer no answer.
+//! Sends requests for the rules: counted, limited, retried where the service requests it, redacted. Caches responses
+//! and tokens.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use ureq::http::{Request, Response};
-use ureq::{Agent, Body};
-
-use crate::answer::Answer;
-use crate::ask::{Ask, Version};
-use crate::batches::{Listing, Token, Window};
+use crate::http::{HttpClient, RawResponse, SendError};
 use crate::limits::Limits;
-use crate::observed::Observed;
-use crate::redact::Redactor;
-use crate::verdict::{Checked, Verdict};
-use crate::{Target, Unreachable};
+use crate::listing::{DateRange, Listing, access_token};
+use crate::redact::{Redactor, TOKEN};
+use crate::request::{Request, Version};
+use crate::response::Response;
+use crate::response_checks::ResponseChecks;
+use crate::target::{Target, Unreachable, parse_base_url};
+use crate::verdict::{CheckResult, Verdict, undecided};
 
-/// Answers up to this size are kept for other rules; larger ones are fetched anew, so that the run stays small.
-const KEPT_BYTES: usize = 1 << 20;
+/// Responses up to this size are cached for other rules; larger ones are requested again, to limit memory.
+const MAX_CACHED_BYTES: usize = 1 << 20;
 
-/// What the rules ask through: one service, one client, and what was learnt of them so far.
+/// A token is renewed after this time, or after half its lifetime, so that no rule uses an expired one.
+const TOKEN_AGE: Duration = Duration::from_secs(240);
+
+/// The field that every auth request carries.
+pub(crate) const GRANT: (&str, &str) = ("grant_type", "client_credentials");
+
+/// The service under test, the client to test it as, and what is known about them so far.
 pub(crate) struct Probe {
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
     pub(crate) redactor: Redactor,
-    pub(crate) observed: Observed,
+    pub(crate) response_checks: ResponseChecks,
     pub(crate) limits: Limits,
     pub(crate) requests: u64,
-    pub(crate) tokens: HashMap<Version, Checked<Token>>,
-    pub(crate) listings: HashMap<(Version, Window), Checked<Rc<Listing>>>,
-    answers: HashMap<Ask, Rc<Answer>>,
-    agent: Agent,
-    base: String,
+    pub(crate) listings: HashMap<(Version, DateRange), CheckResult<Rc<Listing>>>,
+    tokens: HashMap<Version, CheckResult<Token>>,
+    responses: HashMap<Request, Rc<Response>>,
+    http: HttpClient,
     started: Instant,
     paused: Duration,
-    silent: u32,
+    unanswered: u32,
+}
+
+struct Token {
+    text: String,
+    renew_at: Instant,
 }
 
 impl Probe {
     pub(crate) fn new(target: &Target, limits: &Limits) -> Result<Self, Unreachable> {
-        let base = crate::base_url(&target.base_url)?;
+        let base_url = parse_base_url(&target.base_url)?;
+        let http =
+            HttpClient::new(&base_url, limits).map_err(|error| Unreachable::NoClient(error.to_string()))?;
         let mut redactor = Redactor::default();
         redactor.hide_credentials(&target.client_id, target.client_secret.expose());
         Ok(Self {
             client_id: target.client_id.clone(),
             client_secret: target.client_secret.expose().to_owned(),
             redactor,
-            observed: Observed::default(),
-            requests: 0,
-            tokens: HashMap::new(),
-            listings: HashMap::new(),
-            answers: HashMap::new(),
-            agent: agent(limits, &base),
-            base: base.as_str().trim_end_matches('/').to_owned(),
+            response_checks: ResponseChecks::default(),
             limits: limits.clone(),
+            requests: 0,
+            listings: HashMap::new(),
+            tokens: HashMap::new(),
+            responses: HashMap::new(),
+            http,
             started: Instant::now(),
             paused: Duration::ZERO,
-            silent: 0,
+            unanswered: 0,
         })
     }
 
-    /// The first requests of a run: is there a service, and does it know these credentials? Whatever else it answers
-    /// is for the rules to judge.
-    pub(crate) fn knock(&mut self) -> Result<(), Unreachable> {
-        let url = self.base.clone();
-        let batches = self.exchange(&Ask::get(Version::V2.batches()));
-        let batches =
-            batches.map_err(|lost| Unreachable::NoAnswer { url: url.clone(), why: lost.to_string() })?;
+    /// The first requests of a run: is there a service, and does it accept the credentials?
+    pub(crate) fn check_access(&mut self) -> Result<(), Unreachable> {
+        let url = self.http.base_url.clone();
+        let batches = self
+            .exchange(&Request::batches(Version::V2))
+            .map_err(|error| Unreachable::NoResponse(url.clone(), self.show(error.to_string())))?;
         let auth =
-            Version::BOTH.map(|version| self.exchange(&self.ask_token(version)).map(|answer| answer.status));
+            Version::BOTH.map(|version| self.exchange(&self.auth_request(version)).map(|it| it.status));
         match (batches.status, auth) {
-            (404, [Ok(404), Ok(404)]) => Err(Unreachable::NoService { url }),
-            (_, [Ok(401), Ok(401)]) => Err(Unreachable::Refused { url }),
+            (404, [Ok(404), Ok(404)]) => Err(Unreachable::NoService(url)),
+            (_, [Ok(401), Ok(401)]) => Err(Unreachable::BadCredentials(url)),
             _ => Ok(()),
         }
     }
 
-    /// The answer to a request, sent once however many rules look at it.
-    pub(crate) fn ask(&mut self, ask: &Ask) -> Checked<Rc<Answer>> {
-        if let Some(answer) = self.answers.get(ask) {
-            return Ok(Rc::clone(answer));
+    /// The response to a request, from the cache if it was sent before.
+    pub(crate) fn fetch(&mut self, request: &Request) -> CheckResult<Rc<Response>> {
+        if let Some(response) = self.responses.get(request) {
+            return Ok(Rc::clone(response));
         }
-        let answer = Rc::new(self.send(ask)?);
-        if answer.body.len() <= KEPT_BYTES {
-            self.answers.insert(ask.clone(), Rc::clone(&answer));
+        let response = Rc::new(self.send(request)?);
+        if response.body.len() <= MAX_CACHED_BYTES {
+            self.responses.insert(request.clone(), Rc::clone(&response));
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    /// Lets go of all batches seen, so that they are fetched anew.
-    pub(crate) fn forget(&mut self) {
-        self.answers.clear();
+    /// `GET …/batches` with a token and this query.
+    pub(crate) fn fetch_batches(
+        &mut self,
+        version: Version,
+        query: &[(&str, &str)],
+    ) -> CheckResult<Rc<Response>> {
+        let token = self.token(version)?;
+        self.fetch(&Request::batches(version).query(query).bearer(&token))
+    }
+
+    pub(crate) fn clear_cache(&mut self) {
+        self.responses.clear();
         self.listings.clear();
     }
 
-    /// Sends a request and waits for its answer, more than once if the service is out of breath.
-    pub(crate) fn send(&mut self, ask: &Ask) -> Checked<Answer> {
-        let mut tries = 0;
+    /// A valid auth request.
+    pub(crate) fn auth_request(&self, version: Version) -> Request {
+        let fields = [("client_id", self.client_id.as_str()), ("client_secret", &self.client_secret), GRANT];
+        Request::form(version.auth_path(), &fields)
+    }
+
+    /// A token from this version's auth endpoint. Without one, a rule is undecided.
+    pub(crate) fn token(&mut self, version: Version) -> CheckResult<String> {
+        match self.tokens.get(&version) {
+            Some(Ok(token)) if Instant::now() < token.renew_at => return Ok(token.text.clone()),
+            // Requested only once: the rules on auth report what is wrong.
+            Some(Err(verdict)) => return Err(verdict.clone()),
+            _ => {}
+        }
+        let token = self.request_token(version);
+        let text = token.as_ref().map(|token| token.text.clone()).map_err(Verdict::clone);
+        self.tokens.insert(version, token);
+        text
+    }
+
+    fn request_token(&mut self, version: Version) -> CheckResult<Token> {
+        let response = self.send(&self.auth_request(version)).map_err(Verdict::into_undecided)?;
+        let text = access_token(&response).map_err(|_| {
+            undecided(format!("{} returned no token: {}", version.auth_path(), response.shown))
+        })?;
+        let lifetime = response.json().ok().and_then(|body| body.get("expires_in")?.as_u64());
+        let age = lifetime.map_or(TOKEN_AGE, |secs| TOKEN_AGE.min(Duration::from_secs(secs) / 2));
+        self.redactor.hide(text.clone(), TOKEN);
+        Ok(Token { text, renew_at: Instant::now() + age })
+    }
+
+    /// Sends a request, and retries it after a 429 or a 503.
+    pub(crate) fn send(&mut self, request: &Request) -> CheckResult<Response> {
+        let mut attempts = 0;
         loop {
-            let answer = self.send_once(ask)?;
-            if !matches!(answer.status, 429 | 503) {
-                return Ok(answer);
+            let response = self.send_once(request)?;
+            if !matches!(response.status, 429 | 503) {
+                return Ok(response);
             }
-            tries += 1;
-            if tries > self.limits.retries || !self.pause(&answer) {
-                return Err(Verdict::CannotTell(format!("{} kept answering {}", answer.sent, answer.status)));
+            attempts += 1;
+            if attempts > self.limits.retries || !self.pause(&response) {
+                return Err(undecided(format!("{} kept returning {}", response.request, response.status)));
             }
         }
     }
 
-    fn send_once(&mut self, ask: &Ask) -> Checked<Answer> {
-        self.may_send()?;
-        // A kept connection may have been closed by the other side meanwhile: that is nobody's fault, once.
-        let outcome = match self.exchange(ask) {
-            Err(Lost::Dropped(_)) => self.exchange(ask),
-            outcome => outcome,
+    fn send_once(&mut self, request: &Request) -> CheckResult<Response> {
+        self.check_limits()?;
+        // The service may have closed an idle connection meanwhile, so one failure is allowed.
+        let result = match self.exchange(request) {
+            Err(SendError::NoResponse(_)) => self.exchange(request),
+            result => result,
         };
-        match outcome {
-            Ok(answer) => {
-                self.silent = 0;
-                self.observed.note(&answer);
-                Ok(answer)
+        let error = match result {
+            Ok(response) => {
+                self.unanswered = 0;
+                self.response_checks.check(&response);
+                return Ok(response);
             }
-            Err(lost) => Err(self.give_up(ask, &lost)),
+            Err(error) => error,
+        };
+        let (line, shown) = (self.show(request.to_line()), self.show(error.to_string()));
+        match error {
+            SendError::TimedOut(_) | SendError::NoResponse(_) => self.unanswered += 1,
+            SendError::BadBody(_) => self.unanswered = 0,
+            // A limit of this run, not an error of the service.
+            SendError::TooLarge(_) => return Err(undecided(format!("{line} returned {shown}"))),
         }
+        Err(Verdict::fail(line, shown, "a complete response"))
     }
 
-    fn give_up(&mut self, ask: &Ask, lost: &Lost) -> Verdict {
-        let sent = self.shown(ask);
-        match lost {
-            Lost::TimedOut(_) | Lost::Dropped(_) => self.silent += 1,
-            Lost::Broken(_) => self.silent = 0,
-            // Our limit, not the service's fault.
-            Lost::TooLarge(_) => return Verdict::CannotTell(format!("{sent} answered {lost}")),
-        }
-        Verdict::Fail { sent, came: lost.to_string(), expected: "a whole answer".to_owned() }
-    }
-
-    fn may_send(&self) -> Checked {
+    fn check_limits(&self) -> CheckResult {
         let limits = &self.limits;
-        let why = if self.requests >= limits.requests {
+        let reason = if self.requests >= limits.requests {
             format!("the run's limit of {} requests was reached", limits.requests)
-        } else if self.silent >= limits.silent {
-            format!("{} requests in a row had stayed without an answer", limits.silent)
-        } else if self.started.elapsed() >= limits.run {
-            format!("the run's limit of {} s was reached", limits.run.as_secs())
+        } else if self.unanswered >= limits.unanswered {
+            format!("the service did not respond to {} requests in a row", limits.unanswered)
+        } else if self.started.elapsed() >= limits.run_time {
+            format!("the run's limit of {} s was reached", limits.run_time.as_secs())
         } else {
             return Ok(());
         };
-        Err(Verdict::CannotTell(why))
+        Err(undecided(reason))
     }
 
-    /// Waits as long as the answer asks for, unless the run has waited enough.
-    fn pause(&mut self, answer: &Answer) -> bool {
-        let asked = answer.header("retry-after").and_then(|value| value.trim().parse().ok());
-        let pause = asked.map_or(self.limits.pause, Duration::from_secs);
-        if self.paused.saturating_add(pause) > self.limits.pauses {
+    /// Waits as long as the response requests. False if that would exceed the run's limit on pauses.
+    fn pause(&mut self, response: &Response) -> bool {
+        let pause = response.retry_after().map_or(self.limits.retry_pause, Duration::from_secs);
+        if self.paused.saturating_add(pause) > self.limits.total_pause {
             return false;
         }
         self.paused += pause;
@@ -165,127 +208,28 @@ impl Probe {
         true
     }
 
-    /// One request on the wire.
-    fn exchange(&mut self, ask: &Ask) -> Result<Answer, Lost> {
+    fn exchange(&mut self, request: &Request) -> Result<Response, SendError> {
         self.requests += 1;
-        let mut request = Request::builder().method(ask.method).uri(format!("{}{}", self.base, ask.path));
-        for (name, value) in &ask.headers {
-            request = request.header(*name, value);
-        }
-        let response = match &ask.body {
-            Some(body) => request.body(body.as_slice()).map(|request| self.agent.run(request)),
-            None => request.body(()).map(|request| self.agent.run(request)),
-        };
-        let response = response.map_err(|error| self.lost(&error.into()))?;
-        let response = response.map_err(|error| self.lost(&error))?;
-        self.read(ask, response)
-    }
-
-    fn lost(&self, error: &ureq::Error) -> Lost {
-        match error {
-            ureq::Error::Timeout(_) => {
-                Lost::TimedOut(format!("no answer within {:.1} s", self.limits.answer.as_secs_f32()))
-            }
-            error => {
-                Lost::Dropped(format!("no answer: {}", self.redactor.show(error.to_string().as_bytes())))
-            }
-        }
-    }
-
-    fn read(&mut self, ask: &Ask, response: Response<Body>) -> Result<Answer, Lost> {
-        let (parts, body) = response.into_parts();
-        let status = parts.status.as_u16();
-        let coding = parts.headers.get("content-encoding").map(|value| value.as_bytes().to_ascii_lowercase());
-        let body = read_body(body, coding.as_deref(), self.limits.body_bytes)
-            .map_err(|lost| lost.after(status, &self.redactor))?;
-        // Before the answer's own token is hidden: that one is news, not an echo.
-        let mut echo = self.redactor.found_in(&body, !ask.obtains_token());
-        for value in parts.headers.values() {
-            echo = echo.or_else(|| self.redactor.found_in(value.as_bytes(), true));
-        }
+        let RawResponse { status, headers, body } = self.http.send(request, &self.limits)?;
+        // Before this response's own token is hidden: a new token is not a leak.
+        let in_body = self.redactor.find_hidden(&body, !request.is_auth());
+        let leaked = headers.values().fold(in_body, |leaked, value| {
+            leaked.or_else(|| self.redactor.find_hidden(value.as_bytes(), true))
+        });
         self.redactor.hide_tokens_in(&body);
-        let show = |value: &[u8]| self.redactor.show(value);
-        let headers =
-            parts.headers.iter().map(|(name, value)| (name.to_string(), show(value.as_bytes()))).collect();
-        let came = format!("{status} {}", show(&body)).trim_end().to_owned();
-        Ok(Answer::new(self.shown(ask), came, status, headers, body).with_echo(echo))
+        Ok(Response {
+            request: self.show(request.to_line()),
+            shown: format!("{status} {}", self.show(&body)).trim_end().to_owned(),
+            status,
+            headers: headers.iter().map(|(name, value)| (name.to_string(), self.show(value))).collect(),
+            body,
+            leaked,
+            ..Response::default()
+        })
     }
 
-    fn shown(&self, ask: &Ask) -> String {
-        self.redactor.show(ask.written().as_bytes())
+    /// Foreign text made safe to print.
+    pub(crate) fn show(&self, text: impl AsRef<[u8]>) -> String {
+        self.redactor.show(text.as_ref())
     }
-}
-
-/// Why there is no whole answer, in a few words.
-#[derive(Debug, thiserror::Error)]
-enum Lost {
-    /// The service took too long.
-    #[error("{0}")]
-    TimedOut(String),
-    /// The connection failed before an answer began.
-    #[error("{0}")]
-    Dropped(String),
-    /// The body broke off or could not be decoded.
-    #[error("{0}")]
-    Broken(String),
-    /// The body went on beyond the limit of the run.
-    #[error("{0}")]
-    TooLarge(String),
-}
-
-impl Lost {
-    /// The same, told with the status that had come.
-    fn after(self, status: u16, redactor: &Redactor) -> Self {
-        let told = |why: String| format!("{status}, then {}", redactor.show(why.as_bytes()));
-        match self {
-            Self::TimedOut(why) => Self::TimedOut(told(why)),
-            Self::Dropped(why) => Self::Dropped(told(why)),
-            Self::Broken(why) => Self::Broken(told(why)),
-            Self::TooLarge(why) => Self::TooLarge(told(why)),
-        }
-    }
-}
-
-fn agent(limits: &Limits, base: &url::Url) -> Agent {
-    let mut config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .allow_non_standard_methods(true)
-        .accept_encoding("")
-        .user_agent(concat!("batchscan-check/", env!("CARGO_PKG_VERSION")))
-        .timeout_connect(Some(limits.connect))
-        .timeout_recv_response(Some(limits.answer))
-        .timeout_global(Some(limits.exchange));
-    // A proxy cannot reach the loopback of this machine.
-    let loopback = match base.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
-    if loopback {
-        config = config.proxy(None);
-    }
-    config.build().new_agent()
-}
-
-/// Reads a body to its end, decoding it, within the limit on decoded bytes.
-fn read_body(body: Body, coding: Option<&[u8]>, limit: u64) -> Result<Vec<u8>, Lost> {
-    let raw = body.into_with_config().limit(limit.saturating_add(1)).reader();
-    let broke = |error: std::io::Error| match ureq::Error::from(error) {
-        ureq::Error::Timeout(_) => Lost::TimedOut("a body that took too long".to_owned()),
-        error => Lost::Broken(format!("the body broke off: {error}")),
-    };
-    let decoded: Box<dyn Read> = match coding {
-        Some(b"gzip") => Box::new(flate2::read::MultiGzDecoder::new(raw)),
-        Some(b"zstd") => Box::new(zstd::stream::read::Decoder::new(raw).map_err(broke)?),
-        _ => Box::new(raw),
-    };
-    let mut bytes = Vec::new();
-    decoded.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(broke)?;
-    if bytes.len() as u64 > limit {
-        return Err(Lost::TooLarge(format!("a body of more than {limit} bytes, the limit of this run")));
-    }
-    Ok(bytes)
 }

@@ -1,98 +1,92 @@
-//! What a run found, for people and for programs. Judges nothing itself.
+//! The findings of a run, as text for people and as JSON for programs.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::verdict::{Demand, Finding, Verdict};
+use crate::verdict::{Finding, Source, Verdict};
 
-/// Rules that must have been seen to hold before anything can be said in a service's favour.
+/// Rules that must pass before a service can be said to conform: without them nothing was seen of it.
 const ESSENTIAL: [&str; 4] =
     ["auth-v1-gives-a-token", "auth-v2-gives-a-token", "v1-is-a-flat-array", "v2-is-an-envelope"];
 
 /// All findings of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// One for each rule, in the order in which they were put to the service.
+    /// One for each rule, in the order of the run.
     pub findings: Vec<Finding>,
-    /// How many requests it took.
+    /// How many requests were sent.
     pub requests: u64,
 }
 
 impl Report {
-    /// How many rules held.
+    /// How many rules passed.
     pub fn passed(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Pass))
     }
 
-    /// How many rules did not hold.
+    /// How many rules failed.
     pub fn failed(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Fail { .. }))
     }
 
-    /// How many rules the run could not decide.
+    /// How many rules could not be decided.
     pub fn undecided(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Verdict::CannotTell(_)))
+        self.count(|verdict| matches!(verdict, Verdict::Undecided { .. }))
     }
 
-    /// Whether no rule of the interface is broken and, if `strict`, no decision of this project either. Undecided
-    /// rules do not count against a service, but for the few without which nothing was seen of it at all.
+    /// Whether no rule of the API failed and, if `strict`, no decision of this project either. Undecided rules count
+    /// against a service only if they are essential.
     pub fn conforms(&self, strict: bool) -> bool {
-        !self.breaks(strict) && !self.saw_nothing()
+        !self.has_failures(strict) && self.essentials_passed()
     }
 
-    fn breaks(&self, strict: bool) -> bool {
-        let counts = |finding: &&Finding| strict || matches!(finding.demand, Demand::Interface(_));
+    fn has_failures(&self, strict: bool) -> bool {
+        let counts = |finding: &&Finding| strict || is_api(finding);
         self.findings.iter().filter(counts).any(|finding| matches!(finding.verdict, Verdict::Fail { .. }))
     }
 
-    fn saw_nothing(&self) -> bool {
+    fn essentials_passed(&self) -> bool {
         let mut essential = self.findings.iter().filter(|finding| ESSENTIAL.contains(&finding.id));
-        essential.any(|finding| finding.verdict != Verdict::Pass)
+        essential.all(|finding| finding.verdict == Verdict::Pass)
     }
 
-    /// The report as text: first what the interface demands, then what this project decided, then the sum.
+    /// The report as text: the rules of the API, this project's decisions, the summary.
     pub fn text(&self, strict: bool, colour: bool) -> String {
-        let paint = Paint { colour };
-        let decided = if strict {
-            "What this project decided where the interface is silent"
-        } else {
-            "What this project decided where the interface is silent (counts only when strict)"
-        };
-        let mut text = String::new();
-        for (heading, interface) in [("What the interface demands", true), (decided, false)] {
-            text.push_str(&paint.bold(heading));
-            text.push('\n');
-            for finding in &self.findings {
-                if matches!(finding.demand, Demand::Interface(_)) == interface {
-                    text.push_str(&lines(finding, paint));
-                }
-            }
-            text.push('\n');
-        }
-        text.push_str(&self.summary(strict, paint));
-        text
-    }
-
-    fn summary(&self, strict: bool, paint: Paint) -> String {
-        let (passed, failed, undecided) = (self.passed(), self.failed(), self.undecided());
-        let rules = self.findings.len();
-        let requests = self.requests;
-        let counts = format!(
-            "{rules} rules: {passed} passed, {failed} failed, {undecided} undecided; {requests} requests"
+        let style = Style { colour };
+        let note = if strict { "" } else { " (not counted without --strict)" };
+        let mut text = style.paint(BOLD, "Rules of the API") + "\n";
+        text.extend(
+            self.findings.iter().filter(|finding| is_api(finding)).map(|finding| style.lines(finding)),
         );
-        let measure = if strict { "the interface and this project's decisions" } else { "the interface" };
-        let verdict = if self.breaks(strict) {
-            paint.red(&format!("the service does not conform to {measure}"))
-        } else if self.saw_nothing() {
-            paint.red("too little was answered to tell whether the service conforms")
-        } else {
-            paint.green(&format!("the service conforms to {measure}"))
-        };
-        format!("{counts}: {verdict}\n")
+        text += &format!("\n{}\n", style.paint(BOLD, &format!("Decisions of this project{note}")));
+        text.extend(
+            self.findings.iter().filter(|finding| !is_api(finding)).map(|finding| style.lines(finding)),
+        );
+        text + "\n" + &self.summary(strict, style)
     }
 
-    fn count(&self, which: impl Fn(&Verdict) -> bool) -> usize {
-        self.findings.iter().filter(|finding| which(&finding.verdict)).count()
+    fn summary(&self, strict: bool, style: Style) -> String {
+        let (rules, passed, failed) = (self.findings.len(), self.passed(), self.failed());
+        let (undecided, requests) = (self.undecided(), self.requests);
+        let scope = if strict { "the API and this project's decisions" } else { "the API" };
+        let result = if self.has_failures(strict) {
+            style.paint(RED, &format!("the service does not conform to {scope}"))
+        } else if !self.essentials_passed() {
+            style.paint(RED, "too few responses to decide whether the service conforms")
+        } else {
+            style.paint(GREEN, &format!("the service conforms to {scope}"))
+        };
+        format!(
+            "{rules} rules: {passed} passed, {failed} failed, {undecided} undecided; {requests} requests: {result}\n"
+        )
     }
+
+    fn count(&self, matches: impl Fn(&Verdict) -> bool) -> usize {
+        self.findings.iter().filter(|finding| matches(&finding.verdict)).count()
+    }
+}
+
+fn is_api(finding: &Finding) -> bool {
+    matches!(finding.source, Source::Api(_))
 }
 
 impl Serialize for Report {
@@ -109,132 +103,102 @@ impl Serialize for Report {
     }
 }
 
-fn lines(finding: &Finding, paint: Paint) -> String {
-    let Finding { id, rule, demand, verdict } = finding;
-    let mark = match verdict {
-        Verdict::Pass => paint.green("pass"),
-        Verdict::Fail { .. } => paint.red("FAIL"),
-        Verdict::CannotTell(_) => paint.yellow("  ? "),
-    };
-    let head = format!("  {mark}  {rule} {}\n", paint.dim(&format!("[{demand}; {id}]")));
-    match verdict {
-        Verdict::Pass => head,
-        Verdict::Fail { sent, came, expected } => {
-            format!(
-                "{head}          sent      {sent}\n          came      {came}\n          expected  {expected}\n"
-            )
-        }
-        Verdict::CannotTell(why) => format!("{head}          cannot tell with this data: {why}\n"),
-    }
-}
-
-/// Colours, or none.
+/// Terminal colours, or none.
 #[derive(Clone, Copy)]
-struct Paint {
+struct Style {
     colour: bool,
 }
 
-impl Paint {
-    fn green(self, text: &str) -> String {
-        self.wrap("32", text)
-    }
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
 
-    fn red(self, text: &str) -> String {
-        self.wrap("31", text)
-    }
-
-    fn yellow(self, text: &str) -> String {
-        self.wrap("33", text)
-    }
-
-    fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
-    }
-
-    fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
-    }
-
-    fn wrap(self, code: &str, text: &str) -> String {
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn lines(self, Finding { id, rule, source, verdict }: &Finding) -> String {
+        let (mark, details) = match verdict {
+            Verdict::Pass => (self.paint(GREEN, "pass"), String::new()),
+            Verdict::Fail { request, response, expected } => (
+                self.paint(RED, "FAIL"),
+                format!(
+                    "          request   {request}\n          response  {response}\n          expected  {expected}\n"
+                ),
+            ),
+            Verdict::Undecided { why } => {
+                (self.paint(YELLOW, "  ? "), format!("          undecided: {why}\n"))
+            }
+        };
+        format!("  {mark}  {rule} {}\n{details}", self.paint(DIM, &format!("[{source}; {id}]")))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::undecided;
 
     fn report() -> Report {
-        let fail = Verdict::Fail { sent: "GET /".into(), came: "500".into(), expected: "200".into() };
-        Report {
-            findings: vec![
-                Finding { id: "b", rule: "Rule b.", demand: Demand::Decision(9), verdict: fail },
-                Finding {
-                    id: "a",
-                    rule: "Rule a.",
-                    demand: Demand::Interface("4. Endpoints"),
-                    verdict: Verdict::Pass,
-                },
-                Finding {
-                    id: "c",
-                    rule: "Rule c.",
-                    demand: Demand::Interface("8. Limits"),
-                    verdict: Verdict::CannotTell("no batches".into()),
-                },
-            ],
-            requests: 7,
-        }
+        let finding = |id, rule, source, verdict| Finding { id, rule, source, verdict };
+        let findings = vec![
+            finding("b", "Rule b.", Source::Decision(9), Verdict::fail("GET /", 500, 200)),
+            finding("a", "Rule a.", Source::Api("4. Endpoints"), Verdict::Pass),
+            finding("c", "Rule c.", Source::Api("8. Limits"), undecided("no batches")),
+        ];
+        Report { findings, requests: 7 }
     }
 
     #[test]
-    fn a_broken_decision_counts_only_when_strict() {
+    fn a_failed_decision_counts_only_if_strict() {
         assert!(report().conforms(false));
         assert!(!report().conforms(true));
     }
 
     #[test]
-    fn a_service_that_showed_nothing_does_not_conform() {
+    fn a_service_without_the_essentials_does_not_conform() {
         let mut report = report();
         report.findings[2].id = ESSENTIAL[2];
         assert!(!report.conforms(false));
-        assert!(
-            report
-                .text(false, false)
-                .ends_with("too little was answered to tell whether the service conforms\n")
-        );
+        let text = report.text(false, false);
+        assert!(text.ends_with("too few responses to decide whether the service conforms\n"), "{text}");
     }
 
     #[test]
-    fn the_text_puts_the_interface_first_and_ends_with_the_sum() {
+    fn the_text_lists_the_api_first_and_ends_with_the_summary() {
         let expected = "\
-What the interface demands
-  pass  Rule a. [interface 4. Endpoints; a]
-    ?   Rule c. [interface 8. Limits; c]
-          cannot tell with this data: no batches
+Rules of the API
+  pass  Rule a. [API 4. Endpoints; a]
+    ?   Rule c. [API 8. Limits; c]
+          undecided: no batches
 
-What this project decided where the interface is silent (counts only when strict)
+Decisions of this project (not counted without --strict)
   FAIL  Rule b. [decision 009; b]
-          sent      GET /
-          came      500
+          request   GET /
+          response  500
           expected  200
 
-3 rules: 1 passed, 1 failed, 1 undecided; 7 requests: the service conforms to the interface
+3 rules: 1 passed, 1 failed, 1 undecided; 7 requests: the service conforms to the API
 ";
         assert_eq!(report().text(false, false), expected);
+        assert!(report().text(true, true).contains("\x1b[31mFAIL"));
     }
 
     #[test]
-    fn without_colour_there_is_no_escape() {
-        assert!(!report().text(true, false).contains('\x1b'));
-        assert!(report().text(true, true).contains('\x1b'));
-    }
-
-    #[test]
-    fn programs_read_the_counts() {
-        let json = serde_json::to_value(report()).unwrap();
-        assert_eq!(json["conforms"], true);
-        assert_eq!(json["conforms_strictly"], false);
-        assert_eq!(json["undecided"], 1);
-        assert_eq!(json["findings"][0]["verdict"], "fail");
+    fn the_json_has_counts_and_flat_findings() {
+        let expected = serde_json::json!({
+            "conforms": true, "conforms_strictly": false, "passed": 1, "failed": 1, "undecided": 1, "requests": 7,
+            "findings": [
+                {"id": "b", "rule": "Rule b.", "demand": {"decision": 9},
+                 "verdict": "fail", "sent": "GET /", "came": "500", "expected": "200"},
+                {"id": "a", "rule": "Rule a.", "demand": {"interface": "4. Endpoints"}, "verdict": "pass"},
+                {"id": "c", "rule": "Rule c.", "demand": {"interface": "8. Limits"},
+                 "verdict": "cannot_tell", "why": "no batches"},
+            ],
+        });
+        assert_eq!(serde_json::to_value(report()).unwrap(), expected);
     }
 }

@@ -1,102 +1,93 @@
-//! What is said about one rule: where it comes from and how the service did. Knows nothing of HTTP.
+//! The result of one rule: where the rule comes from and whether the service follows it. Knows nothing about HTTP.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
 
-/// Where a rule comes from. A server must follow the interface; this project's decisions bind ours alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand {
-    /// The interface document, by section number and heading.
-    Interface(&'static str),
-    /// A numbered decision of this project on something the interface leaves open.
+/// Where a rule comes from. Every server must follow the API; this project's decisions bind only its own server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A section of the API document, by number and heading.
+    #[serde(rename = "interface")]
+    Api(&'static str),
+    /// A numbered decision of this project on something the API leaves open.
     Decision(u16),
 }
 
-/// How the service did on one rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Whether the service follows a rule. The names in JSON are fixed: programs read them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// The rule was put to the service, and it held.
+    /// The service follows the rule.
     Pass,
-    /// The rule does not hold. The three texts carry no secret and no token, and are safe to print.
+    /// The service breaks the rule. The texts contain no secret and no token, and are safe to print.
     Fail {
-        /// The request, as a person would write it down.
-        sent: String,
-        /// What the service answered, clipped.
-        came: String,
-        /// What the rule asks for instead.
+        /// The request, on one line.
+        #[serde(rename = "sent")]
+        request: String,
+        /// The response, truncated.
+        #[serde(rename = "came")]
+        response: String,
+        /// What the rule requires.
         expected: String,
     },
-    /// The run could not decide, and why: too little data, a limit of the run, or an answer that never came.
-    CannotTell(String),
+    /// The rule could not be decided.
+    #[serde(rename = "cannot_tell")]
+    Undecided {
+        /// Too little data, a limit of the run, or no response.
+        why: String,
+    },
 }
 
-/// One rule and how the service did on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One rule and its verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// A stable name in kebab-case, for programs.
     pub id: &'static str,
-    /// The claim, as a sentence.
+    /// The rule, as a sentence.
     pub rule: &'static str,
     /// Where the rule comes from.
-    pub demand: Demand,
-    /// How the service did.
+    #[serde(rename = "demand")]
+    pub source: Source,
+    /// Whether the service follows it.
+    #[serde(flatten)]
     pub verdict: Verdict,
 }
 
-/// The outcome of a check: nothing to object, or the verdict that ends it. Never holds [`Verdict::Pass`] as an error.
-pub(crate) type Checked<T = ()> = Result<T, Verdict>;
+/// The result of a check. The error is never [`Verdict::Pass`].
+pub(crate) type CheckResult<T = ()> = Result<T, Verdict>;
+
+pub(crate) fn undecided(why: impl Into<String>) -> Verdict {
+    Verdict::Undecided { why: why.into() }
+}
+
+/// Fails a check with the verdict unless it `passes`.
+pub(crate) fn require(passes: bool, verdict: impl FnOnce() -> Verdict) -> CheckResult {
+    if passes { Ok(()) } else { Err(verdict()) }
+}
 
 impl Verdict {
-    /// A failure met while preparing a rule is no failure of that rule: it only keeps the rule from being judged.
-    pub(crate) fn as_doubt(&self) -> Self {
+    pub(crate) fn fail(request: impl Display, response: impl Display, expected: impl Display) -> Self {
+        let (request, response) = (request.to_string(), response.to_string());
+        Self::Fail { request, response, expected: expected.to_string() }
+    }
+
+    /// A failure while preparing a rule does not break that rule: it leaves the rule undecided.
+    pub(crate) fn into_undecided(self) -> Self {
         match self {
-            Self::Fail { sent, came, .. } => Self::CannotTell(format!("{sent} answered {came}")),
-            other => other.clone(),
+            Self::Fail { request, response, .. } => undecided(format!("{request} returned {response}")),
+            other => other,
         }
     }
 }
 
-impl fmt::Display for Demand {
+impl Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Interface(section) => write!(f, "interface {section}"),
+            Self::Api(section) => write!(f, "API {section}"),
             Self::Decision(number) => write!(f, "decision {number:03}"),
         }
-    }
-}
-
-impl Serialize for Demand {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        match self {
-            Self::Interface(section) => map.serialize_entry("interface", section)?,
-            Self::Decision(number) => map.serialize_entry("decision", number)?,
-        }
-        map.end()
-    }
-}
-
-impl Serialize for Finding {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", self.id)?;
-        map.serialize_entry("rule", self.rule)?;
-        map.serialize_entry("demand", &self.demand)?;
-        match &self.verdict {
-            Verdict::Pass => map.serialize_entry("verdict", "pass")?,
-            Verdict::Fail { sent, came, expected } => {
-                map.serialize_entry("verdict", "fail")?;
-                map.serialize_entry("sent", sent)?;
-                map.serialize_entry("came", came)?;
-                map.serialize_entry("expected", expected)?;
-            }
-            Verdict::CannotTell(why) => {
-                map.serialize_entry("verdict", "cannot_tell")?;
-                map.serialize_entry("why", why)?;
-            }
-        }
-        map.end()
     }
 }
 
@@ -105,24 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_met_on_the_way_is_only_a_doubt() {
-        let fail = Verdict::Fail { sent: "GET /".into(), came: "500".into(), expected: "200".into() };
-        assert_eq!(fail.as_doubt(), Verdict::CannotTell("GET / answered 500".into()));
-    }
-
-    #[test]
-    fn a_finding_serialises_flat() {
-        let finding = Finding {
-            id: "an-id",
-            rule: "A claim.",
-            demand: Demand::Decision(13),
-            verdict: Verdict::CannotTell("no batches".into()),
-        };
-        let json = serde_json::to_value(finding).unwrap();
-        let expected = serde_json::json!({
-            "id": "an-id", "rule": "A claim.", "demand": {"decision": 13},
-            "verdict": "cannot_tell", "why": "no batches",
-        });
-        assert_eq!(json, expected);
+    fn a_failed_preparation_leaves_a_rule_undecided() {
+        let fail = Verdict::fail("GET /", "500", "200");
+        assert_eq!(fail.into_undecided(), undecided("GET / returned 500"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use batchscan_model::json_scan::{ValueScanner, is_json_whitespace};
 use reqwest::Response;
 use url::Url;
 
@@ -120,7 +121,8 @@ impl ArraySplitter {
     fn scan_between_batches(&mut self) -> Result<(), String> {
         let byte = self.buffer[self.scanned];
         match (self.section, byte) {
-            (_, b' ' | b'\n' | b'\r' | b'\t') | (Section::Inside, b',') => {}
+            (Section::Inside, b',') => {}
+            _ if is_json_whitespace(byte) => {}
             (Section::Before, b'[') => self.section = Section::Inside,
             (Section::Inside, b']') => self.section = Section::After,
             (Section::Inside, b'{') => {
@@ -142,34 +144,6 @@ impl ArraySplitter {
         (self.open, self.scanned, self.last_end) = (None, end, end);
         self.batches += 1;
         Ok(())
-    }
-}
-
-/// Finds the end of a JSON object whose bytes may arrive in pieces.
-#[derive(Debug, Default)]
-struct ValueScanner {
-    at: usize,
-    depth: usize,
-    in_string: bool,
-}
-
-impl ValueScanner {
-    /// The length of the object at the start of `bytes`. If it is not complete, call again with more bytes appended.
-    fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
-        while let Some(byte) = bytes.get(self.at) {
-            self.at += 1;
-            match byte {
-                b'\\' if self.in_string => self.at += 1,
-                b'"' => self.in_string = !self.in_string,
-                b'{' | b'[' if !self.in_string => self.depth += 1,
-                b'}' | b']' if !self.in_string => self.depth -= 1,
-                _ => {}
-            }
-            if self.depth == 0 {
-                return Some(self.at);
-            }
-        }
-        None
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use batchscan_model::record::steers as is_control_or_bidi;
+use batchscan_model::printable::is_control_or_bidi;
 use reqwest::StatusCode;
 use tokio_rustls::rustls::{self, CertificateError, InvalidMessage};
 use url::Url;

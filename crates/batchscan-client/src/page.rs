@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use batchscan_model::record::JSON_BLANKS as JSON_WHITESPACE;
+use batchscan_model::json_scan::JSON_WHITESPACE;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use batchscan_model::record::JSON_BLANKS as JSON_WHITESPACE;
-use batchscan_model::{Batch, Field, Record as RawBatch};
+use batchscan_model::json_scan::JSON_WHITESPACE;
+use batchscan_model::{Batch, Field, RawBatch};
 use serde_json::Value;
 
 use crate::Error;

@@ -1,11 +1,15 @@
-//! Files to batches and back.
+//! Files to batches and back. Knows nothing about HTTP, databases or where files are stored.
 //!
 //! | module | owns |
 //! |---|---|
+//! | `format` | [`Format`]: the formats, by name and file extension |
 //! | [`read`] | readers: a file becomes batches, or a list of errors with their location |
 //! | [`write`] | writers: batches become a file |
-//!
-//! Knows nothing about HTTP, databases or where a file is kept.
 
+mod format;
 pub mod read;
+#[cfg(test)]
+mod testing;
 pub mod write;
+
+pub use format::{Format, UnknownFormat};

@@ -1,16 +1,16 @@
-//! Digits written straight into a text. The standard library's formatting costs several times as much, and a batch
-//! holds some thirty numbers.
+//! Writes numbers as text. The standard library's formatting is several times slower, and a batch has about thirty
+//! numbers.
 
-/// No `u64` has more digits.
+/// The digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
 
-/// `00` to `99`, one after the other.
+/// `00` to `99`.
 const PAIRS: &str = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
     5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-/// Appends a number, with zeros in front up to `width` digits.
+/// Appends a number, padded with zeros to `width` digits.
 pub fn push_digits(text: &mut String, number: u64, width: usize) {
-    // Months, hours, hundredths, rates: most numbers of a batch have no more than four digits.
+    // Most numbers of a batch have at most four digits.
     match (number, width) {
         (0..100, 2) => text.push_str(pair(number)),
         (0..10, 1) => text.push_str(&pair(number)[1..]),
@@ -25,8 +25,8 @@ pub fn push_digits(text: &mut String, number: u64, width: usize) {
 }
 
 fn pair(number: u64) -> &'static str {
-    let place = 2 * (number % 100) as usize;
-    &PAIRS[place..place + 2]
+    let at = 2 * (number % 100) as usize;
+    &PAIRS[at..at + 2]
 }
 
 fn push_any(text: &mut String, number: u64, width: usize) {
@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn digits_are_those_of_the_standard_library(number: u64, width in 1usize..=20) {
+        fn the_digits_equal_those_of_the_standard_library(number: u64, width in 1usize..=20) {
             for number in [number, number % 10, number % 100, number % 1_000, number % 10_000, number % 100_000] {
                 let mut text = String::new();
                 push_digits(&mut text, number, width);

@@ -1,4 +1,4 @@
-//! Decimals with two fraction digits, as integers. No float is ever made of them.
+//! Decimals with two fraction digits, stored as integers. Never converted to a float.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::digits::push_digits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hundredths(i64);
 
-/// Sizes stay below 10^12 (decision 039): every sum of a page fits an i64 and every JSON reader's double.
+/// Values stay between -10^12 and 10^12 (decision 039), so that sums fit an i64 and doubles keep them exact.
 const HUNDREDTHS_LIMIT: u128 = 100_000_000_000_000;
 
-/// No honest decimal is longer; it bounds the work for a hostile one.
+/// Bounds the work for a malicious input.
 const TEXT_BYTES_MAX: usize = 400;
 
-/// An exponent past this is out of every range that a double can print.
+/// The exponents of doubles are smaller.
 const EXPONENT_MAX: i32 = 400;
 
 impl Hundredths {
-    /// From a count of hundredths, if it is below 10^12 in size.
+    /// From a count of hundredths, if the value is between -10^12 and 10^12.
     pub fn from_hundredths(count: i64) -> Option<Self> {
         (u128::from(count.unsigned_abs()) < HUNDREDTHS_LIMIT).then_some(Self(count))
     }
@@ -28,22 +28,21 @@ impl Hundredths {
         self.0
     }
 
-    /// Reads decimal text as JSON writes numbers, with or without fraction and exponent.
+    /// Parses a decimal in JSON's number syntax.
     ///
-    /// More than two fraction digits are rounded on the text, half away from zero (decision 035):
-    /// `1.005` is `1.01`, which no float would give.
-    pub fn parse(text: &str) -> Result<Self, NotHundredths> {
-        if let Some(value) = Self::parse_plain(text) {
+    /// More than two fraction digits are rounded half away from zero (decision 035), on the text: `1.005` becomes
+    /// `1.01`, which a float would miss.
+    pub fn parse(text: &str) -> Result<Self, InvalidDecimal> {
+        if let Some(value) = Self::parse_usual(text) {
             return Ok(value);
         }
-        let number = Decimal::split(text).ok_or(NotHundredths::Malformed)?;
-        let magnitude = number.hundredths().filter(|size| *size < HUNDREDTHS_LIMIT);
-        let size =
-            i64::try_from(magnitude.ok_or(NotHundredths::TooLarge)?).map_err(|_| NotHundredths::TooLarge)?;
+        let number = Decimal::split(text).ok_or(InvalidDecimal::Malformed)?;
+        let size = number.hundredths().filter(|size| *size < HUNDREDTHS_LIMIT);
+        let size = size.and_then(|size| i64::try_from(size).ok()).ok_or(InvalidDecimal::OutOfRange)?;
         Ok(Self(if number.negative { -size } else { size }))
     }
 
-    /// Appends the number as it is printed.
+    /// Appends the decimal as [`Display`](fmt::Display) prints it.
     pub fn push_to(self, text: &mut String) {
         if self.0 < 0 {
             text.push('-');
@@ -54,9 +53,8 @@ impl Hundredths {
         push_digits(text, size % 100, 2);
     }
 
-    /// Reads the form that most decimals of a file have, two fraction digits and no more than twelve before them:
-    /// nothing is to be rounded, and nothing can be too large.
-    fn parse_plain(text: &str) -> Option<Self> {
+    /// Parses the usual form: two fraction digits, at most twelve before them. It needs no rounding and no range check.
+    fn parse_usual(text: &str) -> Option<Self> {
         let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
         let (whole, [point, tenth, hundredth]) = digits.as_bytes().split_last_chunk()?;
         if *point != b'.' || !(1..=12).contains(&whole.len()) {
@@ -78,18 +76,18 @@ impl fmt::Display for Hundredths {
     }
 }
 
-/// Why a text is no decimal of ours.
+/// Why a text is not a [`Hundredths`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotHundredths {
-    /// It is not a decimal number.
-    #[error("a decimal number such as 92.50")]
+pub enum InvalidDecimal {
+    /// It is not a decimal.
+    #[error("a decimal such as 92.5")]
     Malformed,
-    /// It is 10^12 or more in size.
-    #[error("a decimal number below 1000000000000 in size")]
-    TooLarge,
+    /// It is not between -10^12 and 10^12.
+    #[error("a decimal between -1000000000000 and 1000000000000")]
+    OutOfRange,
 }
 
-/// A decimal text taken apart, its digits still as written.
+/// The parts of a decimal text.
 struct Decimal<'a> {
     negative: bool,
     whole: &'a str,
@@ -115,10 +113,10 @@ impl<'a> Decimal<'a> {
         is_digits(whole).then_some(Self { negative, whole, fraction, exponent })
     }
 
-    /// The size in hundredths, rounded half away from zero; `None` if it overflows.
+    /// The absolute value in hundredths, rounded half away from zero; `None` on overflow.
     fn hundredths(&self) -> Option<u128> {
         let digits = || self.whole.bytes().chain(self.fraction.bytes()).map(|byte| u128::from(byte - b'0'));
-        // How many of the digits stand before the end of the hundredths.
+        // How many of the digits are part of the result.
         let kept = i32::try_from(self.whole.len()).ok()? + self.exponent + 2;
         let mut size: u128 = 0;
         for digit in digits().take(usize::try_from(kept.max(0)).ok()?) {
@@ -131,7 +129,7 @@ impl<'a> Decimal<'a> {
             }
             size = size.checked_mul(10)?;
         }
-        let next = usize::try_from(kept).ok().and_then(|place| digits().nth(place));
+        let next = usize::try_from(kept).ok().and_then(|index| digits().nth(index));
         Some(size + u128::from(next.is_some_and(|digit| digit >= 5)))
     }
 }
@@ -151,66 +149,58 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> String {
-        Hundredths::parse(text).map_or_else(|fault| fault.to_string(), |value| value.to_string())
-    }
-
-    /// Decision 035.
+    /// Decisions 035 (rounding) and 039 (range).
     #[test]
-    fn more_digits_are_rounded_on_the_text_half_away_from_zero() {
-        assert_eq!(read("1.005"), "1.01");
-        assert_eq!(read("-1.005"), "-1.01");
-        assert_eq!(read("1.00499999999999999999999"), "1.00");
-        assert_eq!(read("2.675"), "2.68");
-        assert_eq!(read("0.994999"), "0.99");
-        assert_eq!(read("99.999"), "100.00");
-        assert_eq!(read("-0.001"), "0.00");
-    }
-
-    #[test]
-    fn exponents_are_read_as_json_writes_them() {
-        assert_eq!(read("1e2"), "100.00");
-        assert_eq!(read("1.5E+1"), "15.00");
-        assert_eq!(read("5e-3"), "0.01");
-        assert_eq!(read("4e-3"), "0.00");
-        assert_eq!(read("9e-300"), "0.00");
-        assert_eq!(read("0e300"), "0.00");
+    fn decimals_are_rounded_on_the_text_half_away_from_zero() {
+        for (text, printed) in [
+            ("1.005", "1.01"),
+            ("-1.005", "-1.01"),
+            ("1.00499999999999999999999", "1.00"),
+            ("2.675", "2.68"),
+            ("0.994999", "0.99"),
+            ("99.999", "100.00"),
+            ("-0.001", "0.00"),
+            ("1e2", "100.00"),
+            ("1.5E+1", "15.00"),
+            ("5e-3", "0.01"),
+            ("4e-3", "0.00"),
+            ("9e-300", "0.00"),
+            ("0e300", "0.00"),
+            ("999999999999.99", "999999999999.99"),
+            ("-999999999999.99", "-999999999999.99"),
+        ] {
+            assert_eq!(Hundredths::parse(text).unwrap().to_string(), printed);
+        }
     }
 
     /// Decision 039.
     #[test]
-    fn a_size_of_ten_to_the_twelfth_is_refused() {
-        assert_eq!(read("999999999999.99"), "999999999999.99");
-        assert_eq!(read("-999999999999.99"), "-999999999999.99");
-        for large in ["1000000000000", "999999999999.995", "-1e12", "1e300"] {
-            assert_eq!(Hundredths::parse(large), Err(NotHundredths::TooLarge), "{large}");
+    fn invalid_decimals_are_rejected() {
+        for text in ["1000000000000", "999999999999.995", "-1e12", "1e300"] {
+            assert_eq!(Hundredths::parse(text), Err(InvalidDecimal::OutOfRange), "{text}");
         }
-    }
-
-    #[test]
-    fn what_is_no_decimal_is_refused() {
         for text in
             ["", "-", ".5", "5.", "1,5", "+1", " 1", "1e", "1e+", "0x10", "NaN", "1_000", "١", "1e1.5", "--1"]
         {
-            assert_eq!(Hundredths::parse(text), Err(NotHundredths::Malformed), "{text}");
+            assert_eq!(Hundredths::parse(text), Err(InvalidDecimal::Malformed), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back_as_itself(count in -99_999_999_999_999i64..=99_999_999_999_999) {
+        fn printing_and_parsing_round_trip(count in -99_999_999_999_999i64..=99_999_999_999_999) {
             let value = Hundredths::from_hundredths(count).unwrap();
             prop_assert_eq!(Hundredths::parse(&value.to_string()), Ok(value));
         }
 
         #[test]
-        fn the_plain_form_is_read_as_any_other(text in "-?[0-9]{0,13}[.][0-9]{1,3}") {
+        fn the_usual_form_parses_like_any_other(text in "-?[0-9]{0,13}[.][0-9]{1,3}") {
             let long = format!("{text}e0");
             prop_assert_eq!(Hundredths::parse(&text), Hundredths::parse(&long));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[-+0-9eE.]{0,24}|.{0,12}") {
+        fn no_text_causes_a_panic(text in "[-+0-9eE.]{0,24}|.{0,12}") {
             let _ = Hundredths::parse(&text);
         }
     }

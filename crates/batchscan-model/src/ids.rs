@@ -1,12 +1,12 @@
-//! Ids and secrets as types. Each is made through one fallible door; a secret is never printed.
+//! Ids and secrets as types, each with one constructor. A secret is never printed.
 
 use std::fmt;
 
-/// An organisation, by the number its store gave it. Never reused, never shown to clients.
+/// The store's number of an organisation. Never reused, never shown to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrgId(pub i64);
 
-/// The longest batch id, in bytes (decision 036). It bounds keys, cursors and pages.
+/// The longest batch id (decision 036). Bounds keys, cursors and pages.
 pub const BATCH_ID_BYTES_MAX: usize = 128;
 
 /// A batch's identifier: not empty, at most 128 bytes, no control characters (decision 036).
@@ -14,7 +14,7 @@ pub const BATCH_ID_BYTES_MAX: usize = 128;
 pub struct BatchId(String);
 
 impl BatchId {
-    /// The only door.
+    /// `None` if the text is not a valid id.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         let fits = !text.is_empty() && text.len() <= BATCH_ID_BYTES_MAX;
@@ -27,19 +27,19 @@ impl BatchId {
     }
 }
 
-/// The longest client id accepted. Ours are far shorter.
+/// The longest client id that is accepted. Issued ones are far shorter.
 const CLIENT_ID_BYTES_MAX: usize = 64;
 
-/// A client's identifier, from `[A-Za-z0-9_-]` (decision 004): it needs no escaping anywhere.
+/// A client's identifier of `[A-Za-z0-9_-]` (decision 004), so that it never needs escaping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(String);
 
 impl ClientId {
-    /// The only door.
+    /// `None` if the text is not a valid id.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         let fits = !text.is_empty() && text.len() <= CLIENT_ID_BYTES_MAX;
-        (fits && text.bytes().all(is_issued)).then_some(Self(text))
+        (fits && text.bytes().all(is_client_id_byte)).then_some(Self(text))
     }
 
     /// The id as text.
@@ -54,17 +54,17 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// A client's secret, as sent or as issued. It has no `Display`, and `Debug` hides it.
+/// A client's secret. Has no `Display`, and `Debug` hides it.
 #[derive(Clone)]
 pub struct ClientSecret(String);
 
 impl ClientSecret {
-    /// Takes any text: what a client sends is compared, not judged.
+    /// Any text is valid: it is only compared.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The secret itself: for hashing it, and for showing it once to the person it is issued to.
+    /// The secret: to hash it, and to show it once when it is issued.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for ClientSecret {
     }
 }
 
-fn is_issued(byte: u8) -> bool {
+fn is_client_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
@@ -87,20 +87,25 @@ mod tests {
     /// Decision 036.
     #[test]
     fn a_batch_id_is_any_short_text_without_control_characters() {
-        assert!(BatchId::new("tray 7/ä #3").is_some());
-        assert!(BatchId::new("x".repeat(128)).is_some());
-        for bad in [String::new(), "x".repeat(129), "a\nb".into(), "a\u{0}b".into(), "a\u{85}b".into()] {
-            assert!(BatchId::new(bad).is_none());
+        for (id, is_valid) in [
+            ("tray 7/ä #3", true),
+            (&"x".repeat(128), true),
+            (&"x".repeat(129), false),
+            ("", false),
+            ("a\nb", false),
+            ("a\u{0}b", false),
+            ("a\u{85}b", false),
+        ] {
+            assert_eq!(BatchId::new(id).is_some(), is_valid, "{id:?}");
         }
     }
 
     /// Decision 004.
     #[test]
     fn a_client_id_needs_no_escaping() {
-        assert!(ClientId::new("bs_A-9").is_some());
-        assert!(ClientId::new("a b").is_none());
-        assert!(ClientId::new("a%20").is_none());
-        assert!(ClientId::new("").is_none());
+        for (id, is_valid) in [("bs_A-9", true), ("a b", false), ("a%20", false), ("", false)] {
+            assert_eq!(ClientId::new(id).is_some(), is_valid, "{id:?}");
+        }
     }
 
     #[test]

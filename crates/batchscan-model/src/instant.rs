@@ -1,4 +1,4 @@
-//! Instants in UTC, to the microsecond. Reads dates in two ways: strictly for the interface, widely for files.
+//! Instants in UTC, to the microsecond. Parses dates strictly for the API and leniently for files.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl UtcInstant {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: UtcInstant = UtcInstant(0);
 
-    /// From microseconds since 1970, if the year has four digits.
+    /// From microseconds since 1970, if the year is 0001 to 9999.
     pub fn from_micros(micros: i64) -> Option<Self> {
         (MICROS_MIN..=MICROS_MAX).contains(&micros).then_some(Self(micros))
     }
@@ -43,28 +43,26 @@ impl UtcInstant {
         Self(self.secs() * MICROS_PER_SEC)
     }
 
-    /// The instant so many seconds later, at most the last one there is.
+    /// The instant this many seconds later, clamped to the valid range.
     pub fn plus_secs(self, secs: i64) -> Self {
         let micros = self.0.saturating_add(secs.saturating_mul(MICROS_PER_SEC));
         Self(micros.clamp(MICROS_MIN, MICROS_MAX))
     }
 
-    /// Reads a date of a file: any offset, `T` or a space between date and time.
-    ///
-    /// Digits below the microsecond are cut off. A date without an offset names no instant and is refused.
-    pub fn parse_any_offset(text: &str) -> Result<Self, NotAnInstant> {
-        // The form most files have; also the one that reaches to the last day of the year 9999.
+    /// Parses a date of a file: any offset, `T` or a space between date and time. Digits below the microsecond are
+    /// dropped.
+    pub fn parse_any_offset(text: &str) -> Result<Self, InvalidInstant> {
+        // The usual form. It also covers the last day of the year 9999, which `Timestamp` does not.
         if let Ok(date) = DateInput::parse(text) {
             return Ok(date.floor);
         }
-        match text.parse::<Timestamp>() {
-            Ok(stamp) => Self::from_micros(floor_micros(stamp)).ok_or(NotAnInstant::Malformed),
-            Err(_) if text.parse::<DateTime>().is_ok() => Err(NotAnInstant::NoOffset),
-            Err(_) => Err(NotAnInstant::Malformed),
-        }
+        let timestamp: Timestamp = text.parse().map_err(|_| InvalidInstant)?;
+        // Rounds down also before 1970, so that dropping digits never reorders two instants.
+        let micros = i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).ok();
+        micros.and_then(Self::from_micros).ok_or(InvalidInstant)
     }
 
-    /// Appends the instant as it is printed.
+    /// Appends the instant as [`Display`](fmt::Display) prints it.
     pub fn push_to(self, text: &mut String) {
         let civil = EPOCH.saturating_add(SignedDuration::from_secs(self.secs()));
         let mut push = |mark: &str, number: i64, width: usize| {
@@ -87,7 +85,7 @@ impl UtcInstant {
 }
 
 impl fmt::Display for UtcInstant {
-    /// `YYYY-MM-DDTHH:MM:SSZ`; a fraction is kept without its trailing zeros (decision 034).
+    /// `YYYY-MM-DDTHH:MM:SSZ`, with a fraction without trailing zeros if there is one (decision 034).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         self.push_to(&mut text);
@@ -95,7 +93,7 @@ impl fmt::Display for UtcInstant {
     }
 }
 
-/// A date as the interface takes it, with what it holds below the microsecond (decision 013).
+/// A date as the API accepts it, with its digits below the microsecond (decision 013).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DateInput {
     floor: UtcInstant,
@@ -103,7 +101,7 @@ pub struct DateInput {
 }
 
 impl DateInput {
-    /// Exactly `YYYY-MM-DDTHH:MM:SS`, a fraction of 1 to 9 digits or none, then `Z` or `+00:00`.
+    /// Parses exactly `YYYY-MM-DDTHH:MM:SS`, an optional fraction of 1 to 9 digits, then `Z` or `+00:00`.
     pub fn parse(text: &str) -> Result<Self, Reason> {
         let Some((date, rest)) = split_date(text) else { return Err(Reason::NotADatetime) };
         if rest.is_empty() {
@@ -133,35 +131,22 @@ impl DateInput {
     }
 }
 
-/// Why a file's text is no instant.
+/// A text is not an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAnInstant {
-    /// It is not a date and time.
-    #[error("a date and time with its offset, such as 2026-01-31T08:00:00Z")]
-    Malformed,
-    /// It has no offset, so it could be any of two dozen instants.
-    #[error(
-        "a date and time with an offset at the end, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00"
-    )]
-    NoOffset,
-}
+#[error("not a date and time with a UTC offset, such as 2026-01-31T08:00:00Z")]
+pub struct InvalidInstant;
 
-/// Towards the past also before 1970, so that cutting digits never reorders two instants.
-fn floor_micros(stamp: Timestamp) -> i64 {
-    i64::try_from(stamp.as_nanosecond().div_euclid(1_000)).unwrap_or(i64::MAX)
-}
-
-/// `YYYY-MM-DD` of a day that exists, and what follows it.
+/// Splits off `YYYY-MM-DD`.
 fn split_date(text: &str) -> Option<(Date, &[u8])> {
     let bytes = text.as_bytes();
     let (head, rest) = bytes.split_at_checked(10)?;
     let [year, month, day] = numbers(head, b"0000-00-00")?;
     let (year, month, day) = (i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
-    // jiff knows a year 0; the interface's calendar begins at 1.
+    // jiff has a year 0; the API's first year is 1.
     (year >= 1).then(|| Date::new(year, month, day).ok())?.map(|date| (date, rest))
 }
 
-/// `THH:MM:SS` of a second that exists (no 24:00:00, no second 60), and what follows it.
+/// Splits off `THH:MM:SS`. Rejects 24:00:00 and second 60.
 fn split_time(bytes: &[u8]) -> Option<(Time, &[u8])> {
     let (head, rest) = bytes.split_at_checked(9)?;
     let [hour, minute, second] = numbers(head, b"T00:00:00")?;
@@ -170,7 +155,7 @@ fn split_time(bytes: &[u8]) -> Option<(Time, &[u8])> {
     Time::new(hour, minute, second, 0).ok().map(|time| (time, rest))
 }
 
-/// A fraction of 1 to 9 digits as nanoseconds, or none, and what follows it.
+/// Splits off an optional fraction of 1 to 9 digits, as nanoseconds.
 fn split_fraction(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let Some(fraction) = bytes.strip_prefix(b".") else { return Some((0, bytes)) };
     let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -184,13 +169,13 @@ fn split_fraction(bytes: &[u8]) -> Option<(i64, &[u8])> {
     Some((nanos, offset))
 }
 
-/// A well-formed offset. A space stands where a `+` in a URL was not escaped.
+/// Whether this is a well-formed offset. A space is a `+` that was not escaped in a URL.
 fn is_offset(bytes: &[u8]) -> bool {
     let Some((b'+' | b'-' | b' ', clock)) = bytes.split_first() else { return false };
     matches!(numbers(clock, b"00:00"), Some([hour, minute]) if hour < 24 && minute < 60)
 }
 
-/// Reads the numbers of a text that has the shape of `shape`: `0` stands for a digit, all else for itself.
+/// Parses the numbers of a text that has the shape of `shape`, in which `0` stands for any digit.
 fn numbers<const N: usize>(text: &[u8], shape: &[u8]) -> Option<[u16; N]> {
     let mut found = [0u16; N];
     let mut slot = 0;
@@ -218,74 +203,67 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn input(text: &str) -> Result<String, Reason> {
-        DateInput::parse(text).map(|date| date.as_end().to_string())
-    }
-
-    /// Decision 013.
+    /// Decision 013 (valid forms) and 014 (reasons for a rejection).
     #[test]
-    fn the_interfaces_form_is_read_with_z_or_a_zero_offset() {
-        assert_eq!(input("2026-01-31T08:00:00Z").unwrap(), "2026-01-31T08:00:00Z");
-        assert_eq!(input("2026-01-31T08:00:00+00:00").unwrap(), "2026-01-31T08:00:00Z");
-        assert_eq!(input("2026-01-31T08:00:00 00:00").unwrap(), "2026-01-31T08:00:00Z");
-        assert_eq!(input("2026-01-31T08:00:00.120Z").unwrap(), "2026-01-31T08:00:00.12Z");
-        assert_eq!(input("0001-01-01T00:00:00Z").unwrap(), "0001-01-01T00:00:00Z");
-        assert_eq!(input("9999-12-31T23:59:59.999999999Z").unwrap(), "9999-12-31T23:59:59.999999Z");
-    }
-
-    /// Decision 014.
-    #[test]
-    fn a_naive_datetime_or_a_date_alone_lacks_its_timezone() {
-        for text in ["2026-01-31T08:00:00", "2026-01-31T08:00:00.5", "2026-01-31"] {
-            assert_eq!(input(text), Err(Reason::NoTimezone), "{text}");
+    fn the_api_accepts_utc_dates_and_names_the_reason_for_a_rejection() {
+        let valid = [
+            ("2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
+            ("2026-01-31T08:00:00+00:00", "2026-01-31T08:00:00Z"),
+            ("2026-01-31T08:00:00 00:00", "2026-01-31T08:00:00Z"),
+            ("2026-01-31T08:00:00.120Z", "2026-01-31T08:00:00.12Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+            ("9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999Z"),
+        ];
+        for (text, printed) in valid {
+            assert_eq!(DateInput::parse(text).unwrap().as_end().to_string(), printed);
         }
-    }
-
-    /// Decision 014.
-    #[test]
-    fn a_well_formed_offset_other_than_zero_is_named_as_such() {
-        for offset in ["+02:00", "-05:30", "-00:00", " 01:00", "+23:59"] {
-            assert_eq!(input(&format!("2026-01-31T08:00:00{offset}")), Err(Reason::NotUtc), "{offset}");
-        }
-    }
-
-    /// Decisions 013, 014.
-    #[test]
-    fn all_else_is_no_datetime() {
-        let others = "x|2026|2026-02-30|2026-02-30T00:00:00Z|2026-1-31T08:00:00Z|2026-01-31t08:00:00Z\
+        let no_timezone = "2026-01-31T08:00:00|2026-01-31T08:00:00.5|2026-01-31";
+        let not_utc = "2026-01-31T08:00:00+02:00|2026-01-31T08:00:00-05:30|2026-01-31T08:00:00-00:00\
+            |2026-01-31T08:00:00 01:00|2026-01-31T08:00:00+23:59";
+        let not_a_datetime = "|x|2026|2026-02-30|2026-02-30T00:00:00Z|2026-1-31T08:00:00Z|2026-01-31t08:00:00Z\
             |2026-01-31T08:00:00z|2026-01-31 08:00:00Z|2026-01-31T08:00Z|2026-01-31T24:00:00Z|2026-01-31T23:59:60Z\
             |0000-01-01T00:00:00Z|1769846400|2026-01-31T08:00:00.Z|2026-01-31T08:00:00.1234567890Z\
             |2026-01-31T08:00:00+0000|2026-01-31T08:00:00+00|2026-01-31T08:00:00+24:00|2026-01-31T08:00:00ZZ\
             |2026-01-31T08:00:00Z |+2026-01-31T08:00:00Z|２026-01-31T08:00:00Z|2026-01-31T|2026-01-31Z";
-        for text in others.split('|').chain([""]) {
-            assert_eq!(input(text), Err(Reason::NotADatetime), "{text}");
+        for (texts, reason) in [
+            (no_timezone, Reason::NoTimezone),
+            (not_utc, Reason::NotUtc),
+            (not_a_datetime, Reason::NotADatetime),
+        ] {
+            for text in texts.split('|') {
+                assert_eq!(DateInput::parse(text), Err(reason), "{text}");
+            }
         }
     }
 
-    /// Decision 011: the filters compare at the stored precision.
+    /// Decision 011: filters compare at the stored precision.
     #[test]
-    fn digits_below_the_microsecond_narrow_the_window_from_both_sides() {
+    fn digits_below_the_microsecond_narrow_the_range_on_both_sides() {
         let date = DateInput::parse("2026-01-31T08:00:00.0000005Z").unwrap();
         assert_eq!(date.as_start().to_string(), "2026-01-31T08:00:00.000001Z");
         assert_eq!(date.as_end().to_string(), "2026-01-31T08:00:00Z");
     }
 
     #[test]
-    fn a_files_date_may_have_any_offset_but_must_have_one() {
-        let read = |text: &str| UtcInstant::parse_any_offset(text).map(|instant| instant.to_string());
-        assert_eq!(read("2026-01-31T09:00:00+01:00").unwrap(), "2026-01-31T08:00:00Z");
-        assert_eq!(read("2026-01-31 08:00:00.1234567Z").unwrap(), "2026-01-31T08:00:00.123456Z");
-        assert_eq!(read("1969-12-31T23:59:59.9999999Z").unwrap(), "1969-12-31T23:59:59.999999Z");
-        assert_eq!(read("2026-01-31T08:00:00"), Err(NotAnInstant::NoOffset));
-        assert_eq!(read("2026-01-31"), Err(NotAnInstant::NoOffset));
-        assert_eq!(read("31.01.2026"), Err(NotAnInstant::Malformed));
-        assert_eq!(read("0001-01-01T00:00:00+01:00"), Err(NotAnInstant::Malformed));
+    fn the_date_of_a_file_may_have_any_offset_but_needs_one() {
+        for (text, printed) in [
+            ("2026-01-31T09:00:00+01:00", Some("2026-01-31T08:00:00Z")),
+            ("2026-01-31 08:00:00.1234567Z", Some("2026-01-31T08:00:00.123456Z")),
+            ("1969-12-31T23:59:59.9999999Z", Some("1969-12-31T23:59:59.999999Z")),
+            ("2026-01-31T08:00:00", None),
+            ("2026-01-31", None),
+            ("31.01.2026", None),
+            ("0001-01-01T00:00:00+01:00", None),
+        ] {
+            let parsed = UtcInstant::parse_any_offset(text).ok().map(|instant| instant.to_string());
+            assert_eq!(parsed.as_deref(), printed, "{text}");
+        }
     }
 
     proptest! {
         /// Decision 034.
         #[test]
-        fn what_is_printed_reads_back_as_itself(micros in MICROS_MIN..=MICROS_MAX) {
+        fn printing_and_parsing_round_trip(micros in MICROS_MIN..=MICROS_MAX) {
             let instant = UtcInstant::from_micros(micros).unwrap();
             let text = instant.to_string();
             prop_assert_eq!(DateInput::parse(&text).map(DateInput::as_end), Ok(instant));
@@ -294,7 +272,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[-0-9T:.Z+ ]{0,32}|.{0,32}") {
+        fn no_text_causes_a_panic(text in "[-0-9T:.Z+ ]{0,32}|.{0,32}") {
             let _ = DateInput::parse(&text);
             let _ = UtcInstant::parse_any_offset(&text);
         }

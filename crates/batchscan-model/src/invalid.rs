@@ -1,9 +1,9 @@
-//! The body of a 422 as data (decision 014). One place prints `type`, `loc` and `msg`; what was sent is never echoed.
+//! The body of a 422 response (decision 014): `type`, `loc` and `msg`. The rejected value is never echoed.
 
 use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 
-/// The part of a request that a fault is in: the first element of `loc`.
+/// The part of a request that has the error: the first element of `loc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The form of an auth request.
@@ -12,7 +12,7 @@ pub enum Part {
     Query,
 }
 
-/// Why a field was refused.
+/// Why a field was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A required field is missing or empty.
@@ -23,9 +23,9 @@ pub enum Reason {
     NoTimezone,
     /// A date whose offset is not that of UTC.
     NotUtc,
-    /// Not a date and time in the interface's form.
+    /// Not a date and time in the API's form.
     NotADatetime,
-    /// A parameter that stands more than once (decision 016).
+    /// A repeated parameter (decision 016).
     Repeated,
     /// A cursor that this service did not issue to this organisation (decision 023).
     BadCursor,
@@ -38,7 +38,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The word of pydantic for it: clients of this interface parse those today.
+    /// The error type of pydantic: clients of this API parse those today.
     pub fn kind(self) -> &'static str {
         match self {
             Reason::Missing => "missing",
@@ -54,7 +54,7 @@ impl Reason {
         }
     }
 
-    /// The sentence for people.
+    /// The message for people.
     pub fn message(self) -> &'static str {
         match self {
             Reason::Missing => "Field required",
@@ -64,7 +64,7 @@ impl Reason {
             Reason::NotADatetime => {
                 "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ"
             }
-            Reason::Repeated => "Value error, the parameter stands more than once",
+            Reason::Repeated => "Value error, the parameter is repeated",
             Reason::BadCursor => {
                 "Value error, not a cursor of this service: pass next_token of the previous page"
             }
@@ -79,38 +79,38 @@ impl Reason {
     }
 }
 
-/// One refused field.
+/// One rejected field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where it stands.
+pub struct InvalidParameter {
+    /// The part of the request.
     pub part: Part,
-    /// Its name in the interface.
+    /// Its name in the API.
     pub field: &'static str,
-    /// Why it was refused.
+    /// Why it was rejected.
     pub reason: Reason,
 }
 
-/// The faults of one request, one for each field, in the interface's order. Serialises as `detail`.
+/// The errors of one request, at most one per field. Serialises as `detail`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Invalid(Vec<Fault>);
+pub struct Invalid(Vec<InvalidParameter>);
 
 impl Invalid {
-    /// A single fault in the query.
+    /// A single error in the query.
     pub fn query(field: &'static str, reason: Reason) -> Self {
-        Self(vec![Fault { part: Part::Query, field, reason }])
+        Self(vec![InvalidParameter { part: Part::Query, field, reason }])
     }
 
-    /// Adds a fault.
+    /// Adds an error.
     pub fn push(&mut self, part: Part, field: &'static str, reason: Reason) {
-        self.0.push(Fault { part, field, reason });
+        self.0.push(InvalidParameter { part, field, reason });
     }
 
-    /// The faults found.
-    pub fn faults(&self) -> &[Fault] {
+    /// The errors.
+    pub fn errors(&self) -> &[InvalidParameter] {
         &self.0
     }
 
-    /// `Ok` if nothing was found.
+    /// `Ok` if there are no errors.
     pub fn or_ok<T>(self, value: T) -> Result<T, Invalid> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -118,15 +118,11 @@ impl Invalid {
 
 impl Serialize for Invalid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut detail = serializer.serialize_seq(Some(self.0.len()))?;
-        for fault in &self.0 {
-            detail.serialize_element(fault)?;
-        }
-        detail.end()
+        serializer.collect_seq(&self.0)
     }
 }
 
-impl Serialize for Fault {
+impl Serialize for InvalidParameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let part = match self.part {
             Part::Body => "body",
@@ -144,9 +140,9 @@ impl Serialize for Fault {
 mod tests {
     use super::*;
 
-    /// Interface section 7: type, loc, msg. Decision 014: nothing else.
+    /// API section 7: type, loc, msg. Decision 014: nothing else.
     #[test]
-    fn a_fault_prints_type_loc_and_msg_and_nothing_that_was_sent() {
+    fn an_error_has_type_loc_and_msg_and_no_input() {
         let invalid = Invalid::query("start_date", Reason::NoTimezone);
         assert_eq!(
             serde_json::to_string(&invalid).unwrap(),

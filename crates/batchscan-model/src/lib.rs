@@ -1,36 +1,44 @@
-//! The vocabulary of batchscan: what a batch is, and the values it is made of. No I/O, no async, no clock.
+//! What a batch is, and the values it is made of. No I/O, no async, no clock.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`batch`] | [`Batch`], its JSON text, and the one door through which a record becomes a batch |
-//! | [`record`] | [`Record`]: eighteen values as a file holds them, not yet judged |
-//! | [`field`] | [`Field`]: the eighteen names, in the order of the wire |
-//! | [`instant`] | [`UtcInstant`]: microseconds, and the two ways to read a date |
-//! | [`hundredths`] | [`Hundredths`]: decimals as integers |
-//! | [`digits`] | numbers as text, quickly |
-//! | [`window`] | [`DateRange`] and [`Position`]: which batches, and from where on |
+//! | [`field`] | the table of the eighteen fields, [`Field`] and [`Kind`] |
+//! | [`batch`] | [`Batch`] and its JSON text |
+//! | [`raw_batch`] | [`RawBatch`]: the values of a batch before validation |
+//! | `json_parse`, `json_fast_path` | reading a [`RawBatch`] from JSON |
+//! | `validate` | [`Batch::from_raw`], [`Batch::from_wire`], [`Batch::from_json`] |
+//! | [`json_scan`] | where JSON values begin and end |
+//! | [`instant`], [`hundredths`], [`digits`] | dates, decimals, and writing numbers fast |
+//! | [`range`] | [`DateRange`] and [`Position`] |
 //! | [`ids`] | [`OrgId`], [`ClientId`], [`BatchId`], [`ClientSecret`] |
-//! | [`invalid`] | [`Invalid`]: the body of a 422, as data |
+//! | [`error`], [`printable`] | [`FieldError`]; making foreign text safe to print |
+//! | [`invalid`] | [`Invalid`]: the body of a 422 response |
 //!
-//! After these doors a type is the proof: nobody inside checks again.
+//! Values are checked when they are constructed and never again.
 
 pub mod batch;
 pub mod digits;
+pub mod error;
 pub mod field;
 pub mod hundredths;
 pub mod ids;
 pub mod instant;
 pub mod invalid;
-mod judge;
-mod plain;
-pub mod record;
-pub mod window;
+mod json_fast_path;
+mod json_parse;
+pub mod json_scan;
+pub mod printable;
+pub mod range;
+pub mod raw_batch;
+mod validate;
 
-pub use batch::{Batch, FieldErrors};
-pub use field::Field;
+pub use batch::{Batch, FieldValue};
+pub use error::{FieldError, FieldErrors};
+pub use field::{Field, Kind};
 pub use hundredths::Hundredths;
 pub use ids::{BatchId, ClientId, ClientSecret, OrgId};
 pub use instant::UtcInstant;
 pub use invalid::{Invalid, Part, Reason};
-pub use record::{FieldError, Record, Value};
-pub use window::{DateRange, Position};
+pub use json_parse::UnknownFields;
+pub use range::{DateRange, Position};
+pub use raw_batch::{RawBatch, Value};

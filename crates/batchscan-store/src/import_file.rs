@@ -10,7 +10,8 @@ use batchscan_model::Batch;
 use tokio::sync::mpsc;
 
 use crate::{AdminError, ImportCounts, ImportRow, ImportStep, Store};
-use batchscan_formats::read::{Format, Input, ReadError, read};
+use batchscan_formats::Format;
+use batchscan_formats::read::{Input, ReadError, read};
 
 /// Batches handed to the store at once.
 const ROWS_PER_STEP: usize = 256;
@@ -38,13 +39,11 @@ pub async fn import_file(
 ) -> Result<ImportCounts, ImportError> {
     let counting = bytes_read.clone();
     let input = tokio::task::spawn_blocking(move || spooled(input, &counting)).await;
-    let input =
-        input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Unreadable)?;
+    let input = input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Io)?;
     let (steps, rows) = mpsc::channel(STEPS_WAITING_MAX);
     let reading = tokio::task::spawn_blocking(move || feed(format, input, dry_run, &bytes_read, &steps));
     let stored = store.import(org, rows).await;
-    let fed =
-        reading.await.unwrap_or_else(|stopped| Err(ReadError::Unreadable(std::io::Error::other(stopped))));
+    let fed = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (fed, stored) {
         // The store ended first, and it says why.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),

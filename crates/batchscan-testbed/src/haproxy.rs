@@ -1,79 +1,59 @@
-//! HAProxy, with a configuration that the caller writes.
+//! HAProxy with the caller's configuration.
 
 use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::home::Home;
+use crate::server::Server;
 use crate::{ports, programs};
 
 /// A running HAProxy. Dropping it removes it.
 #[derive(Debug)]
 pub struct HaProxy {
-    home: Home,
-    /// Those it binds, as the configuration has them.
+    server: Server,
     ports: Vec<u16>,
 }
 
 impl HaProxy {
-    /// Starts HAProxy and waits until it listens on every port that a `bind` line names.
-    ///
-    /// # Errors
-    ///
-    /// When it is not installed, or does not start; then with what it said.
+    /// Starts HAProxy and waits until it listens on the port of every `bind` line.
     pub fn start(configuration: &str) -> Result<Self> {
         let ports = bound_ports(configuration);
         if ports.is_empty() {
             bail!("the configuration has no `bind` line with a port");
         }
-        let home = Home::new("haproxy", "")?;
-        fs::write(home.folder().join("haproxy.cfg"), configuration)?;
-        let haproxy = Self { home, ports };
+        let haproxy = Self { server: Server::new("haproxy", "")?, ports };
+        fs::write(haproxy.server.folder().join("haproxy.cfg"), configuration)?;
         haproxy.start_again()?;
         Ok(haproxy)
     }
 
     /// Starts it after a kill, with the same configuration.
-    ///
-    /// # Errors
-    ///
-    /// When it runs, or does not start.
     pub fn start_again(&self) -> Result<()> {
         let mut command = Command::new(programs::server("haproxy")?);
-        // In the foreground, as one process.
-        command.arg("-db").arg("-f").arg(self.home.folder().join("haproxy.cfg"));
-        self.home.start(&mut command, || self.ports.iter().all(|port| ports::is_listening(*port)))
+        // -db: one process, in the foreground.
+        command.arg("-db").arg("-f").arg(self.server.folder().join("haproxy.cfg"));
+        self.server.start(&mut command, || self.ports.iter().all(|port| ports::is_listening(*port)))
     }
 
-    /// SIGKILL; when this returns, it is gone.
-    ///
-    /// # Errors
-    ///
-    /// When it does not end.
+    /// SIGKILL. Returns when it is gone.
     pub fn kill(&self) -> Result<()> {
-        self.home.kill()
+        self.server.kill()
     }
 
-    /// Whether its process is there.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.home.is_running()
-    }
-
-    /// All that it wrote to its standard streams.
+    /// The whole log.
     #[must_use]
     pub fn log(&self) -> String {
-        self.home.log()
+        self.server.log()
     }
 }
 
 fn bound_ports(configuration: &str) -> Vec<u16> {
     let port = |line: &str| {
-        let (_, address) = line.trim().split_once("bind ")?;
-        address.split_whitespace().next()?.rsplit_once(':')?.1.parse().ok()
+        let address = line.trim().strip_prefix("bind ")?.split_whitespace().next()?;
+        address.rsplit_once(':')?.1.parse().ok()
     };
-    configuration.lines().filter(|line| line.trim_start().starts_with("bind ")).filter_map(port).collect()
+    configuration.lines().filter_map(port).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Real servers on loopback, for tests and for developers. Knows nothing of batchscan.
+//! Real servers on loopback, for tests and developers. Knows nothing about batchscan.
 //!
 //! ```no_run
 //! use batchscan_testbed::{Postgres, Settings};
@@ -11,40 +11,52 @@
 //! # anyhow::Ok(())
 //! ```
 //!
-//! Whatever is started here ends with whoever started it: when its value is dropped, and when that process
-//! dies, even by SIGKILL. Its folder goes with it. Every call blocks, and every wait has a limit.
+//! Every server ends, and its folder is removed, when its value is dropped and when the process that started it dies, even
+//! by SIGKILL. Calls block; every wait has a limit. An error contains the end of the server's log.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`postgres`] | one PostgreSQL server: its life, its accidents, SQL |
-//! | [`replication`] | the same server as a primary or a standby of another |
-//! | [`settings`] | what stands in its configuration |
-//! | [`cluster`] | three servers, one of them the primary, and the failover |
-//! | [`haproxy`], [`pgbouncer`] | what people put between a service and its clients or its database |
-//! | [`process`] | a child process of any kind |
+//! | [`postgres`] | one PostgreSQL server |
+//! | [`replication`] | streaming replication between two of them |
+//! | [`cluster`] | a primary and two standbys, and the failover |
+//! | [`haproxy`], [`pgbouncer`] | HAProxy, pgbouncer |
+//! | [`process`] | a child process |
 //! | [`ports`] | free ports |
-//! | `home` | a server's folder, log and process |
-//! | `watchdog` | the shell that outlives us and clears up |
-//! | `tree` | signals to a process and all that descends from it |
-//! | `programs` | where the servers' programs are, and as whom they run |
+//! | `server` | a server's folder, log and process |
+//! | `process_tree` | signals to a process and its descendants |
+//! | `watchdog` | cleanup after our own death |
+//! | `programs` | finding and running the servers' programs |
 
 pub mod cluster;
 pub mod haproxy;
-mod home;
 pub mod pgbouncer;
 pub mod ports;
 pub mod postgres;
 pub mod process;
+mod process_tree;
 mod programs;
 pub mod replication;
+mod server;
 pub mod settings;
-mod tree;
 mod watchdog;
 
 pub use cluster::{Cluster, Replication};
 pub use haproxy::HaProxy;
-pub use pgbouncer::{PgBouncer, PoolMode};
+pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use process::Process;
-pub use rustix::process::Signal;
 pub use settings::Settings;
+
+use std::time::{Duration, Instant};
+
+/// Polls a condition. Returns whether it became true in time.
+pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    while !condition() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}

@@ -1,56 +1,31 @@
-//! pgbouncer in front of a PostgreSQL server, as many sites have it.
+//! pgbouncer in front of a PostgreSQL server.
 
-use std::fmt;
 use std::fs;
 
 use anyhow::Result;
 
-use crate::home::Home;
+use crate::server::Server;
 use crate::{ports, programs};
 
-/// When a server connection goes back to the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolMode {
-    /// When the client disconnects.
-    Session,
-    /// When the transaction ends: what a session would remember, as prepared statements, is gone by the next.
-    Transaction,
-    /// After every statement; there are no transactions.
-    Statement,
-}
-
-impl fmt::Display for PoolMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Session => "session",
-            Self::Transaction => "transaction",
-            Self::Statement => "statement",
-        })
-    }
-}
-
-/// A running pgbouncer; the user `postgres` needs no password. Dropping it removes it.
+/// A running pgbouncer. The user `postgres` needs no password. Dropping it removes it.
+///
+/// Connections are pooled by transaction: nothing that a session remembers, such as prepared statements, outlasts one.
 #[derive(Debug)]
 pub struct PgBouncer {
-    home: Home,
+    server: Server,
     port: u16,
 }
 
 impl PgBouncer {
-    /// Starts pgbouncer in front of the PostgreSQL server on a port of loopback, and waits until it listens.
-    /// `extra` are more lines for the section `[pgbouncer]` of its configuration.
-    ///
-    /// # Errors
-    ///
-    /// When it is not installed, or does not start; then with the end of its log.
-    pub fn start(port_of_postgres: u16, mode: PoolMode, extra: &str) -> Result<Self> {
-        let bouncer = Self { home: Home::new("pgbouncer", "")?, port: ports::free()? };
-        let folder = bouncer.home.folder();
+    /// Starts pgbouncer in front of a port of loopback. `extra` is added to the section `[pgbouncer]`.
+    pub fn start(postgres_port: u16, extra: &str) -> Result<Self> {
+        let bouncer = Self { server: Server::new("pgbouncer", "")?, port: ports::free()? };
+        let folder = bouncer.server.folder();
         let users = folder.join("users.txt");
         let configuration = format!(
-            "[databases]\n* = host=127.0.0.1 port={port_of_postgres}\n\
+            "[databases]\n* = host=127.0.0.1 port={postgres_port}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\n\
-             auth_type = trust\nauth_file = {}\npool_mode = {mode}\n\
+             auth_type = trust\nauth_file = {}\npool_mode = transaction\n\
              ignore_startup_parameters = extra_float_digits\n{extra}\n",
             bouncer.port,
             users.display(),
@@ -77,34 +52,14 @@ impl PgBouncer {
     }
 
     /// Starts it after a kill, on the same port.
-    ///
-    /// # Errors
-    ///
-    /// When it runs, or does not start.
     pub fn start_again(&self) -> Result<()> {
         let mut command = programs::as_server_user(&programs::server("pgbouncer")?);
-        command.arg(self.home.folder().join("pgbouncer.ini"));
-        self.home.start(&mut command, || ports::is_listening(self.port))
+        command.arg(self.server.folder().join("pgbouncer.ini"));
+        self.server.start(&mut command, || ports::is_listening(self.port))
     }
 
-    /// SIGKILL; when this returns, it is gone.
-    ///
-    /// # Errors
-    ///
-    /// When it does not end.
+    /// SIGKILL. Returns when it is gone.
     pub fn kill(&self) -> Result<()> {
-        self.home.kill()
-    }
-
-    /// Whether its process is there.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.home.is_running()
-    }
-
-    /// All that it wrote to its log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.home.log()
+        self.server.kill()
     }
 }

@@ -1,7 +1,7 @@
-//! A shell that outlives us: when our process is gone, it ends our child and removes its folder.
+//! Cleanup after our own death: a shell that kills our child and removes its folder when our process is gone.
 //!
-//! It reads a pipe whose only write end is ours. The end of that pipe is the end of us, however we died: the
-//! kernel closes it after a SIGKILL as well. Rust opens pipes close-on-exec, so no other child holds it open.
+//! The shell reads a pipe whose only write end is ours. The kernel closes that end however we die. Rust opens pipes
+//! close-on-exec, so no other child keeps it open.
 
 use std::io::{PipeWriter, Write, pipe};
 use std::os::unix::process::CommandExt;
@@ -9,11 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
-use rustix::process::Pid;
 
-/// A parent is stopped before its children are listed, so that no new one escapes. They are walked one by one
-/// because PostgreSQL's are each in a process group of their own.
-const END: &str = r#"
+/// Each line is the id of the process to kill, or empty. A parent is stopped before its children are listed, so that it
+/// cannot start another.
+const KILL: &str = r#"
 end() {
     kill -s STOP "$1"
     for child in $(cat /proc/"$1"/task/*/children); do end "$child"; done
@@ -24,60 +23,42 @@ while read -r line; do pid=$line; done
 if [ -n "$pid" ]; then end "$pid"; kill -s KILL -- "-$pid"; fi
 "#;
 
-/// A process that dies may still be writing; five attempts in a second are plenty for that.
+/// A dying process may still be writing, so this is repeated.
 const REMOVE: &str = r#"
-for attempt in 1 2 3 4 5; do rm -rf -- "$1" && break; sleep 0.2; done
+if [ -n "$1" ]; then for attempt in 1 2 3 4 5; do rm -rf -- "$1" && break; sleep 0.2; done; fi
 "#;
 
-/// The shell, and our end of its pipe.
+/// The shell and our end of its pipe.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
-    orders: Option<PipeWriter>,
+    pipe: Option<PipeWriter>,
 }
 
 impl Watchdog {
-    /// A watchdog over a process that it will be told of.
-    pub(crate) fn over_process() -> Result<Self> {
-        Self::start(Command::new("sh").args(["-c", END]))
-    }
-
-    /// A watchdog over a folder, and over a process that it may be told of. Before the folder goes, the shell
-    /// runs `last_words`, with the folder as `$1`.
-    pub(crate) fn over_folder(folder: &Path, last_words: &str) -> Result<Self> {
-        let script = format!("{END}{last_words}{REMOVE}");
-        Self::start(Command::new("sh").args(["-c", &script, "watchdog"]).arg(folder))
-    }
-
-    /// From now on this process ends with us.
-    pub(crate) fn watch(&self, pid: Pid) -> Result<()> {
-        self.order(&format!("{}\n", pid.as_raw_nonzero()))
-    }
-
-    /// Say this before the process is reaped: its id may then become another's.
-    pub(crate) fn forget(&self) -> Result<()> {
-        self.order("\n")
-    }
-
-    fn start(command: &mut Command) -> Result<Self> {
+    /// Starts a watchdog for a process and for a folder. Before the folder is removed, the shell runs `cleanup` with the
+    /// folder as `$1`.
+    pub(crate) fn start(folder: Option<&Path>, cleanup: &str) -> Result<Self> {
         let (reader, writer) = pipe()?;
-        // A group of its own, so that Ctrl-C in a terminal ends us and not the one who clears up after us.
-        command.process_group(0).current_dir("/");
-        command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
-        let shell = command.spawn().context("cannot start `sh`")?;
-        Ok(Self { shell, orders: Some(writer) })
+        let mut command = Command::new("sh");
+        command.args(["-c", &[KILL, cleanup, REMOVE].concat(), "watchdog"]).args(folder);
+        // In its own process group, so that Ctrl-C in a terminal does not end it.
+        command.process_group(0).current_dir("/").stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { shell: command.spawn().context("cannot start `sh`")?, pipe: Some(writer) })
     }
 
-    fn order(&self, line: &str) -> Result<()> {
-        let Some(mut orders) = self.orders.as_ref() else { return Ok(()) };
-        orders.write_all(line.as_bytes()).context("the watchdog is gone")
+    /// Sets the process to kill.
+    pub(crate) fn watch(&self, pid: Option<u32>) -> Result<()> {
+        let Some(mut pipe) = self.pipe.as_ref() else { return Ok(()) };
+        let line = pid.map_or(String::new(), |pid| pid.to_string()) + "\n";
+        pipe.write_all(line.as_bytes()).context("the watchdog has ended")
     }
 }
 
 impl Drop for Watchdog {
-    /// Closing the pipe is the order to clear up; after the wait all is gone.
+    /// Closing the pipe starts the cleanup.
     fn drop(&mut self) {
-        self.orders = None;
+        self.pipe = None;
         let _ = self.shell.wait();
     }
 }

@@ -1,11 +1,11 @@
 //! Makes foreign text fit for a line of a terminal: nothing in it steers the terminal, and its width is known.
 //! Decides nothing about colours.
 
-use batchscan_model::record::steers;
+use batchscan_model::printable::is_control_or_bidi;
 
 /// The text with a `�` in place of whatever could move the cursor, start an escape or turn the writing around.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    text.chars().map(|c| if is_control_or_bidi(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// The text, or as much of it as fits the columns, with `…` for the rest.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use batchscan_formats::Format;
 use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
 use batchscan_server::config::Rate;
 use batchscan_store::OrgName;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The longest time that makes sense on this command line: a hundred years.
 const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;
@@ -126,6 +128,12 @@ pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a number from 0 to 1, such as 0.1".into())
+}
+
+/// Accepts the names of these formats.
+pub(crate) fn format_parser(formats: &[Format]) -> impl TypedValueParser<Value = Format> {
+    let names = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The `oauth2` crate, unmodified and with its defaults, against a running service.
 //!
-//! Each test prints a line for the table of `docs/CLIENTS.md`, as the programs of `clients/matrix` do.
+//! Each test compares its result with the crate's row in `docs/CLIENTS.md`.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use oauth2::basic::{BasicClient, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
 use oauth2::{ClientId, ClientSecret, RequestTokenError, TokenResponse as _, TokenUrl, reqwest};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the other tests use the rest")]
@@ -34,7 +34,7 @@ async fn a_token_names_its_kind_and_its_life() {
     let token = demo.token(&demo.client_secret).await.unwrap();
     assert_eq!(*token.token_type(), BasicTokenType::Bearer);
     assert_eq!(token.expires_in(), Some(Duration::from_secs(3600)));
-    report("token", "bearer, for 3600 s");
+    assert_documented("bearer, for 3600 s");
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn paging_brings_what_v1_brings() {
     }
     assert!(pages > 1, "one page holds it all, so that nothing was shown of paging");
     assert_eq!(ids, ids_of(&demo.get("/v1/batches", &[], &token).await));
-    report("paging", &format!("all {} batches in order, in {pages} pages", ids.len()));
+    assert_documented(&format!("all {} batches in order, in {pages} pages", ids.len()));
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_wrong_secret_is_an_error_of_the_server_that_names_the_client() {
     let error = demo.token("not-the-secret-of-anyone").await.unwrap_err();
     let RequestTokenError::ServerResponse(response) = error else { panic!("{error:?}") };
     assert_eq!(*response.error(), BasicErrorResponseType::InvalidClient);
-    report("wrong secret", "gives `ServerResponse`, `invalid_client`");
+    assert_documented("gives `ServerResponse`, `invalid_client`");
 }
 
 type TokenError = oauth2::basic::BasicRequestTokenError<oauth2::HttpClientError<reqwest::Error>>;
@@ -117,13 +117,15 @@ fn ids_of(batches: &Value) -> Vec<String> {
     batches.iter().map(|batch| batch["batch_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The line of a claim that holds.
-fn report(claim: &str, outcome: &str) {
-    let (client, version) = ("oauth2 (Rust)", version());
-    println!("{}", json!({"client": client, "version": version, "claim": claim, "outcome": outcome}));
+/// Requires this result in the row of the crate in `docs/CLIENTS.md`.
+fn assert_documented(result: &str) {
+    let start = format!("| oauth2 (Rust) | {} |", version());
+    let row = include_str!("../../../docs/CLIENTS.md").lines().find(|line| line.starts_with(&start));
+    let is_there = row.is_some_and(|row| row.contains(&format!("| {result} |")));
+    assert!(is_there, "docs/CLIENTS.md: expected {result} in the row {start}, found {row:?}");
 }
 
-/// What the lock file has chosen.
+/// The version in the lock file.
 fn version() -> &'static str {
     let lock = include_str!("../../../Cargo.lock");
     let (_, entry) = lock.split_once("name = \"oauth2\"\nversion = \"").unwrap();

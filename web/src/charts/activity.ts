@@ -1,9 +1,9 @@
-// Scans by day as a calendar: a column a week, a row a weekday. Long windows show a row a year, a column a month.
+// Scans per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
 import { dayNumber, dayText } from '../data/day';
-import { count, date, month } from '../data/locale';
+import { count, date, month } from '../data/format';
 import type { Option } from './echarts';
 import { axisStyle, type Theme } from './theme';
-import type { Tip } from './tip';
+import type { Tooltip } from './tooltip';
 
 export interface Day {
   day: string;
@@ -24,10 +24,10 @@ export interface Calendar {
   busiest: number;
 }
 
-// Two years are 105 weeks: the most columns that can be pointed at on a desk.
+// Two years: 105 columns.
 const DAYS_BY_DAY_MAX = 735;
 
-export function calendarOf(days: readonly Day[]): Calendar {
+export function toCalendar(days: readonly Day[]): Calendar {
   const calendar = days.length <= DAYS_BY_DAY_MAX ? byDay(days) : byMonth(days);
   return { ...calendar, busiest: calendar.cells.reduce((most, { batches }) => Math.max(most, batches), 0) };
 }
@@ -45,7 +45,7 @@ export function activityOption(calendar: Calendar, theme: Theme, width: number):
   const high = cellHeight(calendar, width);
   const axis = axisStyle(theme);
   const gap = wide > 8 ? GAP_PX : 1;
-  const quiet = { type: 'category', ...axis, splitLine: { show: false } } as const;
+  const categories = { type: 'category', ...axis, splitLine: { show: false } } as const;
   return {
     grid: {
       left: MARGIN.left,
@@ -54,12 +54,12 @@ export function activityOption(calendar: Calendar, theme: Theme, width: number):
       height: high * calendar.rows.length,
     },
     xAxis: {
-      ...quiet,
+      ...categories,
       data: calendar.columns,
       axisLabel: { ...axis.axisLabel, interval: labelAt(calendar, wide), align: 'left', padding: [0, 0, 0, -wide / 2] },
     },
     yAxis: {
-      ...quiet,
+      ...categories,
       data: calendar.rows,
       inverse: true,
       axisLabel: { ...axis.axisLabel, interval: (at: number) => calendar.by === 'month' || at % 2 === 0 },
@@ -80,19 +80,19 @@ export function activityOption(calendar: Calendar, theme: Theme, width: number):
   };
 }
 
-export function activityTip(cell: Cell, by: Calendar['by']): Tip {
+export function activityTooltip(cell: Cell, by: Calendar['by']): Tooltip {
   return {
     title: by === 'day' ? date(cell.day) : month(cell.day),
     lines: [
       { label: 'Batches', value: count(cell.batches) },
       { label: 'Images', value: count(cell.images) },
     ],
-    hint: `Click to see this ${by} alone.`,
+    hint: `Click to zoom to this ${by}.`,
   };
 }
 
-/** None is its own colour; the rest fall into five steps of equal size. */
-export function heatOf(batches: number, busiest: number): number {
+/** 0 for none, otherwise one of five equal steps. */
+function heatOf(batches: number, busiest: number): number {
   return batches === 0 ? 0 : Math.min(5, Math.ceil((batches / busiest) * 5));
 }
 
@@ -113,7 +113,7 @@ function byDay(days: readonly Day[]): Omit<Calendar, 'busiest'> {
   };
 }
 
-/** The month's name above its first whole week; other weeks have none. */
+/** The name of the month for its first whole week; empty for other weeks. */
 function weekLabel(monday: number, week: number): string {
   const day = dayText(monday);
   if (Number(day.slice(8)) > 7 && week > 0) return '';
@@ -157,7 +157,7 @@ function cellHeight(calendar: Calendar, width: number): number {
 
 const MONTH_LABEL_PX = 34;
 
-/** Labels where the name of a month starts, leaving out those that the one before would touch. */
+/** Which columns get a label, without overlaps. */
 function labelAt(calendar: Calendar, wide: number): (at: number, name: string) => boolean {
   const shown = new Set<number>();
   let free = 0;

@@ -1,4 +1,4 @@
-// Drags over a chart: from where to where, in pixels of the chart. Knows no axis and draws nothing.
+// Reports drags over a chart, in pixels.
 import type { Attachment } from 'svelte/attachments';
 
 export interface Drag {
@@ -6,7 +6,7 @@ export interface Drag {
   to: number;
 }
 
-// A hand trembles by a pixel or two when it clicks; a drag is more.
+// A click may move by a few pixels.
 const DRAG_PX_MIN = 6;
 
 export function dragging(
@@ -42,13 +42,13 @@ export function dragging(
     const escape = (event: KeyboardEvent): void => {
       if (event.key === 'Escape') stop();
     };
-    const listening = new AbortController();
-    const { signal } = listening;
+    const listeners = new AbortController();
+    const { signal } = listeners;
     node.addEventListener('pointerdown', down, { signal });
     node.addEventListener('pointermove', move, { signal });
     node.addEventListener('pointerup', up, { signal });
     node.addEventListener('pointercancel', stop, { signal });
     document.addEventListener('keydown', escape, { signal });
-    return () => listening.abort();
+    return () => listeners.abort();
   };
 }

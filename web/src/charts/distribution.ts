@@ -1,16 +1,14 @@
-// How a rate is spread within each crop: a box from the first to the third quartile, whiskers, and a dot for
-// the lowest batch where the whisker ends short of it.
-import type { Distribution } from '../data/figures';
-import { count, percent } from '../data/locale';
-import { cropName } from '../shown.svelte';
+// The distribution of a rate per crop as box plots, with a dot for the lowest batch beyond the whisker.
+import type { Distribution } from '../data/statistics';
+import { count, percent } from '../data/format';
+import { cropLabel } from '../results.svelte';
 import type { Option } from './echarts';
 import { axisStyle, cropColour, type Theme } from './theme';
-import type { Tip } from './tip';
+import type { Tooltip } from './tooltip';
 
-/** Rows that can be read at the height of the chart. */
 export const BOXES_MAX = 12;
 
-// Tukey's whiskers: one and a half box lengths at most, so that a single ruined tray does not flatten all boxes.
+// Tukey's whiskers: a single ruined tray does not flatten all boxes.
 const WHISKER_BOXES = 1.5;
 
 export function distributionOption(
@@ -36,7 +34,7 @@ export function distributionOption(
     yAxis: {
       type: 'category',
       inverse: true,
-      data: boxes.map(({ crop }) => cropName(crop)),
+      data: boxes.map(({ crop }) => cropLabel(crop)),
       ...axis,
       splitLine: { show: false },
       axisLabel: { ...axis.axisLabel, color: theme.ink, width: names, overflow: 'truncate', interval: 0 },
@@ -56,7 +54,7 @@ export function distributionOption(
         type: 'scatter',
         symbolSize: 5,
         cursor: 'pointer',
-        // Far below the scale, an arrow at its edge says that there is more.
+        // A value below the scale is an arrow at its edge.
         data: boxes.map((box, at) => ({
           value: [box.min < whiskerLow(box) ? Math.max(box.min, lowest) : '-', at],
           symbol: box.min < lowest ? 'path://M8 0L0 4l8 4z' : 'circle',
@@ -68,16 +66,16 @@ export function distributionOption(
   };
 }
 
-export function distributionTip(box: Distribution, colour: string): Tip {
+export function distributionTooltip(box: Distribution, colour: string): Tooltip {
   return {
-    title: cropName(box.crop),
+    title: cropLabel(box.crop),
     lines: [
       { label: 'Median', value: percent(box.median), colour },
-      { label: 'Middle half', value: `${percent(box.q1)} – ${percent(box.q3)}` },
+      { label: 'Middle 50%', value: `${percent(box.q1)} – ${percent(box.q3)}` },
       { label: 'All', value: `${percent(box.min)} – ${percent(box.max)}` },
       { label: 'Batches', value: count(box.batches) },
     ],
-    hint: 'Click to see this crop alone.',
+    hint: 'Click to filter by this crop.',
   };
 }
 

@@ -1,6 +1,5 @@
-// Registers the parts of ECharts that the charts use, and nothing else: this file decides what is downloaded.
-// Tooltips, legends and the brush are ours (Chart.svelte), which saves a third of the library and obeys the
-// page's policy against inline styles.
+// Registers only the parts of ECharts that are used, to keep the download small. Tooltips and the brush are in
+// Chart.svelte: ECharts' own would add a third, and need inline styles, which the Content-Security-Policy forbids.
 import { BoxplotChart, LineChart, ScatterChart } from 'echarts/charts';
 import type { BoxplotSeriesOption, LineSeriesOption, ScatterSeriesOption } from 'echarts/charts';
 import { GridSimpleComponent, type GridComponentOption } from 'echarts/components';

@@ -1,35 +1,35 @@
-// A rate over time: its mean as a line, the middle eight tenths of the batches as a band.
+// A rate over time: mean (line) and middle 80% of batches (band).
 import { DAY_MS } from '../data/day';
-import type { SeriesPoint } from '../data/figures';
-import { count, percent } from '../data/locale';
-import type { Window } from '../data/window';
+import type { SeriesPoint } from '../data/statistics';
+import { count, percent } from '../data/format';
+import type { Period } from '../data/period';
 import type { Option } from './echarts';
-import { dayLabel, endMs, labelDays, middleMs, spans, startMs } from './steps';
+import { dayLabel, endMs, labelDays, middleMs, spans, startMs } from './time-axis';
 import { axisStyle, type Theme } from './theme';
-import type { Tip } from './tip';
+import type { Tooltip } from './tooltip';
 
 export interface Rates {
   points: SeriesPoint[];
-  /** What the step that starts on a day is called. */
-  nameOf: (start: string) => string;
-  window: Window;
+  /** The label of the step that starts on a day. */
+  labelOf: (start: string) => string;
+  period: Period;
   /** The bottom of the scale. */
   lowest: number;
 }
 
 const MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
 
-export function ratesOption({ points, window, lowest }: Rates, theme: Theme, width: number): Option {
-  const at = spans(points, window).map(middleMs);
+export function ratesOption({ points, period, lowest }: Rates, theme: Theme, width: number): Option {
+  const at = spans(points, period).map(middleMs);
   const axis = axisStyle(theme);
-  const labelled = labelDays(window, width - MARGIN.left - MARGIN.right);
-  const quiet = { type: 'line', symbol: 'none', silent: true, stack: 'spread', lineStyle: { opacity: 0 } } as const;
+  const labelled = labelDays(period, width - MARGIN.left - MARGIN.right);
+  const band = { type: 'line', symbol: 'none', silent: true, stack: 'spread', lineStyle: { opacity: 0 } } as const;
   return {
     grid: { ...MARGIN },
     xAxis: {
       type: 'time',
-      min: startMs(window),
-      max: endMs(window),
+      min: startMs(period),
+      max: endMs(period),
       ...axis,
       splitLine: { show: false },
       axisLine: { show: true, lineStyle: { color: theme.line } },
@@ -39,7 +39,7 @@ export function ratesOption({ points, window, lowest }: Rates, theme: Theme, wid
         margin: 13,
         customValues: labelled,
         hideOverlap: true,
-        formatter: (ms: number) => dayLabel(ms, window),
+        formatter: (ms: number) => dayLabel(ms, period),
       },
     },
     yAxis: {
@@ -51,9 +51,9 @@ export function ratesOption({ points, window, lowest }: Rates, theme: Theme, wid
       axisLabel: { ...axis.axisLabel, formatter: (value: number) => percent(value, 0) },
     },
     series: [
-      { ...quiet, data: points.map(({ low }, step) => [at[step]!, low ?? '-']) },
+      { ...band, data: points.map(({ low }, step) => [at[step]!, low ?? '-']) },
       {
-        ...quiet,
+        ...band,
         areaStyle: { color: theme.accent, opacity: 0.16 },
         data: points.map(({ low, high }, step) => [at[step]!, low === null || high === null ? '-' : high - low]),
       },
@@ -61,7 +61,7 @@ export function ratesOption({ points, window, lowest }: Rates, theme: Theme, wid
         type: 'line',
         silent: true,
         symbol: 'circle',
-        // A step alone between empty ones has no line to be seen by.
+        // A single step between empty ones has no line, so it gets a dot.
         symbolSize: (_value: unknown, { dataIndex }: { dataIndex: number }) => (isAlone(points, dataIndex) ? 6 : 0),
         lineStyle: { color: theme.accent, width: 2, join: 'round' },
         itemStyle: { color: theme.accent, borderWidth: 0 },
@@ -71,25 +71,24 @@ export function ratesOption({ points, window, lowest }: Rates, theme: Theme, wid
   };
 }
 
-/** What is said at a moment of the axis: the step it falls in. */
-export function ratesTip(rates: Rates, ms: number, colour: string): { at: number; tip: Tip } | null {
-  const { points, nameOf, window } = rates;
+export function ratesTooltip(rates: Rates, ms: number, colour: string): { at: number; tooltip: Tooltip } | null {
+  const { points, labelOf, period } = rates;
   const found = stepAt(rates, ms);
   const point = points[found];
   if (point === undefined) return null;
   return {
-    at: middleMs(spans(points, window)[found]!),
-    tip: { title: nameOf(point.start), lines: pointLines(point, colour) },
+    at: middleMs(spans(points, period)[found]!),
+    tooltip: { title: labelOf(point.start), lines: pointLines(point, colour) },
   };
 }
 
-/** The step that a moment of the axis falls in. */
-export function stepAt({ points, window }: Rates, ms: number): number {
-  const found = spans(points, window).findIndex(({ last }) => ms < (last + 1) * DAY_MS);
+/** The step at a position of the time axis. */
+export function stepAt({ points, period }: Rates, ms: number): number {
+  const found = spans(points, period).findIndex(({ last }) => ms < (last + 1) * DAY_MS);
   return found === -1 ? points.length - 1 : found;
 }
 
-function pointLines(point: SeriesPoint, colour: string): Tip['lines'] {
+function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
   if (point.mean === null) return [{ label: point.batches === 0 ? 'No scans' : 'No rate measured', value: '' }];
   return [
     { label: 'Mean', value: percent(point.mean), colour },
@@ -98,10 +97,10 @@ function pointLines(point: SeriesPoint, colour: string): Tip['lines'] {
   ];
 }
 
-/** The bottom of a scale that shows all of a value: a round number, not zero, for rates differ by a few points. */
-export function lowestOf(points: readonly SeriesPoint[], of: 'mean' | 'low'): number {
+/** The lower end of the scale: a round number. Not zero, because rates differ by a few points. */
+export function lowestOf(points: readonly SeriesPoint[], key: 'mean' | 'low'): number {
   let low = 100;
-  for (const point of points) low = Math.min(low, point[of] ?? 100);
+  for (const point of points) low = Math.min(low, point[key] ?? 100);
   return Math.max(0, Math.min(80, Math.floor((low - 1) / 10) * 10));
 }
 

@@ -1,5 +1,5 @@
-// The colours of style.css as charts need them: canvas knows no custom properties, so they are read once a scheme.
-import { CROPS_TOLD_APART } from '../shown.svelte';
+// The colours of style.css for charts: a canvas cannot use custom properties.
+import { CROP_COLOURS_MAX } from '../results.svelte';
 
 export interface Theme {
   paper: string;
@@ -7,9 +7,8 @@ export interface Theme {
   muted: string;
   line: string;
   accent: string;
-  signal: string;
   crops: string[];
-  cropRest: string;
+  otherCrops: string;
   heat: string[];
   font: string;
 }
@@ -25,25 +24,23 @@ export function readTheme(): Theme {
     muted: token('muted'),
     line: token('line'),
     accent: token('accent'),
-    signal: token('signal'),
-    crops: Array.from({ length: CROPS_TOLD_APART }, (_, slot) => token(`crop-${slot + 1}`)),
-    cropRest: token('crop-rest'),
+    crops: Array.from({ length: CROP_COLOURS_MAX }, (_, slot) => token(`crop-${slot + 1}`)),
+    otherCrops: token('crop-other'),
     heat: Array.from({ length: HEAT_STEPS }, (_, step) => token(`heat-${step}`)),
     font: token('sans'),
   };
 }
 
-/** The colour of a crop's slot; -1 is one of the rest. */
+/** The colour of a slot; -1 for other crops. */
 export function cropColour(theme: Theme, slot: number): string {
-  return theme.crops[slot] ?? theme.cropRest;
+  return theme.crops[slot] ?? theme.otherCrops;
 }
 
-/** The same as a custom property, for elements. */
+/** The same as a CSS value, for elements. */
 export function cropToken(slot: number): string {
-  return slot < 0 ? 'var(--crop-rest)' : `var(--crop-${slot + 1})`;
+  return slot < 0 ? 'var(--crop-other)' : `var(--crop-${slot + 1})`;
 }
 
-/** Axis parts that all charts share: hairlines, quiet labels, no ticks. */
 export function axisStyle(theme: Theme) {
   return {
     axisLine: { show: false },

@@ -1,11 +1,11 @@
-// Seedling size against how much it varies: one dot a batch. Crops differ in colour and in shape.
-import type { Dot } from '../data/figures';
-import { decimal, percent } from '../data/locale';
+// Seedling size and its variation: one dot per batch. Crops differ in colour and in shape.
+import type { Dot } from '../data/statistics';
+import { decimal, percent } from '../data/format';
 import type { Option } from './echarts';
 import { axisStyle, cropColour, type Theme } from './theme';
 
-/** The outlines of the crops' slots in a box of ten, so that nobody depends on colour; the rest are small circles. */
-export const SHAPES = [
+/** The symbols of the slots as paths in a 10×10 box. Other crops are small circles. */
+export const CROP_SYMBOLS = [
   'M5 1a4 4 0 1 1 0 8 4 4 0 1 1 0-8z',
   'M5 1l4.2 8H.8z',
   'M1.4 1.4h7.2v7.2H1.4z',
@@ -13,15 +13,15 @@ export const SHAPES = [
   'M.8 1h8.4L5 9z',
   'M3.8.8h2.4v3h3v2.4h-3v3H3.8v-3h-3V3.8h3z',
 ] as const;
-export const SHAPE_OF_REST = 'M5 2a3 3 0 1 1 0 6 3 3 0 1 1 0-6z';
+export const OTHER_CROPS_SYMBOL = 'M5 2a3 3 0 1 1 0 6 3 3 0 1 1 0-6z';
 
 export interface DotGroup {
-  /** -1 are the crops without a colour. */
+  /** -1 for other crops. */
   slot: number;
   dots: Dot[];
 }
 
-/** The dots by slot, those in grey first so that the others lie on top. */
+/** The dots by slot, grey first, so that the others are drawn on top. */
 export function dotGroups(dots: readonly Dot[], slotOfCrop: (crop: number) => number): DotGroup[] {
   const groups = new Map<number, Dot[]>();
   const slots = new Map<number, number>();
@@ -32,7 +32,7 @@ export function dotGroups(dots: readonly Dot[], slotOfCrop: (crop: number) => nu
     if (group === undefined) groups.set(slot, [dot]);
     else group.push(dot);
   }
-  return [...groups].map(([slot, own]) => ({ slot, dots: own })).sort((a, b) => a.slot - b.slot);
+  return [...groups].map(([slot, dots]) => ({ slot, dots })).sort((a, b) => a.slot - b.slot);
 }
 
 export function uniformityOption(groups: readonly DotGroup[], total: number, theme: Theme): Option {
@@ -69,8 +69,7 @@ export function uniformityOption(groups: readonly DotGroup[], total: number, the
   };
 }
 
-// Seedlings of different crops differ by factors, not by millimetres: from a factor of five on, a logarithmic
-// scale gives each crop its room.
+// Crops differ in size by factors: from here on the scale is logarithmic.
 const FACTOR_FOR_LOG = 5;
 
 function sizeScale(
@@ -100,7 +99,7 @@ function sizeScale(
   };
 }
 
-/** 10, 20, 50, 100 and so on, between the ends. */
+/** 10, 20, 50, 100 and so on. */
 function roundValues(low: number, high: number): number[] {
   const found: number[] = [];
   for (let ten = 10 ** Math.floor(Math.log10(low)); ten <= high; ten *= 10) {
@@ -109,9 +108,9 @@ function roundValues(low: number, high: number): number[] {
   return found;
 }
 
-// ECharts draws its own circle and triangle much faster than a path, and they are the most frequent.
+// ECharts draws built-in symbols much faster than paths.
 function symbolOf(slot: number): string {
-  const built = ['circle', 'triangle', 'rect', 'diamond'][slot];
-  if (built !== undefined) return built;
-  return slot < 0 ? 'circle' : `path://${SHAPES[slot]}`;
+  const builtIn = ['circle', 'triangle', 'rect', 'diamond'][slot];
+  if (builtIn !== undefined) return builtIn;
+  return slot < 0 ? 'circle' : `path://${CROP_SYMBOLS[slot]}`;
 }

@@ -1,12 +1,11 @@
-// What a batch is, as the service sends it: its fields, their names for people, and the one door
-// through which an unknown value becomes a `Batch`. Knows nothing of requests, rows or screens.
+// A batch as the API sends it: its fields, their labels, and its validation.
 
 import { instantMs } from './day';
 
-/** A decimal exactly as sent, such as "92.50". Numbers are made of it only for drawing, means and sorting. */
+/** A decimal exactly as sent, such as "92.50". Converted to a number only for charts, means and sorting. */
 export type Decimal = string;
 
-/** One tray scan session, with the eighteen fields of the interface. */
+/** One tray scan session. */
 export interface Batch {
   batch_id: string;
   batch_name: string;
@@ -35,15 +34,16 @@ export interface Field {
   label: string;
   kind: FieldKind;
   unit?: string;
+  required?: boolean;
 }
 
-/** All eighteen fields, in the interface's order. */
+/** All fields, in the order of the API. */
 export const FIELDS: readonly Field[] = [
-  { name: 'batch_id', label: 'Batch ID', kind: 'text' },
-  { name: 'batch_name', label: 'Name', kind: 'text' },
-  { name: 'batch_creation_date', label: 'Created', kind: 'instant' },
+  { name: 'batch_id', label: 'Batch ID', kind: 'text', required: true },
+  { name: 'batch_name', label: 'Name', kind: 'text', required: true },
+  { name: 'batch_creation_date', label: 'Created', kind: 'instant', required: true },
   { name: 'crop_type', label: 'Crop', kind: 'text' },
-  { name: 'number_of_images', label: 'Images', kind: 'integer' },
+  { name: 'number_of_images', label: 'Images', kind: 'integer', required: true },
   { name: 'total_cells_per_tray', label: 'Cells per tray', kind: 'integer' },
   { name: 'avg_germinated_seedlings', label: 'Germinated seedlings', kind: 'decimal', unit: 'per tray' },
   { name: 'avg_non_germinated_seedlings', label: 'Non-germinated seedlings', kind: 'decimal', unit: 'per tray' },
@@ -56,106 +56,55 @@ export const FIELDS: readonly Field[] = [
   { name: 'scanned_by_email', label: 'Scanned by', kind: 'text' },
   { name: 'analysis_link', label: 'Analysis report', kind: 'link' },
   { name: 'comment', label: 'Comment', kind: 'text' },
-  { name: 'warnings', label: 'Warnings', kind: 'flag' },
+  { name: 'warnings', label: 'Warnings', kind: 'flag', required: true },
 ];
 
 const FIELD_BY_NAME: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
-/** The field of that name; `undefined` for a name that no field has. */
-export function fieldNamed(name: string): Field | undefined {
+export function findField(name: string): Field | undefined {
   return FIELD_BY_NAME.get(name);
 }
 
-/** Whether a text names a field; the text may come from a URL. */
 export function isFieldName(name: string): name is keyof Batch {
   return FIELD_BY_NAME.has(name);
 }
 
-/** The link to the full analysis if it is safe to follow: absolute http(s), never `javascript:` and its kin. */
-export function reportLink(batch: Batch): string | null {
-  const link = batch.analysis_link;
-  return link !== null && /^https?:\/\/[^\s/]/i.test(link) ? link : null;
-}
-
-/** A value that is no batch, with the field at fault. */
-export class MalformedBatch extends Error {
+export class InvalidBatch extends Error {
   readonly field: string;
 
   constructor(field: string) {
-    super(`The field ${field} of a batch is missing or malformed.`);
+    super(`The field ${field} of a batch is missing or invalid.`);
     this.field = field;
-    this.name = 'MalformedBatch';
+    this.name = 'InvalidBatch';
   }
 }
 
-/**
- * Makes a batch of a parsed JSON value, or throws `MalformedBatch`. Fields it does not know are left
- * behind, so that a newer service may add some. Every batch gets the same shape, which keeps the
- * engine's property access fast over tens of thousands of them.
- */
+/** Validates a parsed JSON value, or throws `InvalidBatch`. Drops unknown fields: a newer service may add some. */
 export function parseBatch(value: unknown): Batch {
-  if (typeof value !== 'object' || value === null) throw new MalformedBatch('batch_id');
+  if (typeof value !== 'object' || value === null) throw new InvalidBatch('batch_id');
   const sent = value as Record<string, unknown>;
-  return {
-    batch_id: nonEmpty(sent['batch_id'], 'batch_id'),
-    batch_name: text(sent['batch_name'], 'batch_name'),
-    batch_creation_date: instant(sent['batch_creation_date'], 'batch_creation_date'),
-    crop_type: textOrNull(sent['crop_type'], 'crop_type'),
-    number_of_images: whole(sent['number_of_images'], 'number_of_images'),
-    total_cells_per_tray: wholeOrNull(sent['total_cells_per_tray'], 'total_cells_per_tray'),
-    avg_germinated_seedlings: decimalOrNull(sent['avg_germinated_seedlings'], 'avg_germinated_seedlings'),
-    avg_non_germinated_seedlings: decimalOrNull(sent['avg_non_germinated_seedlings'], 'avg_non_germinated_seedlings'),
-    avg_germination_rate: decimalOrNull(sent['avg_germination_rate'], 'avg_germination_rate'),
-    avg_usable_seedlings: decimalOrNull(sent['avg_usable_seedlings'], 'avg_usable_seedlings'),
-    avg_non_usable_cells: decimalOrNull(sent['avg_non_usable_cells'], 'avg_non_usable_cells'),
-    avg_usable_seedling_rate: decimalOrNull(sent['avg_usable_seedling_rate'], 'avg_usable_seedling_rate'),
-    avg_coefficient_of_variation: decimalOrNull(sent['avg_coefficient_of_variation'], 'avg_coefficient_of_variation'),
-    avg_median_seedling_size_mm2: decimalOrNull(sent['avg_median_seedling_size_mm2'], 'avg_median_seedling_size_mm2'),
-    scanned_by_email: textOrNull(sent['scanned_by_email'], 'scanned_by_email'),
-    analysis_link: textOrNull(sent['analysis_link'], 'analysis_link'),
-    comment: textOrNull(sent['comment'], 'comment'),
-    warnings: flag(sent['warnings'], 'warnings'),
-  };
+  const batch: Record<string, unknown> = {};
+  for (const { name, kind, required } of FIELDS) {
+    const field = sent[name];
+    if (field === null ? required : !IS_VALID[kind](field)) throw new InvalidBatch(name);
+    batch[name] = field;
+  }
+  if (batch['batch_id'] === '') throw new InvalidBatch('batch_id');
+  return batch as unknown as Batch;
 }
 
-function text(value: unknown, field: string): string {
-  if (typeof value !== 'string') throw new MalformedBatch(field);
-  return value;
-}
-
-function nonEmpty(value: unknown, field: string): string {
-  if (typeof value !== 'string' || value === '') throw new MalformedBatch(field);
-  return value;
-}
-
-function textOrNull(value: unknown, field: string): string | null {
-  return value === null ? null : text(value, field);
-}
-
-function instant(value: unknown, field: string): string {
-  if (typeof value !== 'string' || Number.isNaN(instantMs(value))) throw new MalformedBatch(field);
-  return value;
-}
-
-function whole(value: unknown, field: string): number {
-  if (!Number.isSafeInteger(value)) throw new MalformedBatch(field);
-  return value as number;
-}
-
-function wholeOrNull(value: unknown, field: string): number | null {
-  return value === null ? null : whole(value, field);
-}
-
-// The length is held as well: a thousand digits are no measurement, and Number() of them is Infinity.
+// Limited in length: Number() of a thousand digits is Infinity.
 const DECIMAL = /^-?\d{1,30}(?:\.\d{1,30})?$/;
 
-function decimalOrNull(value: unknown, field: string): Decimal | null {
-  if (value === null) return null;
-  if (typeof value !== 'string' || !DECIMAL.test(value)) throw new MalformedBatch(field);
-  return value;
-}
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isDecimal = (value: unknown): boolean => typeof value === 'string' && DECIMAL.test(value);
 
-function flag(value: unknown, field: string): boolean {
-  if (typeof value !== 'boolean') throw new MalformedBatch(field);
-  return value;
-}
+const IS_VALID: Record<FieldKind, (value: unknown) => boolean> = {
+  text: isText,
+  link: isText,
+  instant: (value) => typeof value === 'string' && !Number.isNaN(instantMs(value)),
+  integer: Number.isSafeInteger,
+  decimal: isDecimal,
+  percent: isDecimal,
+  flag: (value) => typeof value === 'boolean',
+};

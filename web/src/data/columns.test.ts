@@ -1,24 +1,24 @@
 import { expect, it } from 'vitest';
 import { Columns } from './columns';
 import { dayNumber } from './day';
-import { manyBatches, sampleBatch, sampleColumns } from './sample';
+import { manyBatches, sampleBatch, sampleColumns } from './test-data';
 
-it('keeps a batch as it came', () => {
+it('keeps a batch unchanged', () => {
   const batch = sampleBatch({ avg_germination_rate: '92.50' });
   expect(sampleColumns([batch]).batch(0)).toEqual({ ...batch });
 });
 
-it('holds NaN where a batch has no value, and -1 where it names no crop or scanner', () => {
+it('stores NaN for a missing value, and -1 for a missing crop or operator', () => {
   const columns = sampleColumns([
     { avg_germination_rate: null, total_cells_per_tray: null, crop_type: null, scanned_by_email: null },
   ]);
   expect(columns.germination[0]).toBeNaN();
   expect(columns.cells[0]).toBeNaN();
-  expect([columns.crop[0], columns.scanner[0]]).toEqual([-1, -1]);
+  expect([columns.crop[0], columns.operator[0]]).toEqual([-1, -1]);
   expect(columns.cropName(-1)).toBeNull();
 });
 
-it('holds numbers, days and flags', () => {
+it('stores numbers, days and flags', () => {
   const columns = sampleColumns([
     { batch_creation_date: '2026-03-02T23:59:59.999999Z', warnings: true, number_of_images: 1e12 },
   ]);
@@ -28,7 +28,7 @@ it('holds numbers, days and flags', () => {
   expect(columns.images[0]).toBe(1e12);
 });
 
-it('gives crops one index each, whatever they are called', () => {
+it('assigns one index per crop, whatever its name', () => {
   const columns = sampleColumns(
     ['__proto__', 'constructor', '__proto__', 'Tomato'].map((crop_type) => ({ crop_type })),
   );
@@ -36,7 +36,7 @@ it('gives crops one index each, whatever they are called', () => {
   expect([...columns.crop.subarray(0, 4)]).toEqual([0, 1, 0, 2]);
 });
 
-it('grows past its first size and loses nothing', () => {
+it('grows beyond its initial size', () => {
   const batches = manyBatches(5_000);
   const columns = new Columns();
   for (let at = 0; at < batches.length; at += 700) columns.append(batches.slice(at, at + 700));
@@ -47,13 +47,13 @@ it('grows past its first size and loses nothing', () => {
   });
 });
 
-it('finds a batch by its id', () => {
+it('finds a batch by id', () => {
   const columns = sampleColumns([{}, { batch_id: '__proto__' }]);
   expect(columns.rowOf('__proto__')).toBe(1);
-  expect(columns.rowOf('nobody')).toBe(-1);
+  expect(columns.rowOf('unknown')).toBe(-1);
 });
 
-it('lets a batch that comes again take its row over', () => {
+it('replaces the row of a batch that is appended again', () => {
   const columns = sampleColumns([{}, {}]);
   columns.append([sampleBatch({ batch_id: 'b-0', avg_germination_rate: '10.00' })]);
   expect(columns.length).toBe(2);
@@ -61,25 +61,12 @@ it('lets a batch that comes again take its row over', () => {
   expect(columns.oldestFirst).toBe(true);
 });
 
-it('notices rows that do not lie oldest first', () => {
+it('detects rows that are not sorted oldest first', () => {
   const at = (batch_creation_date: string): { batch_creation_date: string } => ({ batch_creation_date });
   expect(sampleColumns([at('2026-01-01T00:00:00Z'), at('2026-01-01T00:00:00Z')]).oldestFirst).toBe(true);
   expect(sampleColumns([at('2026-01-02T00:00:00Z'), at('2026-01-01T00:00:00Z')]).oldestFirst).toBe(false);
 });
 
-it('is empty after clear, and can be filled again', () => {
-  const columns = sampleColumns([{}, { crop_type: 'Basil' }]);
-  const { version } = columns;
-  columns.clear();
-  expect([columns.length, columns.crops.length, columns.scanners.length, columns.haystack.length]).toEqual([
-    0, 0, 0, 0,
-  ]);
-  expect(columns.rowOf('b-0')).toBe(-1);
-  expect(columns.version).not.toBe(version);
-  columns.append([sampleBatch({ crop_type: 'Basil' })]);
-  expect([columns.crops, columns.crop[0]]).toEqual([['Basil'], 0]);
-});
-
-it('refuses a row that is not there', () => {
+it('throws for a row that does not exist', () => {
   expect(() => new Columns().batch(0)).toThrow(RangeError);
 });

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { csv } from './csv';
-import { allRows, sampleColumns } from './sample';
+import { allRows, sampleColumns } from './test-data';
 
-/** The file without its mark, decoded by hand: Blob.text() would swallow the mark unseen. */
+/** The file without its byte order mark, which Blob.text() would drop unnoticed. */
 async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
   const columns = sampleColumns(changes);
   const bytes = new Uint8Array(await csv(columns, allRows(columns), fields).arrayBuffer());
@@ -11,7 +11,7 @@ async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promi
   return new TextDecoder().decode(bytes.subarray(3));
 }
 
-it('has the field names in the order asked for, and CRLF after every line', async () => {
+it('has the field names in the given order, and CRLF after every line', async () => {
   expect(await fileOf([{}], ['warnings', 'batch_id', 'number_of_images'])).toBe(
     'warnings,batch_id,number_of_images\r\nfalse,b-0,4\r\n',
   );
@@ -38,23 +38,23 @@ it('quotes commas, quotes and line breaks', async () => {
   expect(file).toBe('comment\r\n"a, ""b""\r\nc"\r\n"x\ny"\r\n');
 });
 
-it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\tx'])('disarms %j', async (comment) => {
+it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\tx'])('escapes the formula %j', async (comment) => {
   expect(await fileOf([{ comment }], ['comment'])).toBe(`comment\r\n'${comment}\r\n`);
 });
 
-it('disarms and quotes what needs both', async () => {
+it('escapes and quotes', async () => {
   expect(await fileOf([{ comment: '\r=1' }, { batch_name: '=A,"B"', comment: 'a=1' }], ['batch_name', 'comment'])).toBe(
     'batch_name,comment\r\nTray 1,"\'\r=1"\r\n"\'=A,""B""",a=1\r\n',
   );
 });
 
-it('keeps umlauts, and survives half a surrogate pair', async () => {
+it('keeps non-ASCII text, and replaces a lone surrogate', async () => {
   expect(await fileOf([{ comment: 'Größe 日本 🌱' }, { comment: '\ud800!' }], ['comment'])).toBe(
     'comment\r\nGröße 日本 🌱\r\n\ufffd!\r\n',
   );
 });
 
-it('can write every field, the rows as given, and none', async () => {
+it('writes all fields, the rows in the given order, and no rows', async () => {
   const columns = sampleColumns([{}, {}]);
   const fields = FIELDS.map((field) => field.name);
   const lines = (await csv(columns, Int32Array.of(1, 0), fields).text()).split('\r\n');

@@ -20,9 +20,9 @@ it.each([
   'abcd-ef-gh',
   '',
   '+026-01-01',
-])('takes %j for no day', (text) => expect(dayNumber(text)).toBeNaN());
+])('rejects the day %j', (text) => expect(dayNumber(text)).toBeNaN());
 
-it('knows leap days', () => {
+it('handles leap days', () => {
   expect(dayText(dayNumber('2024-02-29') + 1)).toBe('2024-03-01');
   expect(dayNumber('2000-02-29')).not.toBeNaN();
 });
@@ -46,9 +46,9 @@ it.each([
   '2026-02-30T10:20:30Z',
   '2026-03-02 10:20:30Z',
   '',
-])('takes %j for no instant', (text) => expect(instantMs(text)).toBeNaN());
+])('rejects the instant %j', (text) => expect(instantMs(text)).toBeNaN());
 
-it('tells the UTC day of a moment, before 1970 too', () => {
+it('returns the UTC day of a timestamp, also before 1970', () => {
   expect(dayAt(Date.UTC(2026, 2, 29, 23, 59, 59, 999))).toBe('2026-03-29');
   expect(dayAt(-1)).toBe('1969-12-31');
 });

@@ -1,31 +1,31 @@
-// UTC days and instants as numbers. Owns the calendar arithmetic, so that no other module asks a
-// `Date` and none can fall for the reader's time zone or its daylight saving. Formats nothing for people.
+// UTC days and instants as numbers. All calendar arithmetic is here, without `Date`, so that the local time zone cannot
+// interfere.
 
 export const DAY_MS = 86_400_000;
 
-/** Days since 1970-01-01 of 'YYYY-MM-DD'; NaN when that is no day of the calendar. */
+/** Days since 1970-01-01 of 'YYYY-MM-DD'; NaN for an invalid date. */
 export function dayNumber(day: string): number {
   return day.length === 10 ? dayAtStart(day) : NaN;
 }
 
-/** 'YYYY-MM-DD' of a number of days since 1970-01-01. Years 0000 to 9999 only: all that a four-digit date can say. */
+/** 'YYYY-MM-DD' of a number of days since 1970-01-01. Years 0000 to 9999 only. */
 export function dayText(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The UTC day at a moment of the clock, 'YYYY-MM-DD'. */
+/** The UTC day of a timestamp, 'YYYY-MM-DD'. */
 export function dayAt(ms: number): string {
   return dayText(Math.floor(ms / DAY_MS));
 }
 
 /**
- * Milliseconds since 1970 of 'YYYY-MM-DDTHH:MM:SS[.fraction]Z'; NaN for anything else. Microseconds
- * stay, as a fraction: two scans within a millisecond keep their order, which `Date.parse` would lose.
+ * Milliseconds since 1970 of 'YYYY-MM-DDTHH:MM:SS[.fraction]Z'; NaN for anything else. Keeps microseconds as a fraction,
+ * unlike `Date.parse`: two scans within a millisecond keep their order.
  */
 export function instantMs(text: string): number {
   const day = dayAtStart(text);
   const end = text.length - 1;
-  if (end < 19 || text.charCodeAt(10) !== LETTER_T || text.charCodeAt(end) !== LETTER_Z) return NaN;
+  if (end < 19 || text.charCodeAt(10) !== CHAR_T || text.charCodeAt(end) !== CHAR_Z) return NaN;
   if (text.charCodeAt(13) !== COLON || text.charCodeAt(16) !== COLON) return NaN;
   const hour = digits(text, 11, 13);
   const minute = digits(text, 14, 16);
@@ -34,14 +34,14 @@ export function instantMs(text: string): number {
   return day * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + fractionMs(text, end);
 }
 
-const LETTER_T = 84;
-const LETTER_Z = 90;
+const CHAR_T = 84;
+const CHAR_Z = 90;
 const COLON = 58;
 const DASH = 45;
 const POINT = 46;
 const ZERO = 48;
 
-// The service accepts and sends at most nanoseconds.
+// The service sends at most nanoseconds.
 const FRACTION_DIGITS_MAX = 9;
 
 function fractionMs(text: string, end: number): number {
@@ -60,7 +60,7 @@ function dayAtStart(text: string): number {
   return civilDay(year, month, day);
 }
 
-/** The number that the characters spell; NaN when one of them is no digit. */
+/** Parses digits; NaN when a character is not a digit. */
 function digits(text: string, from: number, to: number): number {
   let value = 0;
   for (let at = from; at < to; at++) {
@@ -76,7 +76,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Howard Hinnant's days_from_civil: the year starts in March, so that the leap day comes last. */
+/** Howard Hinnant's days_from_civil: years start in March, so that the leap day comes last. */
 function civilDay(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);

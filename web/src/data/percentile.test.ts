@@ -11,17 +11,17 @@ it('interpolates as PERCENTILE.INC does', () => {
   expect(percentile(Float64Array.of(15, 20, 35, 40, 50), 0.1)).toBe(17);
 });
 
-it('knows the percentile of one value and of none', () => {
+it('handles one value and none', () => {
   expect(percentile(Float64Array.of(7), 0.9)).toBe(7);
   expect(percentile(new Float64Array(), 0.9)).toBeNull();
   expect(mean(new Float64Array())).toBeNull();
 });
 
-it('leaves out what has no value', () => {
+it('ignores missing values', () => {
   expect([...ascendingValues(Float64Array.of(10, NaN, 9, 100), Int32Array.of(0, 1, 3, 2))]).toEqual([9, 10, 100]);
 });
 
-it('splits rows by group, in their order, without those of no group', () => {
+it('splits rows by group, in their order, and drops rows without a group', () => {
   const groups = splitRows(Int32Array.of(5, 1, 4, 3, 9), 3, (row) => (row === 9 ? -1 : row % 3));
   expect(groups.map((rows) => [...rows])).toEqual([[3], [1, 4], [5]]);
   expect(splitRows(new Int32Array(), 2, () => 0).map((rows) => rows.length)).toEqual([0, 0]);

@@ -1,9 +1,8 @@
-// Percentiles, means and values in groups. Arithmetic over numbers; knows nothing of batches.
+// Percentiles, means and grouping of numbers. Knows nothing about batches.
 
 /**
- * The p-th quantile (0 to 1) of values sorted ascending, by linear interpolation between the two nearest:
- * the position is p·(n-1), as numpy.percentile and Excel's PERCENTILE.INC have it, so that a reader
- * who checks a figure in a spreadsheet finds the same. Null when there are no values.
+ * The p-th quantile (0 to 1) of values sorted ascending, with linear interpolation at p·(n-1), as numpy.percentile and
+ * Excel's PERCENTILE.INC do. Null when there are no values.
  */
 export function percentile(ascending: Float64Array, p: number): number | null {
   if (ascending.length === 0) return null;
@@ -22,12 +21,12 @@ export function mean(values: Float64Array): number | null {
   return sum / values.length;
 }
 
-/** The values of the rows that have one, ascending. NaN stands for "no value" and is left out. */
+/** The values of the rows, ascending, without NaN. */
 export function ascendingValues(column: Float64Array, rows: Int32Array): Float64Array {
   return presentValues(column, rows).sort();
 }
 
-/** The values of the rows that have one, in the rows' order. */
+/** The values of the rows, in their order, without NaN. */
 export function presentValues(column: Float64Array, rows: Int32Array): Float64Array {
   const values = new Float64Array(rows.length);
   let count = 0;
@@ -38,13 +37,13 @@ export function presentValues(column: Float64Array, rows: Int32Array): Float64Ar
   return values.subarray(0, count);
 }
 
-/** Splits rows by a group each, keeping their order. A row of a group outside 0..groups-1 is left out. */
+/** Splits rows into groups and keeps their order. Drops rows whose group is not in 0..groups-1. */
 export function splitRows(rows: Int32Array, groups: number, groupOf: (row: number) => number): Int32Array[] {
   const ends = new Int32Array(groups + 1);
   const group = new Int32Array(rows.length);
   for (let at = 0; at < rows.length; at++) {
-    const of = groupOf(rows[at]!);
-    group[at] = of >= 0 && of < groups ? of : groups;
+    const index = groupOf(rows[at]!);
+    group[at] = index >= 0 && index < groups ? index : groups;
     ends[group[at]!]!++;
   }
   let end = 0;
@@ -52,5 +51,5 @@ export function splitRows(rows: Int32Array, groups: number, groupOf: (row: numbe
   const placed = new Int32Array(rows.length);
   const next = starts.slice();
   for (let at = 0; at < rows.length; at++) placed[next[group[at]!]!++] = rows[at]!;
-  return Array.from({ length: groups }, (_, of) => placed.subarray(starts[of]!, next[of]!));
+  return Array.from({ length: groups }, (_, index) => placed.subarray(starts[index]!, next[index]!));
 }

@@ -1,6 +1,6 @@
-// How a field of a batch reads in a table or on its page.
+// The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
-import { count, decimal, instant, NONE, percent } from '../data/locale';
+import { count, decimal, instant, NONE, percent } from '../data/format';
 
 export function cellText(batch: Batch, field: Field): string {
   const value = batch[field.name];
@@ -38,24 +38,24 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   warnings: 5.75,
 };
 
-/** Columns have fixed widths, so that rows scrolling by never shift them. */
+/** Fixed widths, so that columns do not move while scrolling. */
 export function widthRem(field: Field): number {
-  if (field.kind === 'instant') return (instantRem ??= measuredInstantRem());
+  if (field.kind === 'instant') return (instantRem ??= measureInstantRem());
   return WIDTHS_REM[field.name] ?? 6.5;
 }
 
-/** The head of a column. A unit that its cells do not show stands here. */
+/** The column header, with the unit if the cells do not show it. */
 export function headText({ kind, label, unit }: Field): string {
   return kind === 'decimal' && unit === 'mm²' ? `${label} (${unit})` : label;
 }
 
 let instantRem: number | undefined;
 
-// The padding of a cell, and some air: the picture is measured without the page's figures of equal width.
-const AROUND_INSTANT_REM = 1.75;
+// Cell padding and a margin: the canvas measures without tabular figures.
+const INSTANT_MARGIN_REM = 1.75;
 
-/** The widest instant of a year: "14 Nov 2026, 10:03" and "Nov 14, 2026, 10:03 AM" differ by a third. */
-function measuredInstantRem(): number {
+/** The widest instant of a year in the user's locale. */
+function measureInstantRem(): number {
   const context = document.createElement('canvas').getContext('2d');
   if (context === null) return 14;
   const body = getComputedStyle(document.body);
@@ -64,5 +64,5 @@ function measuredInstantRem(): number {
     const iso = `2026-${String(month + 1).padStart(2, '0')}-28T22:58:00Z`;
     return context.measureText(instant(iso)).width;
   });
-  return Math.max(...widths) / parseFloat(getComputedStyle(document.documentElement).fontSize) + AROUND_INSTANT_REM;
+  return Math.max(...widths) / parseFloat(getComputedStyle(document.documentElement).fontSize) + INSTANT_MARGIN_REM;
 }

@@ -1,203 +1,175 @@
-//! The clients: what integrators do, through the balancer, each with connections of its own. Every answer is judged
-//! and counted; a client whose request failed asks again, as the interface says.
+//! The clients: what integrators do, through the balancer. Every response is verified and counted; a failed request is
+//! repeated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::judge::Walk;
-use super::known::{Known, Window};
-use super::tally::{Outcome, Tally};
-use crate::cluster::http::{Answer, Ask, Client, Credential, Lost, token_in};
+use super::expected::{DateRange, Expected, Verifier};
+use super::tally::{Failed, Tally};
+use crate::cluster::http::{Client, Credential, Failure, Response, token_in};
 
-/// Clients that do a bit of everything.
-pub(crate) const MIXED_CLIENTS: usize = 4;
-/// Clients that read the whole organisation by v1, slowly: a stream is under way at any time.
-pub(crate) const SLOW_CLIENTS: usize = 2;
-/// The rest of a slow reader after 16 KiB: some seconds for a whole list.
-const SLOW_REST: Duration = Duration::from_millis(6);
-/// Between two requests: the load is steady, and leaves room for the servers on a small machine.
+/// How long a slow reader pauses after every 16 KiB: a whole list takes it some seconds.
+const SLOW_PAUSE: Duration = Duration::from_millis(6);
+/// Between two requests: a steady load that leaves CPU time for the servers.
 const PAUSE: Duration = Duration::from_millis(8);
-/// A client that got no answer waits before it asks again; shorter than the interface suggests, to see more.
-const AFTER_FAILURE: Duration = Duration::from_millis(200);
-/// After so many failures in a row a client gives up on what it wanted; each of them was counted.
-const TRIES_MAX: usize = 50;
-/// Batches in a small window.
-const WINDOW_BATCHES: usize = 30;
-/// Small windows, each with its conditional requests, for every walk over everything.
-const WINDOWS_A_WALK: usize = 8;
-/// Far above what a walk needs: a cursor that runs in circles shall not run for ever.
+/// Before a repeated request; shorter than clients should wait, to see more.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// After this many failures in a row a client gives up; each of them was counted.
+const ATTEMPTS_MAX: usize = 50;
+/// Batches in a small date range.
+const RANGE_BATCHES: usize = 30;
+/// Small date ranges for every read of everything.
+const RANGES_PER_ROUND: usize = 8;
+/// Far above what is needed, in case a cursor loops.
 const PAGES_MAX: usize = 10_000;
 
 /// What all clients share.
 pub(crate) struct Load<'a> {
-    pub(crate) url: String,
+    pub(crate) port: u16,
     pub(crate) credential: Credential,
-    pub(crate) known: &'a Known,
+    pub(crate) expected: &'a Expected,
     pub(crate) tally: &'a Tally,
     pub(crate) is_over: &'a AtomicBool,
 }
 
-/// One client at work.
-pub(crate) struct Visitor<'a> {
+/// One client.
+pub(crate) struct LoadClient<'a> {
     load: &'a Load<'a>,
     client: Client,
     token: String,
-    /// Names windows; every client has others.
-    turn: usize,
-    /// A window that this client comes back to, with what it has of it.
-    remembered: Option<(Window, String, Instant)>,
+    /// Chooses date ranges; differs between clients.
+    seed: usize,
+    /// A date range that is requested again and again, its etag, and when that was received.
+    remembered: Option<(DateRange, String, Instant)>,
 }
 
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    data: Vec<&'a RawValue>,
-    next_token: Option<String>,
-}
-
-impl<'a> Visitor<'a> {
+impl<'a> LoadClient<'a> {
     pub(crate) fn new(load: &'a Load<'a>, number: usize) -> Self {
-        let client = Client::new(&load.url);
-        Self { load, client, token: String::new(), turn: number * 1_009, remembered: None }
+        let client = Client::new(load.port);
+        Self { load, client, token: String::new(), seed: number * 1_009, remembered: None }
     }
 
-    /// A bit of everything, until the load is over.
-    pub(crate) fn mix(&mut self) {
+    /// A bit of everything until the load is over.
+    pub(crate) fn run_mixed(&mut self) {
         while !self.is_over() {
-            self.fetch_token();
-            self.walk(None);
-            for _ in 0..WINDOWS_A_WALK {
-                self.turn += 37;
-                let window = self.load.known.window(self.turn, WINDOW_BATCHES);
-                self.walk(Some(&window));
-                self.list(Some(&window), None);
-                self.come_back();
+            self.fetch_token(&self.load.credential);
+            self.read_v2(None);
+            for _ in 0..RANGES_PER_ROUND {
+                self.seed += 37;
+                let range = self.load.expected.range(self.seed, RANGE_BATCHES);
+                self.read_v2(Some(&range));
+                self.read_v1(Some(&range));
+                self.read_conditionally();
             }
-            self.list(None, None);
+            self.read_v1(None);
         }
     }
 
-    /// Whole lists by v1, read slowly, until the load is over.
-    pub(crate) fn stream(&mut self) {
+    /// Whole lists of v1, read slowly, until the load is over: a stream is nearly always in progress.
+    pub(crate) fn run_slow(&mut self) {
         while !self.is_over() {
-            self.fetch_token();
-            self.list(None, Some(SLOW_REST));
+            self.fetch_token(&self.load.credential);
+            self.client.pause = SLOW_PAUSE;
+            self.read_v1(None);
+            self.client.pause = Duration::ZERO;
         }
     }
 
-    /// Asks until a credential has got its token; whether it has.
-    pub(crate) fn fetch_token_for(&mut self, credential: &Credential) -> bool {
-        for _ in 0..TRIES_MAX {
-            let begun = Instant::now();
-            let answer = self.client.ask_for_token(credential);
-            let token = answer.as_ref().ok().and_then(|answer| token_in(&answer.body));
-            let outcome = outcome_of(answer, |answer| {
-                token.as_ref().map(drop).ok_or_else(|| String::from_utf8_lossy(&answer.body).into_owned())
-            });
-            self.load.tally.note("a token", begun.elapsed(), &outcome);
-            if let (Outcome::Right, Some(token)) = (outcome, token) {
-                self.token = token;
-                return true;
-            }
-            std::thread::sleep(AFTER_FAILURE);
-        }
-        false
+    /// Requests a token until there is one.
+    pub(crate) fn fetch_token(&mut self, credential: &Credential) {
+        let token = self.repeat(
+            "/v2/auth",
+            |client, _| client.request_token(credential),
+            |response| {
+                token_in(&response.body).ok_or_else(|| String::from_utf8_lossy(&response.body).into_owned())
+            },
+        );
+        self.token = token.unwrap_or_default();
     }
 
-    fn fetch_token(&mut self) {
-        let credential = self.load.credential.clone();
-        self.fetch_token_for(&credential);
-    }
-
-    /// v2: page after page, to the end.
-    fn walk(&mut self, window: Option<&Window>) {
-        let mut walk = Walk::begin(self.load.known, window);
-        let mut cursor = None;
+    /// Page after page to the end.
+    fn read_v2(&mut self, range: Option<&DateRange>) {
+        let mut verifier = self.load.expected.verifier(range);
+        let mut path = path("/v2/batches", range);
         for _ in 0..PAGES_MAX {
             if self.is_over() {
                 return;
             }
-            let path = path("/v2/batches", window, cursor.as_deref());
-            let judged = self.ask(&Ask { path: &path, token: &self.token, ..Ask::default() }, |answer| {
-                let page: Page<'_> = parse(&answer.body)?;
-                page.data.iter().try_for_each(|batch| walk.meet(batch.get()))?;
-                Ok(page.next_token)
-            });
-            match judged {
-                Some(Some(next)) => cursor = Some(next),
-                // The last page: what is missing now was left out of one of them.
-                Some(None) => return self.end_walk(walk),
+            match self.get(&path, "", |response| verify_page(&mut verifier, &response.body)) {
                 None => return,
+                Some(Some(cursor)) => path = format!("/v2/batches?next_token={cursor}"),
+                // The last page was counted as right. A list that lacks something counts as wrong in addition.
+                Some(None) => return verifier.end().unwrap_or_else(|error| self.count_wrong(&path, error)),
             }
         }
-        self.load.tally.note("a walk", Duration::ZERO, &Outcome::Wrong("it does not end".to_owned()));
+        self.count_wrong(&path, "pagination does not end".to_owned());
     }
 
-    /// The last page was counted as right; a walk that lacks something is one wrong answer more.
-    fn end_walk(&self, walk: Walk<'_>) {
-        if let Err(wrong) = walk.end() {
-            self.load.tally.note("a walk", Duration::ZERO, &Outcome::Wrong(wrong));
-        }
+    /// Everything in one response.
+    fn read_v1(&mut self, range: Option<&DateRange>) {
+        let expected = self.load.expected;
+        self.get(&path("/v1/batches", range), "", |response| verify_list(expected, range, response));
     }
 
-    /// v1: everything in one answer.
-    fn list(&self, window: Option<&Window>, rest: Option<Duration>) {
-        let path = path("/v1/batches", window, None);
-        let ask = Ask { path: &path, token: &self.token, rest, ..Ask::default() };
-        self.ask(&ask, |answer| judge_list(self.load.known, window, &answer.body));
-    }
-
-    /// Conditional requests: with what this client had from its last visit, then with what it has now.
-    fn come_back(&mut self) {
-        let (window, mut etag, mut since) = self.remembered.take().unwrap_or_else(|| {
-            (self.load.known.window(self.turn, WINDOW_BATCHES), String::new(), Instant::now())
-        });
-        let path = path("/v1/batches", Some(&window), None);
+    /// Two requests with `If-None-Match`: with an etag from some time ago, then with the newest.
+    fn read_conditionally(&mut self) {
+        let expected = self.load.expected;
+        let first_time = || (expected.range(self.seed, RANGE_BATCHES), String::new(), Instant::now());
+        let (range, mut etag, mut since) = self.remembered.take().unwrap_or_else(first_time);
+        let path = path("/v1/batches", Some(&range));
         for _ in 0..2 {
-            let known_etag = (!etag.is_empty()).then_some(etag.as_str());
-            let ask = Ask { path: &path, token: &self.token, known_etag, ..Ask::default() };
-            let newer = self.ask(&ask, |answer| {
-                if answer.status == 304 {
-                    judge_unchanged(self.load.known, answer, known_etag, since)?;
-                    return Ok(None);
+            let newer = self.get(&path, &etag, |response| {
+                if response.status == 304 {
+                    return verify_unchanged(expected, response, &etag, since).map(|()| None);
                 }
-                judge_list(self.load.known, Some(&window), &answer.body)?;
-                answer.etag.clone().map(Some).ok_or_else(|| "no etag".to_owned())
+                verify_list(expected, Some(&range), response)?;
+                response.etag.clone().map(Some).ok_or_else(|| "no etag".to_owned())
             });
             if let Some(Some(newer)) = newer {
                 (etag, since) = (newer, Instant::now());
             }
         }
-        self.remembered = Some((window, etag, since));
+        self.remembered = Some((range, etag, since));
     }
 
-    /// Sends a request until it is answered and judged, and counts every attempt.
-    fn ask<T>(&self, ask: &Ask<'_>, mut judge: impl FnMut(&Answer) -> Result<T, String>) -> Option<T> {
-        let is_long = ask.path == "/v1/batches";
-        for _ in 0..TRIES_MAX {
-            let begun = Instant::now();
-            let mut judged = None;
-            let outcome =
-                outcome_of(self.client.get(ask), |answer| judge(answer).map(|good| judged = Some(good)));
-            let outcome = match outcome {
-                Outcome::BrokenStream(id) if !is_long => Outcome::Broken(format!("after it had begun, {id}")),
-                outcome => outcome,
-            };
-            // How long a slow reader takes is its own choice.
-            let took = if ask.rest.is_some() { Duration::ZERO } else { begun.elapsed() };
-            self.load.tally.note(ask.path, took, &outcome);
-            std::thread::sleep(PAUSE);
-            match outcome {
-                Outcome::Right => return judged,
-                Outcome::Wrong(_) => return None,
-                _ if self.is_over() => return None,
-                _ => std::thread::sleep(AFTER_FAILURE),
+    fn get<T>(
+        &mut self,
+        path: &str,
+        etag: &str,
+        verify: impl FnMut(&Response) -> Result<T, String>,
+    ) -> Option<T> {
+        self.repeat(path, |client, token| client.get(path, token, etag), verify)
+    }
+
+    /// Repeats a request until its response is right or wrong, and counts every attempt.
+    fn repeat<T>(
+        &mut self,
+        path: &str,
+        send: impl Fn(&mut Client, &str) -> Result<Response, Failure>,
+        mut verify: impl FnMut(&Response) -> Result<T, String>,
+    ) -> Option<T> {
+        for _ in 0..ATTEMPTS_MAX {
+            let start = Instant::now();
+            let result = check(path, send(&mut self.client, &self.token), &mut verify);
+            // The duration of a slow read is the reader's choice.
+            let duration = if self.client.pause.is_zero() { start.elapsed() } else { Duration::ZERO };
+            self.load.tally.count(path, duration, result.as_ref().map(drop));
+            sleep(PAUSE);
+            match result {
+                Ok(value) => return Some(value),
+                Err(Failed::Wrong(_)) => return None,
+                Err(_) if self.is_over() => return None,
+                Err(_) => sleep(RETRY_PAUSE),
             }
         }
         None
+    }
+
+    fn count_wrong(&self, path: &str, error: String) {
+        self.load.tally.count(path, Duration::ZERO, Err(&Failed::Wrong(error)));
     }
 
     fn is_over(&self) -> bool {
@@ -205,96 +177,90 @@ impl<'a> Visitor<'a> {
     }
 }
 
-fn outcome_of(answer: Result<Answer, Lost>, judge: impl FnOnce(&Answer) -> Result<(), String>) -> Outcome {
-    match answer {
-        Ok(answer) => match answer.status {
-            200 | 304 => judge(&answer).map_or_else(Outcome::Wrong, |()| Outcome::Right),
-            503 => Outcome::Unavailable,
-            status => Outcome::Status(status),
-        },
-        Err(Lost { begun_by: Some(id), .. }) => Outcome::BrokenStream(id),
-        Err(Lost { begun_by: None, why }) => Outcome::Broken(why),
+/// Classifies a response. Only a list of the whole organisation is a long stream.
+fn check<T>(
+    path: &str,
+    response: Result<Response, Failure>,
+    verify: impl FnOnce(&Response) -> Result<T, String>,
+) -> Result<T, Failed> {
+    match response {
+        Ok(response) if [200, 304].contains(&response.status) => verify(&response).map_err(Failed::Wrong),
+        Ok(response) => Err(Failed::Status(response.status)),
+        Err(Failure { request_id: Some(id), .. }) if path == "/v1/batches" => Err(Failed::BrokenStream(id)),
+        Err(Failure { reason, .. }) => Err(Failed::Broken(reason)),
     }
 }
 
-/// Judges a whole answer of v1.
-pub(crate) fn judge_list(known: &Known, window: Option<&Window>, body: &[u8]) -> Result<(), String> {
-    judge_array(Walk::begin(known, window), body)
+/// Returns the cursor of the next page.
+fn verify_page(verifier: &mut Verifier<'_>, body: &[u8]) -> Result<Option<String>, String> {
+    let page: std::collections::BTreeMap<&str, &RawValue> =
+        serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let field = |name| page.get(name).map(|value| value.get()).ok_or_else(|| format!("no {name}"));
+    verifier.array(field("data")?.as_bytes())?;
+    serde_json::from_str(field("next_token")?).map_err(|error| error.to_string())
 }
 
-/// Judges an array as a walk of its own.
-pub(crate) fn judge_array(mut walk: Walk<'_>, body: &[u8]) -> Result<(), String> {
-    let batches: Vec<&RawValue> = parse(body)?;
-    batches.iter().try_for_each(|batch| walk.meet(batch.get()))?;
-    walk.end()
+fn verify_list(expected: &Expected, range: Option<&DateRange>, response: &Response) -> Result<(), String> {
+    let mut verifier = expected.verifier(range);
+    verifier.array(&response.body)?;
+    verifier.end()
 }
 
-fn judge_unchanged(known: &Known, answer: &Answer, sent: Option<&str>, since: Instant) -> Result<(), String> {
-    match sent {
-        None => Err("304 for a request without If-None-Match".to_owned()),
-        Some(sent) if answer.etag.as_deref() != Some(sent) => Err(format!("304 with {:?}", answer.etag)),
-        Some(_) if !answer.body.is_empty() => Err("304 with a body".to_owned()),
-        Some(_) if known.changed_since(since) => Err("304 although batches were added".to_owned()),
-        Some(_) => Ok(()),
+fn verify_unchanged(
+    expected: &Expected,
+    response: &Response,
+    sent: &str,
+    since: Instant,
+) -> Result<(), String> {
+    if sent.is_empty() || response.etag.as_deref() != Some(sent) {
+        return Err(format!("304 with etag {:?}, sent {sent:?}", response.etag));
     }
+    if expected.has_changed_since(since) {
+        return Err("304 although batches were added".to_owned());
+    }
+    Ok(())
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| format!("{} bytes that are not JSON: {error}", body.len()))
-}
-
-fn path(resource: &str, window: Option<&Window>, cursor: Option<&str>) -> String {
-    // Neither dates nor cursors hold a character that a query would encode.
-    let dates = window.map(|(start, end)| format!("start_date={start}Z&end_date={end}Z"));
-    let cursor = cursor.map(|cursor| format!("next_token={cursor}"));
-    let query: Vec<String> = dates.into_iter().chain(cursor).collect();
-    if query.is_empty() { resource.to_owned() } else { format!("{resource}?{}", query.join("&")) }
+/// Dates contain no character that a query would escape.
+fn path(resource: &str, range: Option<&DateRange>) -> String {
+    let query = range.map(|(start, end)| format!("?start_date={start}Z&end_date={end}Z"));
+    resource.to_owned() + &query.unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::tests::{known, text};
     use super::*;
 
-    fn answer(status: u16, etag: &str) -> Answer {
-        Answer { status, etag: Some(etag.to_owned()), body: Vec::new() }
+    const BATCH: &str = r#"{"batch_id":"a","batch_creation_date":"2026-01Z"}"#;
+
+    fn expected() -> Expected {
+        Expected::new(format!("[{BATCH}]").as_bytes()).unwrap()
     }
 
     #[test]
-    fn a_path_has_only_what_is_asked() {
-        let window = ("2026-01".to_owned(), "2026-02".to_owned());
-        assert_eq!(path("/v1/batches", None, None), "/v1/batches");
-        assert_eq!(
-            path("/v2/batches", Some(&window), Some("c")),
-            "/v2/batches?start_date=2026-01Z&end_date=2026-02Z&next_token=c"
-        );
+    fn a_page_is_verified_and_yields_its_cursor() {
+        let expected = expected();
+        let verify = |body: String| verify_page(&mut expected.verifier(None), body.as_bytes());
+        assert_eq!(verify(format!(r#"{{"data":[{BATCH}],"next_token":null}}"#)), Ok(None));
+        assert_eq!(verify(format!(r#"{{"data":[{BATCH}],"next_token":"c"}}"#)), Ok(Some("c".to_owned())));
+        assert!(verify(format!(r#"{{"data":[{BATCH},{BATCH}],"next_token":null}}"#)).is_err());
+        assert!(verify(format!(r#"{{"data":[{BATCH}]}}"#)).is_err());
     }
 
     #[test]
-    fn a_304_must_be_about_what_was_sent() {
-        let known = known(&[("a", "2026-01")]);
-        let judge = |answer, sent| judge_unchanged(&known, &answer, sent, Instant::now());
-        assert_eq!(judge(answer(304, "x"), Some("x")), Ok(()));
-        assert!(judge(answer(304, "y"), Some("x")).is_err());
-        assert!(judge(answer(304, "x"), None).is_err());
+    fn a_304_must_be_about_the_sent_etag() {
+        let response = Response { status: 304, etag: Some("x".to_owned()), ..Response::default() };
+        let verify = |sent| verify_unchanged(&expected(), &response, sent, Instant::now());
+        assert_eq!((verify("x"), verify("y").is_err(), verify("").is_err()), (Ok(()), true, true));
     }
 
     #[test]
-    fn a_short_list_is_wrong_whether_it_is_json_or_not() {
-        let known = known(&[("a", "2026-01"), ("b", "2026-02")]);
-        let (a, b) = (text("a", "2026-01"), text("b", "2026-02"));
-        assert_eq!(judge_list(&known, None, format!("[{a},{b}]").as_bytes()), Ok(()));
-        assert!(judge_list(&known, None, format!("[{a}]").as_bytes()).is_err());
-        assert!(judge_list(&known, None, format!("[{a},").as_bytes()).is_err());
-    }
-
-    #[test]
-    fn an_answer_that_broke_is_told_from_one_that_never_began() {
-        let lost =
-            |begun_by: Option<&str>| Err(Lost { begun_by: begun_by.map(str::to_owned), why: "x".into() });
-        assert_eq!(outcome_of(lost(Some("a-1")), |_| Ok(())), Outcome::BrokenStream("a-1".into()));
-        assert_eq!(outcome_of(lost(None), |_| Ok(())), Outcome::Broken("x".into()));
-        assert_eq!(outcome_of(Ok(answer(503, "")), |_| Ok(())), Outcome::Unavailable);
-        assert_eq!(outcome_of(Ok(answer(500, "")), |_| Ok(())), Outcome::Status(500));
+    fn a_stream_that_broke_differs_from_a_response_that_never_started() {
+        let failure =
+            |id: Option<&str>| Err(Failure { request_id: id.map(str::to_owned), reason: "x".into() });
+        let (list, broken) = ("/v1/batches", Err(Failed::Broken("x".into())));
+        assert_eq!(check(list, failure(Some("a-1")), |_| Ok(())), Err(Failed::BrokenStream("a-1".into())));
+        assert_eq!(check("/v2/batches", failure(Some("a-1")), |_| Ok(())), broken);
+        assert_eq!(check(list, failure(None), |_| Ok(())), broken);
     }
 }

@@ -1,157 +1,221 @@
-//! `cargo xtask failover`: a site under steady load, things that are killed, and every request counted.
+//! `cargo xtask failover`: kills parts of a site under load and checks every response.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`known`] | what the organisation is known to hold |
-//! | [`judge`] | whether a walk is right |
-//! | [`tally`] | counts of requests by their outcome |
+//! | [`expected`] | what the organisation must contain |
 //! | [`load`] | the clients |
-//! | [`writers`] | those who import and issue |
-//! | [`rounds`] | what is killed when |
+//! | [`writers`] | imports and credentials during the run |
+//! | [`tally`] | counts of requests by outcome |
 //! | [`report`] | rows, rules, `docs/FAILOVER.md` |
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use clap::Args;
+use anyhow::{Context, Result, bail};
 
-use crate::cluster::http::{Ask, Client};
-use crate::cluster::{Built, Site};
+use crate::cluster::Site;
+use crate::cluster::http::Client;
 use crate::workspace::Workspace;
-use judge::Walk;
-use known::Known;
-use load::{Load, MIXED_CLIENTS, SLOW_CLIENTS, Visitor};
-use report::{Ledger, Row};
-use rounds::Director;
+use expected::Expected;
+use load::{Load, LoadClient};
+use report::{Row, WriteGap, Writes};
 use tally::Tally;
 use writers::Acknowledged;
 
-mod judge;
-mod known;
+mod expected;
 mod load;
 mod report;
-mod rounds;
 mod tally;
 mod writers;
 
-/// Where `--write` writes.
 const DOCUMENT: &str = "docs/FAILOVER.md";
+const MIXED_CLIENTS: usize = 4;
+const SLOW_CLIENTS: usize = 2;
+/// Right responses after a kill that show that reads continue: many from every client, about a second.
+const READS_SHOWN: u64 = 300;
+const READS_TIMEOUT: Duration = Duration::from_secs(30);
+/// A command waits 15 s for a primary, and is repeated when it fails.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is done.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Plan {
-    /// Rounds: in each the primary, a standby and a node are killed
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    rounds: usize,
-    /// Rolling restarts of all nodes, after the rounds
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    rolling: usize,
-    /// Write the result to docs/FAILOVER.md
-    #[arg(long)]
-    write: bool,
-    #[command(flatten)]
-    built: Built,
+/// Kills the primary, a standby and a node in each round. Then restarts all nodes one by one, once for every two rounds.
+pub(crate) fn run(workspace: &Workspace, rounds: usize, write_document: bool) -> Result<()> {
+    run_on(workspace, workspace.build_executable()?, rounds, write_document)
 }
 
-/// Goes through with a plan.
-pub(crate) fn run(workspace: &Workspace, plan: &Plan) -> Result<()> {
-    go_through(workspace, &plan.built.executable(workspace)?, plan)
-}
-
-/// Two rounds and one rolling restart, with the executable that is there: a step of `cargo xtask test`.
+/// The step of `cargo xtask test`.
 pub(crate) fn run_short(workspace: &Workspace) -> Result<()> {
-    let plan = Plan { rounds: 2, rolling: 1, write: false, built: Built::default() };
-    go_through(workspace, &workspace.release_executable("batchscan")?, &plan)
+    run_on(workspace, workspace.executable()?, 2, false)
 }
 
-fn go_through(workspace: &Workspace, executable: &Path, plan: &Plan) -> Result<()> {
-    let begun = Instant::now();
+fn run_on(workspace: &Workspace, executable: PathBuf, rounds: usize, write_document: bool) -> Result<()> {
+    let start = Instant::now();
     let mut site = Site::start(workspace, executable)?;
-    println!("site started in {:.1} s", begun.elapsed().as_secs_f64());
-    let known = Known::new(&site.imported)?;
-    let (rows, ledger) = perform(&mut site, &known, plan)?;
+    println!("site started in {:.1} s\n{}", start.elapsed().as_secs_f64(), report::TABLE_HEAD);
+    let (rows, writes) = run_under_load(&mut site, rounds)?;
     println!(
-        "acknowledged: {} batches, {} secrets; commands that failed and were run again: {}; {:.0} s in all",
-        ledger.batches,
-        ledger.credentials,
-        ledger.failed_commands.len(),
-        begun.elapsed().as_secs_f64()
+        "acknowledged: {} batches, {} secrets; lost: {}",
+        writes.batches,
+        writes.secrets,
+        writes.lost.len()
     );
-    ledger.failed_commands.iter().for_each(|said| println!("    {said}"));
-    if plan.write {
-        let command =
-            format!("cargo xtask failover --rounds {} --rolling {} --write", plan.rounds, plan.rolling);
-        std::fs::write(workspace.root.join(DOCUMENT), report::document(&command, &rows, &ledger))?;
-        println!("wrote {DOCUMENT}");
+    writes.failed_commands.iter().for_each(|error| println!("failed and repeated: {error}"));
+    if write_document {
+        let command = format!("cargo xtask failover --rounds {rounds} --write");
+        let path = workspace.root.join(DOCUMENT);
+        let document = std::fs::read_to_string(&path).context(DOCUMENT)?;
+        std::fs::write(&path, report::update(&document, &command, &rows, &writes)?)?;
+        println!("updated {DOCUMENT}");
     }
-    let broken = report::broken_rules(&rows, &ledger);
+    let broken = report::broken_rules(&rows, &writes);
     if !broken.is_empty() {
-        let log = workspace.scratch_file("haproxy.log")?;
+        let log = workspace.log_file("haproxy.log")?;
         std::fs::write(&log, site.balancer.log())?;
-        bail!("rules were broken (logs are in {}):\n{}", log.display(), broken.join("\n"));
+        bail!("broken rules (logs are next to {}):\n{}", log.display(), broken.join("\n"));
     }
     Ok(())
 }
 
-/// Runs the load and the writers while the plan is gone through, and looks for losses afterwards.
-fn perform(site: &mut Site, known: &Known, plan: &Plan) -> Result<(Vec<Row>, Ledger)> {
+/// Runs clients and writers during all events, then looks for losses.
+fn run_under_load(site: &mut Site, rounds: usize) -> Result<(Vec<Row>, Writes)> {
+    let expected = Expected::new(&site.imported)?;
     let (tally, acknowledged, is_over) = (Tally::default(), Acknowledged::default(), AtomicBool::new(false));
-    let (operator, credential) = (site.operator.clone(), site.credential.clone());
-    let load = Load { url: site.balancer.url(), credential, known, tally: &tally, is_over: &is_over };
+    let (cli, credential) = (site.cli.clone(), site.credential.clone());
+    let load =
+        Load { port: site.balancer.port, credential, expected: &expected, tally: &tally, is_over: &is_over };
+    let load = &load;
     let rows = std::thread::scope(|scope| {
         for number in 0..MIXED_CLIENTS {
-            let load = &load;
-            scope.spawn(move || Visitor::new(load, number).mix());
+            scope.spawn(move || LoadClient::new(load, number).run_mixed());
         }
         for number in 0..SLOW_CLIENTS {
-            let load = &load;
-            scope.spawn(move || Visitor::new(load, number).stream());
+            scope.spawn(move || LoadClient::new(load, number).run_slow());
         }
-        scope.spawn(|| writers::import(&operator, known, &acknowledged, &is_over));
-        scope.spawn(|| writers::issue(&operator, &load, &acknowledged));
-        let rows = direct(site, &tally, &acknowledged, plan);
+        scope.spawn(|| writers::import(&cli, &expected, &acknowledged, &is_over));
+        scope.spawn(|| writers::issue(&cli, load, &acknowledged));
+        let mut run = Run { site, tally: &tally, acknowledged: &acknowledged, rows: Vec::new() };
+        let result = run.all_events(rounds);
         is_over.store(true, Ordering::Relaxed);
-        rows
+        result.map(|()| run.rows)
     })?;
-    let ledger = Ledger {
-        batches: known.acknowledged().len(),
-        credentials: acknowledged.credentials().len(),
+    let writes = Writes {
+        batches: expected.acknowledged().len(),
+        secrets: acknowledged.credentials().len(),
         failed_commands: acknowledged.failed_commands(),
-        lost: losses(site, known, &acknowledged)?,
+        lost: find_losses(site, &expected, &acknowledged)?,
     };
-    Ok((rows, ledger))
+    Ok((rows, writes))
 }
 
-fn direct(site: &mut Site, tally: &Tally, acknowledged: &Acknowledged, plan: &Plan) -> Result<Vec<Row>> {
-    let mut director = Director { site, tally, acknowledged, rows: Vec::new() };
-    director.warm_up()?;
-    for round in 1..=plan.rounds {
-        director.round(round)?;
-    }
-    for round in 1..=plan.rolling {
-        director.roll(round)?;
-    }
-    Ok(director.rows)
-}
-
-/// What was acknowledged and is not there, asked of every node.
-fn losses(site: &Site, known: &Known, acknowledged: &Acknowledged) -> Result<Vec<String>> {
+/// Asks every node for everything that was acknowledged.
+fn find_losses(site: &Site, expected: &Expected, acknowledged: &Acknowledged) -> Result<Vec<String>> {
     site.wait_until_healthy()?;
     let mut lost = Vec::new();
     for node in &site.nodes {
-        let client = Client::new(&node.url());
+        let mut client = Client::new(node.port);
         let token = client.token(&site.credential)?;
-        let ask = Ask { path: "/v1/batches", token: &token, ..Ask::default() };
-        match client.get(&ask) {
-            Ok(answer) => lost.extend(load::judge_array(Walk::over_everything(known), &answer.body).err()),
-            Err(broken) => lost.push(broken.why),
+        let mut verifier = expected.final_verifier();
+        match client.get("/v1/batches", &token, "") {
+            Ok(response) => lost.extend(verifier.array(&response.body).and_then(|()| verifier.end()).err()),
+            Err(failure) => lost.push(failure.reason),
         }
         for credential in acknowledged.credentials() {
-            let refused = client.token(&credential).err();
-            lost.extend(refused.map(|error| format!("{}: {error:#}", credential.client_id)));
+            let error = client.token(&credential).err();
+            lost.extend(error.map(|error| format!("{}: {error:#}", credential.client_id)));
         }
     }
     Ok(lost)
+}
+
+struct Run<'a> {
+    site: &'a mut Site,
+    tally: &'a Tally,
+    acknowledged: &'a Acknowledged,
+    rows: Vec<Row>,
+}
+
+impl Run<'_> {
+    fn all_events(&mut self, rounds: usize) -> Result<()> {
+        self.event("undisturbed", |run| {
+            run.wait_for_reads()?;
+            run.acknowledged.wait_for_import_after(Instant::now(), WRITE_TIMEOUT)?;
+            Ok(None)
+        })?;
+        for round in 1..=rounds {
+            self.event("primary killed", Self::replace_primary)?;
+            self.event("standby killed", |run| run.replace_standby(round))?;
+            self.event(report::NODE_KILLED, |run| run.replace_node(round))?;
+        }
+        for _ in 0..rounds / 2 {
+            self.event("rolling restart", Self::restart_nodes)?;
+        }
+        Ok(())
+    }
+
+    fn replace_primary(&mut self) -> Result<Option<WriteGap>> {
+        let databases = &self.site.databases;
+        databases.primary().kill()?;
+        let killed_at = Instant::now();
+        self.wait_for_reads()?;
+        let promoted_at = Instant::now();
+        databases.fail_over()?;
+        let written_at = self.acknowledged.wait_for_import_after(promoted_at, WRITE_TIMEOUT)?;
+        databases.rejoin_dead()?;
+        Ok(Some((written_at - killed_at, written_at - promoted_at)))
+    }
+
+    fn replace_standby(&mut self, round: usize) -> Result<Option<WriteGap>> {
+        let index = round % self.site.databases.standbys().len();
+        self.site.databases.standbys()[index].kill()?;
+        self.wait_for_reads()?;
+        self.site.restart_standby(index)?;
+        Ok(None)
+    }
+
+    fn replace_node(&mut self, round: usize) -> Result<Option<WriteGap>> {
+        let index = round % self.site.nodes.len();
+        let node = &mut self.site.nodes[index];
+        self.tally.expect_kill(node.process_id()?);
+        node.kill()?;
+        self.wait_for_reads()?;
+        self.site.nodes[index].start_again()?;
+        Ok(None)
+    }
+
+    fn restart_nodes(&mut self) -> Result<Option<WriteGap>> {
+        for index in 0..self.site.nodes.len() {
+            self.site.nodes[index].stop()?;
+            self.wait_for_reads()?;
+            self.site.nodes[index].start_again()?;
+            // As an operator does: the next node only when the balancer considers this one up.
+            self.site.balancer.wait_until_all_are_up()?;
+        }
+        Ok(None)
+    }
+
+    /// Does something, waits until the site is healthy, and adds a row with the requests of that time.
+    fn event(
+        &mut self,
+        event: &'static str,
+        action: impl FnOnce(&mut Self) -> Result<Option<WriteGap>>,
+    ) -> Result<()> {
+        let gap = action(self).context(event)?;
+        self.site.wait_until_healthy().with_context(|| format!("after {event}"))?;
+        // Requests that started during the event end before the next.
+        self.wait_for_reads()?;
+        let row = Row { event, times: 1, counts: self.tally.take(), gap };
+        println!("{}", row.line());
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn wait_for_reads(&self) -> Result<()> {
+        self.tally.wait_for_right(READS_SHOWN, READS_TIMEOUT).context("reads do not continue")
+    }
+}
+
+/// What a thread that panicked left behind is still counted.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

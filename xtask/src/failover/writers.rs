@@ -1,35 +1,34 @@
-//! Those who write while things break: one imports batches, one issues and rotates credentials. Exit status 0 is an
-//! acknowledgement, and what was acknowledged is remembered; a command that failed is run again.
+//! The operator's commands during a run: one thread imports batches, one issues and rotates credentials.
+//!
+//! What a command acknowledges with exit status 0 is remembered. A failed command is repeated.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use batchscan_testbed::wait_until;
 
-use super::known::{Known, Place};
-use super::load::{Load, Visitor};
+use super::expected::{Expected, Position};
+use super::load::{Load, LoadClient};
+use super::lock;
 use crate::cluster::ORGANISATION;
+use crate::cluster::cli::Cli;
 use crate::cluster::http::Credential;
-use crate::cluster::operator::Operator;
 
-/// Between two imports.
 const IMPORT_PAUSE: Duration = Duration::from_millis(500);
-/// Between two credentials.
 const CREDENTIAL_PAUSE: Duration = Duration::from_secs(2);
-/// After a command that failed.
-const AFTER_FAILURE: Duration = Duration::from_millis(200);
-/// Every so many credentials, one of those before gets a second secret instead.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// Every third command rotates the newest credential instead of issuing one.
 const ROTATE_EVERY: usize = 3;
-const POLL: Duration = Duration::from_millis(10);
 
-/// What was acknowledged, beside the batches that [`Known`] remembers.
+/// What was acknowledged, except the batches, which [`Expected`] has.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
     credentials: Mutex<Vec<Credential>>,
     last_import: Mutex<Option<Instant>>,
-    /// What commands said that failed and were run again.
-    failed: Mutex<Vec<String>>,
+    failed_commands: Mutex<Vec<String>>,
 }
 
 impl Acknowledged {
@@ -37,110 +36,69 @@ impl Acknowledged {
         lock(&self.credentials).clone()
     }
 
-    /// What commands said that failed and were run again.
+    /// The errors of commands that failed and were repeated.
     pub(crate) fn failed_commands(&self) -> Vec<String> {
-        lock(&self.failed).clone()
+        lock(&self.failed_commands).clone()
     }
 
-    /// A command failed: that is told, and waits a moment.
+    /// Waits for an import that is acknowledged after an instant; returns when it was.
+    pub(crate) fn wait_for_import_after(&self, instant: Instant, timeout: Duration) -> Result<Instant> {
+        let after = || lock(&self.last_import).filter(|at| *at > instant);
+        wait_until(timeout, || after().is_some());
+        after().with_context(|| format!("no import was acknowledged in {timeout:?}"))
+    }
+
     fn note_failure(&self, error: &anyhow::Error) {
-        lock(&self.failed).push(format!("{error:#}"));
-        std::thread::sleep(AFTER_FAILURE);
-    }
-
-    /// Waits for an import that is acknowledged after an instant, and says when that was.
-    pub(crate) fn wait_for_import_after(&self, instant: Instant, limit: Duration) -> Result<Instant> {
-        let deadline = Instant::now() + limit;
-        loop {
-            let last = *lock(&self.last_import);
-            match last.filter(|at| *at > instant) {
-                Some(at) => return Ok(at),
-                None if Instant::now() > deadline => {
-                    return Err(anyhow::anyhow!("no import was acknowledged in {limit:?}"));
-                }
-                None => std::thread::sleep(POLL),
-            }
-        }
+        lock(&self.failed_commands).push(format!("{error:#}"));
+        sleep(RETRY_PAUSE);
     }
 }
 
-/// Imports one batch after the other, until it is over.
-pub(crate) fn import(operator: &Operator, known: &Known, acknowledged: &Acknowledged, is_over: &AtomicBool) {
+/// Imports one batch after the other until the load is over.
+pub(crate) fn import(cli: &Cli, expected: &Expected, acknowledged: &Acknowledged, is_over: &AtomicBool) {
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {
-        // A prime step, so that batches come to lie all over the base.
-        let place: Place = (known.date(number * 1_213), format!("added-{number:05}"));
-        known.offer(&place);
-        let taken = operator.import(ORGANISATION, "ndjson", line(&place).as_bytes());
-        if let Err(error) = taken {
-            acknowledged.note_failure(&error);
-            continue;
-        }
-        known.acknowledge(&place);
-        *lock(&acknowledged.last_import) = Some(Instant::now());
-        number += 1;
-        std::thread::sleep(IMPORT_PAUSE);
-    }
-}
-
-/// Issues and rotates credentials, each of which has to get a token at once, until it is over.
-pub(crate) fn issue(operator: &Operator, load: &Load<'_>, acknowledged: &Acknowledged) {
-    let mut visitor = Visitor::new(load, 0);
-    for number in 1.. {
-        if load.is_over.load(Ordering::Relaxed) {
-            return;
-        }
-        match next_credential(operator, acknowledged, number) {
-            Ok(credential) => {
-                lock(&acknowledged.credentials).push(credential.clone());
-                visitor.fetch_token_for(&credential);
-                std::thread::sleep(CREDENTIAL_PAUSE);
+        // A prime step spreads the batches over the base.
+        let position: Position = (expected.range(number * 1_213, 0).0, format!("added-{number:05}"));
+        expected.send(&position);
+        match cli.import(ORGANISATION, "ndjson", ndjson(&position).as_bytes()) {
+            Ok(()) => {
+                expected.acknowledge(&position);
+                *lock(&acknowledged.last_import) = Some(Instant::now());
+                number += 1;
+                sleep(IMPORT_PAUSE);
             }
             Err(error) => acknowledged.note_failure(&error),
         }
     }
 }
 
-fn next_credential(operator: &Operator, acknowledged: &Acknowledged, number: usize) -> Result<Credential> {
-    let before = acknowledged.credentials();
-    if number.is_multiple_of(ROTATE_EVERY) && !before.is_empty() {
-        // The secret before stays good for days: both are checked in the end. A third one would end it.
-        let chosen = before.last().context("there is one")?;
-        return operator.rotate_credential(&chosen.client_id);
+/// Issues and rotates credentials until the load is over. Each must get a token at once.
+pub(crate) fn issue(cli: &Cli, load: &Load<'_>, acknowledged: &Acknowledged) {
+    let mut client = LoadClient::new(load, 0);
+    let mut number = 0;
+    while !load.is_over.load(Ordering::Relaxed) {
+        number += 1;
+        // The old secret stays valid for days, so both are checked in the end. A third one would end it.
+        let rotated = acknowledged.credentials().pop().filter(|_| number % ROTATE_EVERY == 0);
+        let credential = match rotated {
+            Some(credential) => cli.rotate_credential(&credential.client_id),
+            None => cli.issue_credential(ORGANISATION),
+        };
+        match credential {
+            Ok(credential) => {
+                lock(&acknowledged.credentials).push(credential.clone());
+                client.fetch_token(&credential);
+                sleep(CREDENTIAL_PAUSE);
+            }
+            Err(error) => acknowledged.note_failure(&error),
+        }
     }
-    operator.issue_credential(ORGANISATION)
 }
 
-/// The batch as a line of NDJSON.
-fn line((date, id): &Place) -> String {
+fn ndjson((date, id): &Position) -> String {
     format!(
         "{{\"batch_id\":\"{id}\",\"batch_name\":\"{id}\",\"batch_creation_date\":\"{date}Z\",\
          \"number_of_images\":1,\"warnings\":false}}\n"
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::known::place_of;
-    use super::*;
-
-    #[test]
-    fn a_line_holds_the_place_it_was_made_for() {
-        let place = ("2026-01-31T08:00:00".to_owned(), "added-00001".to_owned());
-        assert_eq!(place_of(&line(&place)), Some(place));
-    }
-
-    #[test]
-    fn only_an_import_after_the_instant_counts() {
-        let acknowledged = Acknowledged::default();
-        let before = Instant::now();
-        *lock(&acknowledged.last_import) = Some(before);
-        assert!(acknowledged.wait_for_import_after(before, Duration::ZERO).is_err());
-        *lock(&acknowledged.last_import) = Some(before + POLL);
-        assert_eq!(acknowledged.wait_for_import_after(before, Duration::ZERO).unwrap(), before + POLL);
-    }
 }

@@ -1,4 +1,4 @@
-//! A batch: read from a row, written as JSON. Knows nothing of requests.
+//! A batch: read from a row, written as JSON. Knows nothing about requests.
 
 use jiff::Timestamp;
 use rusqlite::Row;
@@ -11,7 +11,7 @@ pub(crate) const COLUMNS: &str = "batch_id, batch_name, batch_creation_date, cro
      avg_usable_seedlings, avg_non_usable_cells, avg_usable_seedling_rate, avg_coefficient_of_variation, \
      avg_median_seedling_size_mm2, scanned_by_email, analysis_link, comment, warnings";
 
-/// One tray scan session, with the fields of the interface.
+/// One tray scan session, with the fields of the API.
 #[derive(Serialize)]
 pub(crate) struct Batch {
     pub(crate) batch_id: String,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_texts_with_two_fraction_digits() {
+    fn decimals_are_strings_with_two_fraction_digits() {
         let text = |hundredths| serde_json::to_string(&Hundredths(hundredths)).unwrap();
         assert_eq!(
             [text(9_250), text(5), text(-5), text(0)],

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Json};
 use futures_util::stream;
 use serde::Serialize;
 
-use crate::App;
+use crate::app::App;
 use crate::auth::Caller;
 use crate::batch::Batch;
 use crate::error::ApiError;
@@ -19,7 +19,7 @@ use crate::filters::{Filters, RawFilters};
 /// Batches on a page.
 const PAGE_BATCHES: u32 = 1_000;
 
-/// The envelope of v2.
+/// The response of v2.
 #[derive(Serialize)]
 pub(crate) struct Page {
     data: Vec<Batch>,
@@ -38,17 +38,17 @@ pub(crate) async fn list_v2(
     Ok(Json(Page { data, next_token }))
 }
 
-/// `GET /v1/batches`: all of them as one array, page by page, so that memory does not grow with the answer.
+/// `GET /v1/batches`: all batches as one array, streamed page by page to bound memory.
 pub(crate) async fn list_v1(
     State(app): State<Arc<App>>,
     Caller(organisation): Caller,
     query: Result<Query<RawFilters>, QueryRejection>,
 ) -> Result<impl IntoResponse, ApiError> {
     let filters = Filters::dates(&query?.0)?;
-    // The first page is read before the answer begins: what fails by then still has its status.
+    // An error in the first page can still be reported by the status.
     let first = read_page(&app, organisation.clone(), &filters).await?;
-    let walk = Walk { app, organisation, next: Next::Page(first), opening: b'[' };
-    let body = Body::from_stream(stream::try_unfold(walk, Walk::step));
+    let pages = Pages { app, organisation, next: Next::Page(first), separator: b'[' };
+    let body = Body::from_stream(stream::try_unfold(pages, Pages::next_chunk));
     Ok(([(header::CONTENT_TYPE, "application/json")], body))
 }
 
@@ -56,21 +56,21 @@ pub(crate) async fn list_v1(
 type ReadPage = (Vec<Batch>, Option<Filters>);
 
 async fn read_page(app: &App, organisation: String, filters: &Filters) -> Result<ReadPage, ApiError> {
-    // One more than is sent tells whether there is another page.
-    let mut batches = app.database.batches(organisation, filters.clone(), PAGE_BATCHES + 1).await?;
+    // One more row than a page shows whether another page follows.
+    let mut batches = app.database.batches(organisation, filters.range(), PAGE_BATCHES + 1).await?;
     let is_last = batches.len() <= PAGE_BATCHES as usize;
     batches.truncate(PAGE_BATCHES as usize);
-    let next = batches.last().filter(|_| !is_last).map(|last| filters.beyond(last));
+    let next = batches.last().filter(|_| !is_last).map(|last| filters.after(last));
     Ok((batches, next))
 }
 
-/// An answer of v1 that is under way.
-struct Walk {
+/// The rest of a v1 response.
+struct Pages {
     app: Arc<App>,
     organisation: String,
     next: Next,
-    /// What stands before the next batch.
-    opening: u8,
+    /// The byte before the next batch.
+    separator: u8,
 }
 
 enum Next {
@@ -79,27 +79,27 @@ enum Next {
     End,
 }
 
-impl Walk {
-    async fn step(self) -> Result<Option<(Bytes, Self)>, ApiError> {
+impl Pages {
+    async fn next_chunk(self) -> Result<Option<(Bytes, Self)>, ApiError> {
         let (batches, next) = match self.next {
             Next::Page(page) => page,
             Next::Read(filters) => read_page(&self.app, self.organisation.clone(), &filters).await?,
             Next::End => return Ok(None),
         };
         let mut text = Vec::new();
-        let mut opening = self.opening;
+        let mut separator = self.separator;
         for batch in &batches {
-            text.push(opening);
+            text.push(separator);
             serde_json::to_writer(&mut text, batch).map_err(|error| ApiError::Internal(error.into()))?;
-            opening = b',';
+            separator = b',';
         }
         let next = match next {
             Some(filters) => Next::Read(filters),
             None => {
-                text.extend(if opening == b'[' { "[]" } else { "]" }.bytes());
+                text.extend(if separator == b'[' { "[]" } else { "]" }.bytes());
                 Next::End
             }
         };
-        Ok(Some((text.into(), Self { next, opening, ..self })))
+        Ok(Some((text.into(), Self { next, separator, ..self })))
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to the SQLite file, and its queries. Nothing of SQLite runs on the async runtime's own threads.
+//! Connections to the SQLite file, and its queries. SQLite never runs on the async runtime's threads.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,26 +7,25 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::batch::{Batch, COLUMNS};
-use crate::filters::Filters;
 
 /// Enough for the cores of a small machine while some wait for the disk.
 const CONNECTIONS: u32 = 8;
 /// How long a request may wait for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(4);
-/// What is read through the memory map rather than by calls: more than the file of the benchmark.
+/// Size of the memory map: larger than the benchmark's file.
 const MAPPED_BYTES: i64 = 2 << 30;
 
-/// A pool of connections that only read.
+/// A pool of read-only connections.
 #[derive(Clone)]
 pub(crate) struct Database {
     idle: Receiver<Connection>,
     returned: Sender<Connection>,
 }
 
-/// Why there is no answer.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
-    #[error("no connection was free in time")]
+    #[error("timed out waiting for a connection")]
     Busy,
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
@@ -34,10 +33,18 @@ pub(crate) enum DatabaseError {
     Stopped(#[from] tokio::task::JoinError),
 }
 
-/// A client as it is stored.
+/// A stored client.
 pub(crate) struct Client {
     pub(crate) secret_hash: String,
     pub(crate) organisation: String,
+}
+
+/// A range of the batch order, in microseconds and batch ids.
+pub(crate) struct Range {
+    /// All batches come after this position.
+    pub(crate) after: (i64, String),
+    /// The last instant.
+    pub(crate) end: i64,
 }
 
 impl Database {
@@ -53,7 +60,7 @@ impl Database {
         Ok(Self { idle, returned })
     }
 
-    /// The client of an id.
+    /// Finds a client by its id.
     pub(crate) async fn client(&self, id: String) -> Result<Option<Client>, DatabaseError> {
         self.run(move |connection| {
             let sql = "SELECT client_secret_hash, organisation FROM clients WHERE client_id = ?1";
@@ -65,11 +72,11 @@ impl Database {
         .await
     }
 
-    /// At most so many batches in order: within the dates, and after the cursor's batch if there is one.
+    /// The first batches of a range, in order.
     pub(crate) async fn batches(
         &self,
         organisation: String,
-        filters: Filters,
+        range: Range,
         limit: u32,
     ) -> Result<Vec<Batch>, DatabaseError> {
         self.run(move |connection| {
@@ -80,8 +87,7 @@ impl Database {
                  ORDER BY batch_creation_date, batch_id LIMIT ?5"
             );
             let mut statement = connection.prepare_cached(&sql)?;
-            let (after, after_id) = filters.after();
-            let values = params![organisation, filters.end(), after, after_id, limit];
+            let values = params![organisation, range.end, range.after.0, range.after.1, limit];
             let mut batches = Vec::new();
             for batch in statement.query_map(values, Batch::from_row)? {
                 batches.push(batch?);
@@ -99,7 +105,7 @@ impl Database {
         let done = tokio::task::spawn_blocking(move || {
             let connection = pool.idle.recv_timeout(CONNECTION_WAIT).map_err(|_| DatabaseError::Busy)?;
             let done = job(&connection);
-            // There is room for every connection there is.
+            // Never blocks: the channel has room for all connections.
             pool.returned.send(connection).map_err(|_| DatabaseError::Busy)?;
             done.map_err(DatabaseError::from)
         });

@@ -1,4 +1,4 @@
-//! Every error as an answer with a body.
+//! Maps every error to a response.
 
 use axum::extract::rejection::QueryRejection;
 use axum::http::{StatusCode, header};
@@ -16,27 +16,27 @@ pub(crate) enum ApiError {
     #[error("missing or invalid bearer token")]
     BadToken,
     #[error("invalid request")]
-    Invalid(Vec<FieldFault>),
+    Invalid(Vec<FieldError>),
     #[error("not found")]
     NotFound,
     #[error("method not allowed")]
     MethodNotAllowed,
-    #[error("the database cannot be reached")]
+    #[error("the database is unreachable")]
     Unavailable,
     #[error("internal error")]
     Internal(#[source] anyhow::Error),
 }
 
-/// What is wrong with a field.
+/// An invalid field.
 #[derive(Debug, Serialize)]
-pub(crate) struct FieldFault {
+pub(crate) struct FieldError {
     #[serde(rename = "type")]
     kind: &'static str,
     loc: [&'static str; 2],
     msg: &'static str,
 }
 
-impl FieldFault {
+impl FieldError {
     pub(crate) fn new(kind: &'static str, loc: [&'static str; 2], msg: &'static str) -> Self {
         Self { kind, loc, msg }
     }
@@ -53,18 +53,22 @@ impl From<DatabaseError> for ApiError {
 
 impl From<QueryRejection> for ApiError {
     fn from(_: QueryRejection) -> Self {
-        Self::Invalid(vec![FieldFault::new("value_error", ["query", ""], "Value error, unreadable query")])
+        Self::Invalid(vec![FieldError::new(
+            "value_error",
+            ["query", ""],
+            "Value error, invalid query string",
+        )])
     }
 }
 
 impl IntoResponse for ApiError {
-    #[expect(clippy::print_stderr, reason = "the cause is for the operator, never for the client")]
+    #[expect(clippy::print_stderr, reason = "the cause is logged, never sent to the client")]
     fn into_response(self) -> Response {
         let detail = self.to_string();
         let body = Json(json!({ "detail": detail }));
         match self {
-            Self::Invalid(faults) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": faults }))).into_response()
+            Self::Invalid(errors) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": errors }))).into_response()
             }
             Self::WrongCredentials => (StatusCode::UNAUTHORIZED, body).into_response(),
             Self::BadToken => {

@@ -1,4 +1,4 @@
-//! What a request for batches asks: dates, and the cursor of a walk that goes on.
+//! The query parameters of a request for batches: dates and cursor.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
-use crate::error::{ApiError, FieldFault};
+use crate::database::Range;
+use crate::error::{ApiError, FieldError};
 
-/// The query string as it came.
+/// The unvalidated query parameters.
 #[derive(Deserialize)]
 pub(crate) struct RawFilters {
     start_date: Option<String>,
@@ -16,38 +17,39 @@ pub(crate) struct RawFilters {
     next_token: Option<String>,
 }
 
-/// Which batches are asked for.
+/// Which batches are requested.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Filters {
     start: Option<Timestamp>,
     end: Option<Timestamp>,
-    /// The last batch of the page before.
+    /// The last batch of the previous page.
     after: Option<(Timestamp, String)>,
 }
 
 impl Filters {
-    /// Reads dates alone.
+    /// Parses the dates.
     pub(crate) fn dates(raw: &RawFilters) -> Result<Self, ApiError> {
-        let read = |name, text: &Option<String>| text.as_deref().map(|text| instant(name, text)).transpose();
-        let (start, end) = (read("start_date", &raw.start_date), read("end_date", &raw.end_date));
+        let parse =
+            |name, text: &Option<String>| text.as_deref().map(|text| parse_date(name, text)).transpose();
+        let (start, end) = (parse("start_date", &raw.start_date), parse("end_date", &raw.end_date));
         match (start, end) {
             (Ok(start), Ok(end)) => Ok(Self { start, end, after: None }),
             (start, end) => Err(ApiError::Invalid(start.err().into_iter().chain(end.err()).collect())),
         }
     }
 
-    /// Reads dates, or a cursor, which remembers them.
+    /// Parses the dates, or a cursor, which contains them.
     pub(crate) fn dates_or_cursor(raw: &RawFilters) -> Result<Self, ApiError> {
         let dates = Self::dates(raw)?;
         let Some(cursor) = &raw.next_token else { return Ok(dates) };
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
         let filters = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let fault = || FieldFault::new("value_error", ["query", "next_token"], "Value error, unknown cursor");
-        filters.ok_or_else(|| ApiError::Invalid(vec![fault()]))
+        let error = || FieldError::new("value_error", ["query", "next_token"], "Value error, invalid cursor");
+        filters.ok_or_else(|| ApiError::Invalid(vec![error()]))
     }
 
-    /// The same filters for what comes after a batch.
-    pub(crate) fn beyond(&self, batch: &Batch) -> Self {
+    /// The same filters for the batches after this one.
+    pub(crate) fn after(&self, batch: &Batch) -> Self {
         let after = Some((batch.batch_creation_date.0, batch.batch_id.clone()));
         Self { after, ..self.clone() }
     }
@@ -58,38 +60,34 @@ impl Filters {
         Ok(URL_SAFE_NO_PAD.encode(text))
     }
 
-    /// The position that all batches come after. No id is empty, so an empty one comes before all of its instant.
-    pub(crate) fn after(&self) -> (i64, &str) {
-        match &self.after {
-            Some((created, id)) => (created.as_microsecond(), id),
-            None => (self.start.map_or(i64::MIN, rounded_up), ""),
-        }
-    }
-
-    /// The last instant, in microseconds.
-    pub(crate) fn end(&self) -> i64 {
-        self.end.map_or(i64::MAX, Timestamp::as_microsecond)
+    /// The same as a range of the batch order. The empty id sorts before all others of its instant.
+    pub(crate) fn range(&self) -> Range {
+        let after = match &self.after {
+            Some((created, id)) => (created.as_microsecond(), id.clone()),
+            None => (self.start.map_or(i64::MIN, round_up), String::new()),
+        };
+        Range { after, end: self.end.map_or(i64::MAX, Timestamp::as_microsecond) }
     }
 }
 
-/// Batches are stored to the microsecond: one of the same microsecond as a later nanosecond is before it.
-fn rounded_up(start: Timestamp) -> i64 {
+/// Rounds up to microseconds, as a batch within the start's microsecond may lie before the start.
+fn round_up(start: Timestamp) -> i64 {
     let micros = start.as_microsecond();
     micros + i64::from(start.as_nanosecond() > i128::from(micros) * 1_000)
 }
 
-/// A datetime in UTC. An unescaped `+` in a URL arrives as a space.
-fn instant(name: &'static str, text: &str) -> Result<Timestamp, FieldFault> {
+/// Parses a datetime in UTC. An unescaped `+` in a URL arrives as a space.
+fn parse_date(name: &'static str, text: &str) -> Result<Timestamp, FieldError> {
     let text = text.replace(' ', "+");
-    let fault = |kind, message| FieldFault::new(kind, ["query", name], message);
+    let error = |kind, message| FieldError::new(kind, ["query", name], message);
     let parsed = text.parse::<Timestamp>().ok().filter(|_| text.contains('T'));
     match parsed {
         Some(instant) if text.ends_with('Z') || text.ends_with("+00:00") => Ok(instant),
-        Some(_) => Err(fault("timezone_offset", "Input should be in UTC")),
+        Some(_) => Err(error("timezone_offset", "Input should be in UTC")),
         None if text.parse::<jiff::civil::DateTime>().is_ok() => {
-            Err(fault("timezone_aware", "Input should have timezone info"))
+            Err(error("timezone_aware", "Input should have timezone info"))
         }
-        None => Err(fault("datetime_from_date_parsing", "Input should be a valid datetime")),
+        None => Err(error("datetime_from_date_parsing", "Input should be a valid datetime")),
     }
 }
 
@@ -98,28 +96,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_in_utc_and_says_so() {
-        for sound in ["2026-01-31T08:00:00Z", "2026-01-31T08:00:00+00:00", "2026-01-31T08:00:00 00:00"] {
-            assert_eq!(instant("end_date", sound).unwrap().as_second(), 1_769_846_400, "{sound}");
+    fn a_date_must_state_utc() {
+        for valid in ["2026-01-31T08:00:00Z", "2026-01-31T08:00:00+00:00", "2026-01-31T08:00:00 00:00"] {
+            assert_eq!(parse_date("end_date", valid).unwrap().as_second(), 1_769_846_400, "{valid}");
         }
-        for wrong in ["2026-01-31T08:00:00", "2026-01-31", "2026-01-31T08:00:00+02:00", "1769846400", ""] {
-            assert!(instant("end_date", wrong).is_err(), "{wrong}");
+        for invalid in ["2026-01-31T08:00:00", "2026-01-31", "2026-01-31T08:00:00+02:00", "1769846400", ""] {
+            assert!(parse_date("end_date", invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn a_start_between_two_microseconds_leaves_the_earlier_out() {
-        assert_eq!(rounded_up(Timestamp::from_nanosecond(1_000).unwrap()), 1);
-        assert_eq!(rounded_up(Timestamp::from_nanosecond(1_001).unwrap()), 2);
-        assert_eq!(rounded_up(Timestamp::from_nanosecond(-1_500).unwrap()), -1);
+    fn a_start_between_two_microseconds_excludes_the_earlier_one() {
+        assert_eq!(round_up(Timestamp::from_nanosecond(1_000).unwrap()), 1);
+        assert_eq!(round_up(Timestamp::from_nanosecond(1_001).unwrap()), 2);
+        assert_eq!(round_up(Timestamp::from_nanosecond(-1_500).unwrap()), -1);
     }
 
     #[test]
-    fn a_cursor_holds_all_it_was_made_of() {
+    fn a_cursor_keeps_its_position() {
         let raw = |next_token| RawFilters { start_date: None, end_date: None, next_token };
         let filters = Filters { after: Some((Timestamp::UNIX_EPOCH, "a".into())), ..Filters::default() };
         let read = Filters::dates_or_cursor(&raw(Some(filters.to_cursor().unwrap()))).unwrap();
-        assert_eq!(read.after(), (0, "a"));
+        assert_eq!(read.range().after, (0, "a".into()));
         assert!(Filters::dates_or_cursor(&raw(Some("nonsense".into()))).is_err());
     }
 }

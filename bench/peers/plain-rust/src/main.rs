@@ -1,15 +1,16 @@
-//! A peer for the benchmark: the interface over an SQLite file, written as an ordinary, good Rust service is. Typed
-//! columns become structs, structs become JSON. No page is kept, no text is stored ready to send, and no crate of
-//! batchscan is used.
+//! A peer for the benchmark: the API over an SQLite file, as a good ordinary Rust service. Typed columns become structs,
+//! structs become JSON. It caches nothing, stores no JSON, and uses no crate of batchscan.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `batch` | a batch, from a row and as JSON |
+//! | `app` | the state that all requests share |
 //! | `database` | connections to the file, and its queries |
 //! | `filters` | dates and cursors of a request |
-//! | `auth` | credentials for a token, a token for an organisation |
+//! | `tokens` | signing and verifying tokens |
+//! | `auth` | token requests, and the caller of a request |
 //! | `batches` | both versions of the list |
-//! | `error` | every error as an answer |
+//! | `error` | every error as a response |
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,18 +24,21 @@ use clap::Parser;
 use tokio::net::TcpListener;
 use tower_http::compression::CompressionLayer;
 
-use auth::Tokens;
+use app::App;
 use database::Database;
 use error::ApiError;
+use tokens::Tokens;
 
+mod app;
 mod auth;
 mod batch;
 mod batches;
 mod database;
 mod error;
 mod filters;
+mod tokens;
 
-/// The interface over an SQLite file.
+/// The API over an SQLite file.
 #[derive(Parser)]
 struct Arguments {
     /// The file that load.py made
@@ -45,23 +49,17 @@ struct Arguments {
     listen: SocketAddr,
 }
 
-/// What every request may use.
-struct App {
-    database: Database,
-    tokens: Tokens,
-}
-
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let database = Database::open(&arguments.database)
         .with_context(|| format!("cannot open {}", arguments.database.display()))?;
-    let app = Arc::new(App { database, tokens: Tokens::new().context("there are no random numbers")? });
+    let app = Arc::new(App { database, tokens: Tokens::new().context("cannot generate a signing key")? });
     let listener = TcpListener::bind(arguments.listen)
         .await
         .with_context(|| format!("cannot listen on {}", arguments.listen))?;
     println!("listening on http://{}", listener.local_addr()?);
-    // Small answers are not to wait for the client's acknowledgement of the one before.
+    // Small responses must not wait for the acknowledgement of the previous one.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, routes(app)).await?;
     Ok(())
@@ -69,8 +67,8 @@ async fn main() -> anyhow::Result<()> {
 
 fn routes(app: Arc<App>) -> Router {
     Router::new()
-        .route("/v1/auth", post(auth::token))
-        .route("/v2/auth", post(auth::token))
+        .route("/v1/auth", post(auth::issue_token))
+        .route("/v2/auth", post(auth::issue_token))
         .route("/v1/batches", get(batches::list_v1))
         .route("/v2/batches", get(batches::list_v2))
         .fallback(async || ApiError::NotFound)

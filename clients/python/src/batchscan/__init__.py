@@ -1,4 +1,4 @@
-"""Read what tray scanners measured: every batch of a nursery, typed, paged and retried.
+"""Reads the batches of a nursery from a batchscan service: typed, page by page, with retries.
 
     from batchscan import Client
 
@@ -6,19 +6,19 @@
         for batch in client.batches(start=date(2026, 1, 1)):
             print(batch.batch_name, batch.avg_germination_rate)
 
-| module      | owns                                                           |
-|-------------|----------------------------------------------------------------|
-| `client`    | `Client`: the walk over the pages                              |
-| `batch`     | `Batch`: one tray scan session, read from its JSON             |
-| `window`    | what may be said as start and end                              |
-| `errors`    | what can go wrong, and whether trying again can help           |
-| `frames`    | batches as a pandas or polars frame                            |
-| `dlt`       | batches as a dlt source (import it by name)                    |
-| `answers`   | what each status means, and what a page looks like             |
-| `access`    | tokens: when to get one, when it is too old                    |
-| `patience`  | when to try again, and when to give up                         |
-| `transport` | one request and its answer                                     |
-| `secret`    | text that is never shown                                       |
+| module       | owns                                            |
+|--------------|-------------------------------------------------|
+| `client`     | `Client`: pagination                            |
+| `batch`      | `Batch`: parsing and validation                 |
+| `date_range` | the start and end of a query                    |
+| `errors`     | all errors                                      |
+| `frames`     | pandas and polars frames                        |
+| `dlt`        | a dlt source (import it by name)                |
+| `responses`  | the meaning of each status, the form of a page  |
+| `tokens`     | access tokens and their renewal                 |
+| `retry`      | when to retry and when to give up               |
+| `transport`  | one HTTP request and its response               |
+| `secret`     | redaction of secrets                            |
 """
 
 from batchscan.batch import Batch

@@ -1,41 +1,42 @@
-"""The client: the walk over the pages of a window.
+"""The client: walks the pages of a date range.
 
-A walk that ends without an error has delivered everything: an answer that was cut is never taken for a whole one.
-A client keeps one connection and is meant for one thread; make one for each.
+An iteration that ends without an error has returned every batch: a truncated response is never accepted.
+A client keeps one connection open. Use one client per thread.
 """
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version as installed_version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
-from batchscan import answers, frames
-from batchscan.access import Access, Version
+from batchscan import frames, responses
 from batchscan.batch import Batch
+from batchscan.date_range import Bound, date_range
 from batchscan.errors import BadSettings, CursorRepeated
 from batchscan.frames import Decimals
-from batchscan.patience import Clock, Patience, Rules, SystemClock
+from batchscan.retry import Clock, Retries, RetryPolicy, SystemClock
 from batchscan.secret import Secret, is_text
-from batchscan.transport import Answer, Transport
-from batchscan.window import Moment, window
+from batchscan.tokens import TokenCache, Version
+from batchscan.transport import Response, Transport
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-#: A page holds at most 10,000 batches of about 700 bytes; ten times that is not a page.
+#: A page has at most 10,000 batches of about 700 bytes. This is nine times as much.
 _PAGE_BODY_MAX_BYTES = 64 << 20
-#: All batches of an organisation at once: three million of them. Whoever has more wants v2.
-_WHOLE_BODY_MAX_BYTES = 2 << 30
-#: A service may filter a page empty; one that does so this often in a row goes on for ever.
+#: About three million batches in one v1 response. For more, use v2.
+_ARRAY_BODY_MAX_BYTES = 2 << 30
+#: A page may be empty after filtering. This many in a row mean that pagination does not end.
 _EMPTY_PAGES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some batches, and the cursor to the next ones. On the last page it is None."""
+    """Some batches, and the cursor of the next page: None on the last page."""
 
     batches: tuple[Batch, ...]
     next_token: str | None
@@ -44,9 +45,9 @@ class Page:
 class Client:
     """Reads the batches of the organisation that the credentials belong to.
 
-    `retry_for`: how many seconds one page may be tried; 0 tries once.
-    `wait`: the shortest and longest wait in seconds before the next try, where the service does not say.
-    `timeout`: how many seconds a connection may take, and a silence within an answer.
+    `retry_for`: how many seconds to retry one page; 0 tries once.
+    `wait`: the shortest and longest wait in seconds between tries, if the service sends no `Retry-After`.
+    `timeout`: the timeouts for connecting and for reading, in seconds.
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class Client:
         timeout: tuple[float, float] = (5.0, 30.0),
         clock: Clock | None = None,
     ) -> None:
-        self.url = _address(url)
-        self.client_id = _given("client_id", client_id)
+        self.url = _validate_url(url)
+        self.client_id = _validate_credential("client_id", client_id)
         clock = clock or SystemClock()
-        self._rules = Rules(retry_for, wait, clock)
+        self._policy = RetryPolicy(retry_for, wait, clock)
         self._transport = Transport(self.url, timeout, _user_agent())
-        secret = Secret(_given("client_secret", client_secret))
-        self._access = Access(self._transport, client_id, secret, clock)
+        secret = Secret(_validate_credential("client_secret", client_secret))
+        self._tokens = TokenCache(self._transport, client_id, secret, clock)
 
     @classmethod
     def from_env(cls, **settings: Any) -> "Client":
@@ -74,7 +75,7 @@ class Client:
         names = ("BATCHSCAN_URL", "BATCHSCAN_CLIENT_ID", "BATCHSCAN_CLIENT_SECRET")
         missing = [name for name in names if not os.environ.get(name)]
         if missing:
-            raise BadSettings(f"{' and '.join(missing)} not set; put the service's address and credentials there")
+            raise BadSettings(f"{' and '.join(missing)} not set; set the service's URL and your credentials")
         return cls(*(os.environ[name] for name in names), **settings)
 
     def __repr__(self) -> str:
@@ -87,52 +88,52 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection. Another request would open a new one."""
+        """Closes the connection. Another request opens a new one."""
         self._transport.close()
 
-    def batches(self, start: Moment = None, end: Moment = None, *, version: Version = 2) -> Iterator[Batch]:
-        """Every batch created from `start` to `end`, both included, oldest first, read page by page.
+    def batches(self, start: Bound = None, end: Bound = None, *, version: Version = 2) -> Iterator[Batch]:
+        """Every batch created from `start` to `end`, both included, oldest first. Requests pages as needed.
 
-        A date as `end` means the whole of that day in UTC. `version=1` asks for one answer with everything.
+        A date as `end` means the whole day in UTC. `version=1` requests everything in one response.
         """
         return (batch for page in self.pages(start, end, version=version) for batch in page.batches)
 
-    def pages(self, start: Moment = None, end: Moment = None, *, version: Version = 2) -> Iterator[Page]:
-        """The same batches by the page, for whoever stores page by page. Version 1 has one page."""
-        # The arguments are judged here and not at the first `next`, so that the traceback shows who gave them.
+    def pages(self, start: Bound = None, end: Bound = None, *, version: Version = 2) -> Iterator[Page]:
+        """The same batches, page by page. Version 1 has one page."""
+        # Not a generator: invalid arguments fail here, not at the first `next`.
         if version not in (1, 2):
-            raise BadSettings(f"version is {version!r}; the interface has 1 and 2")
-        query = window(start, end)
-        return self._whole(query) if version == 1 else self._walk(query)
+            raise BadSettings(f"version is {version!r}; give 1 or 2")
+        query = date_range(start, end)
+        return self._pages_v1(query) if version == 1 else self._pages_v2(query)
 
     def to_pandas(
-        self, start: Moment = None, end: Moment = None, *, decimals: Decimals = "float", version: Version = 2
+        self, start: Bound = None, end: Bound = None, *, decimals: Decimals = "float", version: Version = 2
     ) -> "pandas.DataFrame":
-        """The batches as a pandas frame, one column for each field, with the same dtypes however few there are.
+        """The batches as a pandas frame, one column per field. The dtypes do not depend on the data.
 
         Decimals become float64 with NaN, or with `decimals="decimal"` exact `Decimal` objects with None.
         """
         return frames.to_pandas(self.batches(start, end, version=version), decimals)
 
     def to_polars(
-        self, start: Moment = None, end: Moment = None, *, decimals: Decimals = "float", version: Version = 2
+        self, start: Bound = None, end: Bound = None, *, decimals: Decimals = "float", version: Version = 2
     ) -> "polars.DataFrame":
-        """The batches as a polars frame, one column for each field, with the same dtypes however few there are.
+        """The batches as a polars frame, one column per field. The dtypes do not depend on the data.
 
         Decimals become Float64, or with `decimals="decimal"` exact `Decimal(scale=2)`.
         """
         return frames.to_polars(self.batches(start, end, version=version), decimals)
 
-    def _walk(self, query: Mapping[str, str]) -> Iterator[Page]:
+    def _pages_v2(self, query: Mapping[str, str]) -> Iterator[Page]:
         seen: set[str] = set()
         cursor: str | None = None
         empty_pages = 0
         while True:
-            # The window goes with every page: some services remember it in the cursor, others do not.
-            step = query if cursor is None else {**query, "next_token": cursor}
-            data, cursor = answers.envelope(self._answer(2, step, _PAGE_BODY_MAX_BYTES))
+            # Every page gets the date range: some services keep it in the cursor, others do not.
+            page_query = query if cursor is None else {**query, "next_token": cursor}
+            data, cursor = responses.page(self._get(2, page_query, _PAGE_BODY_MAX_BYTES))
             if cursor in seen:
-                raise CursorRepeated(f"the pages of {self.url} run in a circle; tell the service's operator")
+                raise CursorRepeated(f"pagination of {self.url} loops; contact the service's operator")
             yield self._page(data, cursor)
             if cursor is None:
                 return
@@ -140,50 +141,48 @@ class Client:
             empty_pages = 0 if data else empty_pages + 1
             if empty_pages >= _EMPTY_PAGES_MAX:
                 raise CursorRepeated(
-                    f"{empty_pages:,} pages of {self.url} in a row are empty, and yet there is a next one; "
-                    "tell the service's operator"
+                    f"{self.url} returned {empty_pages:,} empty pages in a row; contact the service's operator"
                 )
 
-    def _whole(self, query: Mapping[str, str]) -> Iterator[Page]:
-        data = answers.whole(self._answer(1, query, _WHOLE_BODY_MAX_BYTES))
-        yield self._page(data, None)
+    def _pages_v1(self, query: Mapping[str, str]) -> Iterator[Page]:
+        yield self._page(responses.array(self._get(1, query, _ARRAY_BODY_MAX_BYTES)), None)
 
     def _page(self, data: list[object], cursor: str | None) -> Page:
-        return Page(tuple(Batch.from_json(document, self._transport.hide_in) for document in data), cursor)
+        return Page(tuple(Batch.from_json(document, self._transport.redact) for document in data), cursor)
 
-    def _answer(self, version: Version, query: Mapping[str, str], body_max: int) -> Answer:
-        patience = Patience(self._rules)
+    def _get(self, version: Version, query: Mapping[str, str], body_max: int) -> Response:
+        retries = Retries(self._policy)
 
-        def ask() -> Answer:
-            return answers.settled(
+        def get() -> Response:
+            return responses.send_with_retries(
                 lambda: self._transport.get(
-                    f"/v{version}/batches", query, self._access.token(version, patience), body_max
+                    f"/v{version}/batches", query, self._tokens.token(version, retries), body_max
                 ),
-                patience,
+                retries,
             )
 
-        answer = ask()
-        if answer.status == 401:
-            # Once: a key may have changed under us. A second refusal is meant.
-            self._access.forget(version)
-            answer = ask()
-        return answer
+        response = get()
+        if response.status == 401:
+            # The token may have been revoked. Try a new one, once.
+            self._tokens.discard(version)
+            response = get()
+        return response
 
 
-def _address(url: str) -> str:
+def _validate_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and is_text(url)
     except ValueError:
         parts, valid = SplitResult("", "", "", "", ""), False
     if parts.username is not None or parts.password is not None:
-        raise BadSettings("the URL holds a user name or password; give client_id and client_secret instead")
+        raise BadSettings("the URL contains a user name or password; give client_id and client_secret instead")
     if not valid or parts.query or parts.fragment:
-        raise BadSettings(f"{url!r} is not a service's address; give one such as https://scans.example.org")
+        raise BadSettings(f"{url!r} is not a valid URL of a service; give one such as https://scans.example.org")
     return url.rstrip("/")
 
 
-def _given(name: str, value: str) -> str:
+def _validate_credential(name: str, value: str) -> str:
     if not isinstance(value, str) or not value:
         raise BadSettings(f"{name} is empty; give the one that the service's operator issued")
     if not is_text(value):

@@ -1,7 +1,6 @@
-"""Batches as a dlt source: what is new since the last run, merged by `batch_id`.
+"""A dlt source: loads batches created since the last run and merges them by `batch_id`.
 
-A run asks for batches created since the newest one it has. A correction of an older batch keeps the older date:
-`reread` goes back that far each time, and the merge replaces what changed.
+A corrected batch keeps its creation date. `reread` goes back that far in each run, and the merge replaces what changed.
 """
 
 from collections.abc import Iterator
@@ -9,10 +8,10 @@ from dataclasses import asdict
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from batchscan.batch import KINDS, REQUIRED, Batch, Kind, instant
+from batchscan.batch import KINDS, REQUIRED, Batch, Kind, parse_instant
 from batchscan.client import Client
+from batchscan.date_range import Bound, bound_text, date_range
 from batchscan.errors import BadSettings
-from batchscan.window import Moment, text_of, window
 
 try:
     import dlt
@@ -23,7 +22,7 @@ except ModuleNotFoundError as _missing:
 from dlt.common.schema.typing import TColumnSchema
 from dlt.sources import DltResource
 
-#: dlt takes no end without a beginning; no tray scanner is older than this.
+#: dlt requires a start where there is an end. No batch is older than this.
 _FIRST_DAY = date(1970, 1, 1)
 _TYPES: dict[Kind, TColumnSchema] = {
     "text": {"data_type": "text"},
@@ -46,17 +45,17 @@ def batchscan_source(
 ) -> DltResource:
     """The batches of the organisation that the credentials belong to, as the resource `batches`.
 
-    What is not given, dlt takes from its own configuration (`[sources.batchscan]`). `start` and `end` are what
-    `Client.batches` takes; with an `end`, a run loads that window and remembers nothing.
+    dlt takes missing arguments from its own configuration (`[sources.batchscan]`). `start` and `end` are those of
+    `Client.batches`; with an `end`, a run loads that date range and keeps no state.
     """
-    # Judged here: in a running pipeline dlt would wrap the error.
-    window(start, end)
+    # Validated here, because dlt would wrap an error of a running pipeline.
+    date_range(start, end)
     client = Client(url, client_id, client_secret, retry_for=retry_for)
     since = dlt.sources.incremental[datetime](
         "batch_creation_date",
-        initial_value=_instant("start", _FIRST_DAY if start is None and end is not None else start, time.min),
-        end_value=_instant("end", end, time.max),
-        # The interface's windows hold both their ends.
+        initial_value=_bound("start", _FIRST_DAY if start is None and end is not None else start, time.min),
+        end_value=_bound("end", end, time.max),
+        # The API's date ranges include both ends.
         range_end="closed",
         lag=reread.total_seconds() or None,
     )
@@ -69,15 +68,15 @@ def batchscan_source(
     return batches
 
 
-def _instant(side: str, moment: Moment, time_of_day: time) -> datetime | None:
-    text = text_of(side, moment, time_of_day)
+def _bound(name: str, bound: Bound, time_of_day: time) -> datetime | None:
+    text = bound_text(name, bound, time_of_day)
     if text is None:
         return None
     try:
-        return instant(text)
-    except ValueError as expected:
-        what = str(expected)
-    raise BadSettings(f"{side} is {text!r}; give {what}")
+        return parse_instant(text)
+    except ValueError as error:
+        expected = str(error)
+    raise BadSettings(f"{name} is {text!r}; give {expected}")
 
 
 def _columns() -> dict[str, TColumnSchema]:

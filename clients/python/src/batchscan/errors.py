@@ -1,45 +1,44 @@
-"""What can go wrong, in one line each, and whether trying again can help. No message holds a secret or a token."""
+"""The errors of this package, one line each. No message contains a secret or a token."""
 
 
 class BatchscanError(Exception):
-    """Anything that kept batches from being read."""
+    """The base of all errors."""
 
-    #: Whether the same call may succeed later, with nothing changed by the caller.
-    #: The client has tried again by itself where that made sense; this is for the caller's own plans.
+    #: Whether the same call may succeed later without a change by the caller.
     retryable: bool = False
 
 
 class BadSettings(BatchscanError, ValueError):
-    """The client was given something that cannot work, such as a datetime without a timezone."""
+    """An argument or setting is invalid, such as a datetime without a timezone."""
 
 
 class CredentialsRefused(BatchscanError):
-    """The client id or the secret is wrong or was revoked, or a token just issued is not accepted."""
+    """The client id or secret is wrong or revoked, or the service rejects a token it just issued."""
 
 
 class Unreachable(BatchscanError):
-    """Nobody answers at that address. Not retried: most often the address is wrong."""
+    """The first connection failed. Not retried, because most often the URL is wrong."""
 
     retryable = True
 
 
 class Untrusted(BatchscanError):
-    """The service's certificate is not trusted, or it speaks no TLS."""
+    """The service's certificate is not trusted, or it does not speak TLS."""
 
 
 class ServiceUnavailable(BatchscanError):
-    """The service could not answer for as long as the caller was willing to try."""
+    """The service did not respond within the retry time."""
 
     retryable = True
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        #: How many seconds the service asked to wait, if it did.
+        #: The seconds that the service asked to wait, if it did.
         self.retry_after = retry_after
 
 
 class ServiceFailed(BatchscanError):
-    """The service failed in a way that it does not expect to pass by itself, such as a 500."""
+    """The service failed with an error that is not temporary, such as a 500."""
 
     retryable = True
 
@@ -49,21 +48,21 @@ class ServiceFailed(BatchscanError):
 
 
 class BadRequest(BatchscanError):
-    """The service does not take the question."""
+    """The service rejected the request."""
 
     def __init__(self, message: str, status: int = 422, detail: object = None) -> None:
         super().__init__(message)
         self.status = status
-        #: What the service said: for a 422, a list of objects with `type`, `loc` and `msg`.
+        #: The service's own detail. For a 422: a list of objects with `type`, `loc` and `msg`.
         self.detail = detail
 
 
 class NotBatchscan(BatchscanError):
-    """The answer is not one that the batch scan interface has."""
+    """The response does not follow the batch scan API."""
 
 
 class Redirected(NotBatchscan):
-    """The service sends the caller elsewhere. Credentials are not carried there."""
+    """The service redirects. Credentials are not sent to the target."""
 
     def __init__(self, message: str, target: str = "") -> None:
         super().__init__(message)
@@ -71,4 +70,4 @@ class Redirected(NotBatchscan):
 
 
 class CursorRepeated(NotBatchscan):
-    """The service's pages run in a circle, or are empty without end: the walk would never end."""
+    """Pagination does not end: a cursor repeats, or too many pages in a row are empty."""

@@ -1,6 +1,6 @@
-"""Batches as a pandas or polars frame: one column for each field, with the same dtypes however few batches there are.
+"""Batches as a pandas or polars frame: one column per field, with dtypes that do not depend on the data.
 
-Fields that this version does not know are left out: a frame's columns should not depend on the service's version.
+Unknown fields are left out: the columns do not depend on the service's version.
 """
 
 import importlib
@@ -20,13 +20,13 @@ Decimals = Literal["float", "decimal"]
 
 
 def to_pandas(batches: Iterable[Batch], decimals: Decimals) -> "pandas.DataFrame":
-    _check(decimals)
-    pd = _library("pandas")
+    _validate(decimals)
+    pd = _import("pandas")
     dtypes = {
         "text": "string",
         "instant": "datetime64[us, UTC]",
         "integer": "Int64",
-        # Decimal objects rather than an Arrow type: exact, and without a need for pyarrow.
+        # Decimal objects are exact and, unlike an Arrow type, need no pyarrow.
         "decimal": "float64" if decimals == "float" else "object",
         "boolean": "boolean",
     }
@@ -38,8 +38,8 @@ def to_pandas(batches: Iterable[Batch], decimals: Decimals) -> "pandas.DataFrame
 
 
 def to_polars(batches: Iterable[Batch], decimals: Decimals) -> "polars.DataFrame":
-    _check(decimals)
-    pl = _library("polars")
+    _validate(decimals)
+    pl = _import("polars")
     dtypes = {
         "text": pl.String,
         "instant": pl.Datetime("us", "UTC"),
@@ -53,12 +53,12 @@ def to_polars(batches: Iterable[Batch], decimals: Decimals) -> "polars.DataFrame
 
 
 def _columns(batches: Iterable[Batch], decimals: Decimals) -> dict[str, list[Any]]:
-    # Row by row into columns, so that the batches themselves need not be held all at once.
+    # Row by row, so that the batches are not all in memory at once.
     columns: dict[str, list[Any]] = {name: [] for name in KINDS}
-    row_of = attrgetter(*KINDS)
+    values_of = attrgetter(*KINDS)
     appends = [column.append for column in columns.values()]
     for batch in batches:
-        for append, value in zip(appends, row_of(batch)):
+        for append, value in zip(appends, values_of(batch)):
             append(value)
     if decimals == "float":
         for name in (name for name, kind in KINDS.items() if kind == "decimal"):
@@ -66,12 +66,12 @@ def _columns(batches: Iterable[Batch], decimals: Decimals) -> dict[str, list[Any
     return columns
 
 
-def _check(decimals: str) -> None:
+def _validate(decimals: str) -> None:
     if decimals not in ("float", "decimal"):
         raise BadSettings(f'decimals is {decimals!r}; give "float" or "decimal"')
 
 
-def _library(name: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

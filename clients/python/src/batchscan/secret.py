@@ -1,4 +1,4 @@
-"""Text that is never shown: not in a repr, not in a traceback, not in what a service echoes."""
+"""Keeps secrets out of reprs, tracebacks, errors and logs, also when a service echoes them."""
 
 import html
 import json
@@ -6,17 +6,17 @@ import re
 from collections import deque
 from urllib.parse import quote, quote_plus, unquote
 
-#: What a service says is quoted in errors up to here: enough for a reason, too little for a web page.
+#: The longest quotation of a service's text in an error: enough for a reason, too little for a web page.
 QUOTED_CHARS_MAX = 300
 REDACTED = "[redacted]"
-#: What is shorter is no secret: hiding it would garble what the service says.
-HIDDEN_CHARS_MIN = 8
-#: The client's secret, and the present and the last token of each version.
+#: Shorter secrets are not redacted: they would match ordinary words.
+REDACTED_CHARS_MIN = 8
+#: The client secret, and the current and the previous token of each version.
 _REMEMBERED_MAX = 5
-#: A text in a URL in a JSON text: services quote no deeper.
-_LAYERS_MAX = 3
+#: How many encodings are undone: text in a URL in a JSON text.
+_DECODE_PASSES = 3
 
-# Also what turns the direction of the text around it, and half characters, which no terminal or file takes.
+# Whitespace, control characters, marks that change the text direction, and unpaired surrogates.
 _UNPRINTABLE = re.compile(
     r"[\s\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
 )
@@ -25,58 +25,58 @@ _IGNORED = re.compile(r"[\\\s+]+")
 
 
 class Secret:
-    """A client secret or an access token. Only `reveal` gives it away."""
+    """A client secret or an access token. Only `reveal` returns it."""
 
-    __slots__ = ("_spellings", "_text")
+    __slots__ = ("_encodings", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._spellings: re.Pattern[str] | None = None
+        self._encodings: re.Pattern[str] | None = None
 
     def __repr__(self) -> str:
         return REDACTED
 
     def __reduce__(self) -> str:
-        raise TypeError("a secret is not written anywhere")
+        raise TypeError("a secret cannot be pickled")
 
     def reveal(self) -> str:
         return self._text
 
-    def hide_in(self, text: str) -> str:
-        """The text without the secret, however it is spelled. A short one is a word that somebody tries."""
-        # What stands around a secret by mistake, a service may leave out.
+    def redact(self, text: str) -> str:
+        """The text without the secret, in any encoding."""
+        # A service may strip surrounding whitespace.
         bare = self._text.strip()
-        if len(bare) < HIDDEN_CHARS_MIN:
+        if len(bare) < REDACTED_CHARS_MIN:
             return text
-        if self._spellings is None:
-            # At the first need, which most secrets never see; the longest first, so that no rest stays.
-            usual = sorted(_usual_spellings(bare), key=len, reverse=True)
-            self._spellings = re.compile("|".join(map(re.escape, usual)), re.IGNORECASE)
-        shown = self._spellings.sub(REDACTED, text)
-        # A mixture of spellings is known to be there, but not where: then nothing is shown.
-        return REDACTED if _says(shown, bare) or _says(shown, _as_latin1(bare)) else shown
+        if self._encodings is None:
+            # Compiled on first use. The longest alternative first, so that no rest remains.
+            encodings = sorted(_common_encodings(bare), key=len, reverse=True)
+            self._encodings = re.compile("|".join(map(re.escape, encodings)), re.IGNORECASE)
+        redacted = self._encodings.sub(REDACTED, text)
+        # With mixed encodings the exact place is unknown, so nothing is shown.
+        return REDACTED if _contains(redacted, bare) or _contains(redacted, _as_latin1(bare)) else redacted
 
 
-class Sent:
-    """The secrets that a service was told last, any of which it may echo in any answer."""
+class SentSecrets:
+    """The last secrets sent to a service. Any response may echo them."""
 
     def __init__(self) -> None:
-        self._last: deque[Secret] = deque(maxlen=_REMEMBERED_MAX)
+        self._secrets: deque[Secret] = deque(maxlen=_REMEMBERED_MAX)
 
     def remember(self, secret: Secret) -> None:
-        # Every new token is got with the client's secret, so that one is always among the last.
-        if secret in self._last:
-            self._last.remove(secret)
-        self._last.append(secret)
+        # The client secret is sent for every new token, so it always remains among the last.
+        if secret in self._secrets:
+            self._secrets.remove(secret)
+        self._secrets.append(secret)
 
-    def hide_in(self, text: str) -> str:
-        for secret in self._last:
-            text = secret.hide_in(text)
+    def redact(self, text: str) -> str:
+        for secret in self._secrets:
+            text = secret.redact(text)
         return text
 
 
 def is_text(text: str) -> bool:
-    """Whether this can be sent or stored: a half of a surrogate pair cannot."""
+    """Whether the text can be encoded: an unpaired surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -85,13 +85,13 @@ def is_text(text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """What somebody else wrote, fit to stand in an error message."""
+    """Someone else's text, safe to quote in an error message."""
     line = _UNPRINTABLE.sub(" ", text).strip()
     return line if len(line) <= QUOTED_CHARS_MAX else line[: QUOTED_CHARS_MAX - 1] + "…"
 
 
-def _usual_spellings(text: str) -> set[str]:
-    """As URLs, HTML, JSON and Python write it. A header's bytes are read as Latin-1, whatever they were."""
+def _common_encodings(text: str) -> set[str]:
+    """The text in URLs, HTML, JSON, Python literals and headers, which are decoded as Latin-1."""
     in_json = json.dumps(text)[1:-1]
     return {
         text,
@@ -110,17 +110,17 @@ def _usual_spellings(text: str) -> set[str]:
     }
 
 
-def _says(text: str, secret: str) -> bool:
+def _contains(text: str, secret: str) -> bool:
     try:
-        return _decoded(secret) in _decoded(text)
+        return _decode(secret) in _decode(text)
     except ValueError:
-        # An HTML entity with thousands of digits. Nobody who means well writes one.
+        # An HTML entity with thousands of digits. Assume the worst.
         return True
 
 
-def _decoded(text: str) -> bytes:
-    """What a text says to whoever undoes every way of spelling; only good for a comparison with another such."""
-    for _ in range(_LAYERS_MAX):
+def _decode(text: str) -> bytes:
+    """Undoes all known encodings. The result is only good for comparison."""
+    for _ in range(_DECODE_PASSES):
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1] or escape[2], 16)), html.unescape(unquote(text)))
     return _IGNORED.sub("", text).casefold().encode("utf-16-be", "surrogatepass")
 

@@ -1,203 +1,135 @@
-//! What an auth request must carry, and how a wrong one is refused.
+//! What an auth request must contain, and how invalid ones are rejected.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{ENDPOINTS, ERRORS, Rule, decided, rule};
-use crate::answer::Answer;
-use crate::ask::{Ask, Version};
-use crate::batches::{GRANT, access_token};
-use crate::probe::Probe;
-use crate::verdict::{Checked, Verdict};
+use super::rule::{ENDPOINTS, ERRORS, Rule, both, decision};
+use crate::listing::access_token;
+use crate::probe::{GRANT, Probe};
+use crate::request::{Request, Version};
+use crate::response::Response;
+use crate::verdict::{CheckResult, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "auth-v1-gives-a-token", "POST /v1/auth answers 200 and a JSON object with a string access_token.", |p| gives_token(p, Version::V1)),
-    rule(ENDPOINTS, "auth-v2-gives-a-token", "POST /v2/auth answers 200 and a JSON object with a string access_token.", |p| gives_token(p, Version::V2)),
-    rule(ERRORS, "auth-wrong-secret-is-401", "A wrong client_secret is a 401 with a string detail.", wrong_secret),
-    rule(ERRORS, "auth-wrong-id-is-401", "A wrong client_id is a 401 with a string detail.", wrong_id),
-    rule(ERRORS, "auth-missing-client-id-is-422", "An auth request without client_id is a 422 that locates it in the body.", |p| missing(p, "client_id")),
-    rule(ERRORS, "auth-missing-client-secret-is-422", "An auth request without client_secret is a 422 that locates it in the body.", |p| missing(p, "client_secret")),
-    rule(ERRORS, "auth-missing-grant-type-is-422", "An auth request without grant_type is a 422 that locates it in the body.", |p| missing(p, "grant_type")),
-    rule(ERRORS, "auth-other-grant-type-is-422", "A grant_type other than client_credentials is a 422 that locates it in the body.", other_grant),
-    rule(ENDPOINTS, "auth-json-body-is-refused", "An auth request with a JSON body in place of a form gets no token.", json_body),
-    rule(decided(4), "auth-basic", "Credentials are taken from HTTP Basic too, with only grant_type in the form.", basic),
-    rule(decided(4), "auth-basic-percent-encoded", "Basic credentials may be percent-encoded.", basic_encoded),
-    rule(decided(4), "auth-basic-and-form-differ-is-422", "Basic and form credentials that differ are a 422.", basic_and_form),
-    rule(decided(5), "auth-401-says-invalid-client", "The 401 carries error invalid_client and an error_description beside detail.", |p| says(p, &[("client_secret", WRONG)], "invalid_client")),
-    rule(decided(5), "auth-422-says-unsupported-grant-type", "Another grant_type carries error unsupported_grant_type beside detail.", |p| says(p, &[("grant_type", "password")], "unsupported_grant_type")),
-    rule(decided(5), "auth-422-says-invalid-request", "A missing field carries error invalid_request beside detail.", |p| says(p, &[("client_id", "")], "invalid_request")),
-    rule(decided(6), "auth-ids-cannot-be-probed", "An unknown client and a wrong secret get one and the same 401 body.", same_401),
-    rule(decided(7), "auth-shape-before-credentials", "A wrong secret with a wrong grant_type is a 422: the shape is looked at first.", shape_first),
-    rule(decided(14), "auth-missing-words", "A missing field is of type missing with the msg Field required.", missing_words),
-    rule(decided(14), "auth-grant-words", "Another grant_type is of type literal_error with the msg Input should be 'client_credentials'.", grant_words),
-    rule(decided(14), "auth-empty-value-is-missing", "An empty form value is missing.", empty_value),
-    rule(decided(15), "auth-json-body-misses-all", "A body that is no form is a 422 with the three fields missing, in the interface's order.", json_misses_all),
-    rule(decided(15), "auth-no-body-misses-all", "No body is a 422 with the three fields missing, in the interface's order.", nothing_misses_all),
-    rule(decided(16), "auth-repeated-field-is-422", "A form field sent twice is a 422 of type value_error on that field.", repeated),
+    Rule(ENDPOINTS, "auth-v1-gives-a-token", "POST /v1/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V1)),
+    Rule(ENDPOINTS, "auth-v2-gives-a-token", "POST /v2/auth returns 200 and a JSON object with a string access_token.", |p| returns_token(p, Version::V2)),
+    Rule(ERRORS, "auth-wrong-secret-is-401", "A wrong client_secret is a 401 with a string detail.", |p| with(p, &[("client_secret", Some(WRONG))], Response::require_unauthorized)),
+    Rule(ERRORS, "auth-wrong-id-is-401", "A wrong client_id is a 401 with a string detail.", |p| with(p, &[("client_id", Some(WRONG))], Response::require_unauthorized)),
+    Rule(ERRORS, "auth-missing-client-id-is-422", "An auth request without client_id is a 422 that locates it in the body.", |p| missing(p, "client_id")),
+    Rule(ERRORS, "auth-missing-client-secret-is-422", "An auth request without client_secret is a 422 that locates it in the body.", |p| missing(p, "client_secret")),
+    Rule(ERRORS, "auth-missing-grant-type-is-422", "An auth request without grant_type is a 422 that locates it in the body.", |p| missing(p, "grant_type")),
+    Rule(ERRORS, "auth-other-grant-type-is-422", "A grant_type other than client_credentials is a 422 that locates it in the body.", |p| with(p, &[OTHER_GRANT], |r| r.require_error_at("body", "grant_type"))),
+    Rule(ENDPOINTS, "auth-json-body-is-refused", "An auth request with a JSON body instead of a form gets no token.", |p| json_body(p, Response::require_client_error)),
+    Rule(decision(4), "auth-basic", "Credentials may be sent with HTTP Basic, with only grant_type in the form.", basic),
+    Rule(decision(4), "auth-basic-percent-encoded", "Basic credentials may be percent-encoded.", basic_encoded),
+    Rule(decision(4), "auth-basic-and-form-differ-is-422", "Basic and form credentials that differ are a 422.", basic_and_form),
+    Rule(decision(5), "auth-401-says-invalid-client", "The 401 has error invalid_client and an error_description in addition to detail.", |p| with(p, &[("client_secret", Some(WRONG))], |r| has_error(r, "invalid_client"))),
+    Rule(decision(5), "auth-422-says-unsupported-grant-type", "The 422 for another grant_type has error unsupported_grant_type in addition to detail.", |p| with(p, &[OTHER_GRANT], |r| has_error(r, "unsupported_grant_type"))),
+    Rule(decision(5), "auth-422-says-invalid-request", "The 422 for a missing field has error invalid_request in addition to detail.", |p| with(p, &[("client_id", Some(""))], |r| has_error(r, "invalid_request"))),
+    Rule(decision(6), "auth-ids-cannot-be-probed", "An unknown client and a wrong secret get the same 401 body.", same_401),
+    Rule(decision(7), "auth-shape-before-credentials", "A wrong secret with a wrong grant_type is a 422: fields are validated before credentials.", |p| with(p, &[("client_secret", Some(WRONG)), OTHER_GRANT], |r| r.require_status(422))),
+    Rule(decision(14), "auth-missing-words", "A missing field is of type missing with the msg Field required.", |p| with(p, &[("client_id", None)], |r| { r.require_errors("body", &["client_id"], "missing")?; r.require_msg("Field required", true) })),
+    Rule(decision(14), "auth-grant-words", "Another grant_type is of type literal_error with the msg Input should be 'client_credentials'.", |p| with(p, &[OTHER_GRANT], |r| { r.require_errors("body", &["grant_type"], "literal_error")?; r.require_msg("Input should be 'client_credentials'", true) })),
+    Rule(decision(14), "auth-empty-value-is-missing", "An empty form value is missing.", |p| with(p, &[("client_secret", Some(""))], |r| r.require_errors("body", &["client_secret"], "missing"))),
+    Rule(decision(15), "auth-json-body-misses-all", "A body that is not a form is a 422 with all three fields missing, in the order of the API.", |p| json_body(p, |r| r.require_errors("body", &FIELDS, "missing"))),
+    Rule(decision(15), "auth-no-body-misses-all", "An empty body is a 422 with all three fields missing, in the order of the API.", no_body),
+    Rule(decision(16), "auth-repeated-field-is-422", "A repeated form field is a 422 of type value_error on that field.", repeated_field),
 ];
 
 const FIELDS: [&str; 3] = ["client_id", "client_secret", "grant_type"];
 
-/// A secret and an id that nobody was ever issued.
-const WRONG: &str = "conformance-run-nobody-has-this";
+/// A form field and its new value, or `None` to leave it out.
+type Change<'a> = (&'a str, Option<&'a str>);
 
-fn gives_token(probe: &mut Probe, version: Version) -> Checked {
-    let answer = probe.ask(&probe.ask_token(version))?;
-    access_token(&answer).map(|_| ())
+const OTHER_GRANT: Change<'_> = ("grant_type", Some("password"));
+
+/// A secret and an id that no client has.
+const WRONG: &str = "conformance-run-wrong-credential";
+
+fn returns_token(probe: &mut Probe, version: Version) -> CheckResult {
+    access_token(&*probe.fetch(&probe.auth_request(version))?).map(drop)
 }
 
-fn wrong_secret(probe: &mut Probe) -> Checked {
-    both(probe, &[("client_secret", WRONG)], Answer::must_be_unauthorized)
+fn missing(probe: &mut Probe, field: &str) -> CheckResult {
+    with(probe, &[(field, None)], |response| response.require_error_at("body", field))
 }
 
-fn wrong_id(probe: &mut Probe) -> Checked {
-    both(probe, &[("client_id", WRONG)], Answer::must_be_unauthorized)
-}
-
-fn other_grant(probe: &mut Probe) -> Checked {
-    both(probe, &[("grant_type", "password")], |answer| answer.must_blame("body", "grant_type"))
-}
-
-fn missing(probe: &mut Probe, field: &str) -> Checked {
-    for version in Version::BOTH {
-        let answer = probe.ask(&without(probe, version, field))?;
-        answer.must_blame("body", field)?;
-    }
-    Ok(())
-}
-
-fn json_body(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        probe.ask(&as_json(probe, version))?.must_refuse()?;
-    }
-    Ok(())
-}
-
-fn basic(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let ask = Ask::form(version.auth(), &[GRANT]).basic(&probe.client_id, &probe.client_secret);
-        let answer = probe.ask(&ask)?;
-        access_token(&answer)?;
-    }
-    Ok(())
-}
-
-fn basic_encoded(probe: &mut Probe) -> Checked {
-    // Every byte, so that a server which does not decode cannot pass by luck.
-    let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-    let (id, secret) = (encode(&probe.client_id), encode(&probe.client_secret));
-    probe.redactor.hide_credentials(&id, &secret);
-    let answer = probe.ask(&Ask::form(Version::V2.auth(), &[GRANT]).basic(&id, &secret))?;
-    access_token(&answer).map(|_| ())
-}
-
-fn basic_and_form(probe: &mut Probe) -> Checked {
-    let ask = probe.ask_token(Version::V2).basic(&probe.client_id, WRONG);
-    probe.ask(&ask)?.entries().map(|_| ())
-}
-
-fn says(probe: &mut Probe, changes: &[(&str, &str)], word: &str) -> Checked {
-    both(probe, changes, |answer| {
-        answer.must_refuse()?;
-        let body = answer.json()?;
-        let described = body.get("error_description").is_some_and(Value::is_string);
-        let expected = format!("error {word:?} and a string error_description beside detail");
-        answer.must(body.get("error").and_then(Value::as_str) == Some(word) && described, expected)
-    })
-}
-
-fn same_401(probe: &mut Probe) -> Checked {
-    let unknown = probe.ask(&changed(probe, Version::V2, &[("client_id", WRONG)]))?;
-    let wrong = probe.ask(&changed(probe, Version::V2, &[("client_secret", WRONG)]))?;
-    if unknown.status != 401 || wrong.status != 401 {
-        return Err(Verdict::CannotTell("wrong credentials are not answered with 401".to_owned()));
-    }
-    wrong.must(wrong.body == unknown.body, format!("the same as for an unknown client: {}", unknown.came))
-}
-
-fn shape_first(probe: &mut Probe) -> Checked {
-    both(probe, &[("client_secret", WRONG), ("grant_type", "password")], |answer| answer.must_be(422))
-}
-
-fn missing_words(probe: &mut Probe) -> Checked {
-    let answer = probe.ask(&without(probe, Version::V2, "client_id"))?;
-    answer.must_list("body", &["client_id"], "missing")?;
-    says_msg(&answer, "Field required")
-}
-
-fn grant_words(probe: &mut Probe) -> Checked {
-    both(probe, &[("grant_type", "password")], |answer| {
-        answer.must_list("body", &["grant_type"], "literal_error")?;
-        says_msg(answer, "Input should be 'client_credentials'")
-    })
-}
-
-fn empty_value(probe: &mut Probe) -> Checked {
-    both(probe, &[("client_secret", "")], |answer| answer.must_list("body", &["client_secret"], "missing"))
-}
-
-fn json_misses_all(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        probe.ask(&as_json(probe, version))?.must_list("body", &FIELDS, "missing")?;
-    }
-    Ok(())
-}
-
-fn nothing_misses_all(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let mut ask = Ask::new("POST", version.auth());
-        ask.body = Some(Vec::new());
-        probe.ask(&ask)?.must_list("body", &FIELDS, "missing")?;
-    }
-    Ok(())
-}
-
-fn repeated(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let mut ask = probe.ask_token(version);
-        if let Some(body) = &mut ask.body {
-            body.extend_from_slice(b"&grant_type=client_credentials");
-        }
-        probe.ask(&ask)?.must_list("body", &["grant_type"], "value_error")?;
-    }
-    Ok(())
-}
-
-/// Sends the changed request to both versions and judges both answers.
-fn both(probe: &mut Probe, changes: &[(&str, &str)], judge: impl Fn(&Answer) -> Checked) -> Checked {
-    for version in Version::BOTH {
-        let answer = probe.ask(&changed(probe, version, changes))?;
-        judge(&answer)?;
-    }
-    Ok(())
-}
-
-/// The right request with some of its fields changed.
-fn changed(probe: &Probe, version: Version, changes: &[(&str, &str)]) -> Ask {
-    let mut fields =
-        [("client_id", probe.client_id.as_str()), ("client_secret", &probe.client_secret), GRANT];
-    for (name, value) in &mut fields {
-        if let Some((_, other)) = changes.iter().find(|(changed, _)| changed == name) {
-            *value = other;
-        }
-    }
-    Ask::form(version.auth(), &fields)
-}
-
-fn without(probe: &Probe, version: Version, field: &str) -> Ask {
-    let fields = [("client_id", probe.client_id.as_str()), ("client_secret", &probe.client_secret), GRANT];
-    let kept: Vec<(&str, &str)> = fields.into_iter().filter(|(name, _)| *name != field).collect();
-    Ask::form(version.auth(), &kept)
-}
-
-fn as_json(probe: &Probe, version: Version) -> Ask {
+fn json_body(probe: &mut Probe, check: fn(&Response) -> CheckResult) -> CheckResult {
     let body = json!({
         "client_id": probe.client_id, "client_secret": probe.client_secret, "grant_type": GRANT.1,
     });
-    Ask::new("POST", version.auth()).body("application/json", body.to_string().into_bytes())
+    both(probe, |probe, version| {
+        let request = Request::new(Method::POST, version.auth_path());
+        check(&*probe.fetch(&request.body("application/json", body.to_string()))?)
+    })
 }
 
-fn says_msg(answer: &Answer, msg: &str) -> Checked {
-    let said = answer.entries()?.iter().all(|entry| entry.msg == msg);
-    answer.must(said, format!("the msg {msg:?}"))
+fn basic(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let form = Request::form(version.auth_path(), &[GRANT]);
+        let request = form.basic(&probe.client_id, &probe.client_secret);
+        access_token(&*probe.fetch(&request)?).map(drop)
+    })
+}
+
+fn basic_encoded(probe: &mut Probe) -> CheckResult {
+    // Every byte, so that a server that does not decode cannot pass by chance.
+    let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let (id, secret) = (encode(&probe.client_id), encode(&probe.client_secret));
+    probe.redactor.hide_credentials(&id, &secret);
+    let request = Request::form(Version::V2.auth_path(), &[GRANT]).basic(&id, &secret);
+    access_token(&*probe.fetch(&request)?).map(drop)
+}
+
+fn basic_and_form(probe: &mut Probe) -> CheckResult {
+    let request = probe.auth_request(Version::V2).basic(&probe.client_id, WRONG);
+    probe.fetch(&request)?.validation_errors().map(drop)
+}
+
+fn has_error(response: &Response, error: &str) -> CheckResult {
+    response.require_client_error()?;
+    let body = response.json()?;
+    let has_description = body.get("error_description").is_some_and(Value::is_string);
+    let passes = body.get("error").and_then(Value::as_str) == Some(error) && has_description;
+    response.require(passes, format!("error {error:?} and a string error_description"))
+}
+
+fn same_401(probe: &mut Probe) -> CheckResult {
+    let unknown = probe.fetch(&form_with(probe, Version::V2, &[("client_id", Some(WRONG))]))?;
+    let wrong = probe.fetch(&form_with(probe, Version::V2, &[("client_secret", Some(WRONG))]))?;
+    if unknown.status != 401 || wrong.status != 401 {
+        return Err(undecided("wrong credentials are not a 401"));
+    }
+    wrong.require(wrong.body == unknown.body, format!("the same as for an unknown client: {}", unknown.shown))
+}
+
+fn no_body(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let response = probe.fetch(&Request::empty_post(version.auth_path()))?;
+        response.require_errors("body", &FIELDS, "missing")
+    })
+}
+
+fn repeated_field(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let mut request = probe.auth_request(version);
+        request.body.extend_from_slice(b"&grant_type=client_credentials");
+        probe.fetch(&request)?.require_errors("body", &["grant_type"], "value_error")
+    })
+}
+
+/// Checks the response of both versions to a form with changes.
+fn with(probe: &mut Probe, changes: &[Change<'_>], check: impl Fn(&Response) -> CheckResult) -> CheckResult {
+    both(probe, |probe, version| check(&*probe.fetch(&form_with(probe, version, changes))?))
+}
+
+/// The valid form with changes.
+fn form_with(probe: &Probe, version: Version, changes: &[Change<'_>]) -> Request {
+    let fields = [("client_id", probe.client_id.as_str()), ("client_secret", &probe.client_secret), GRANT];
+    let changed = fields.into_iter().filter_map(|(name, value)| {
+        let change = changes.iter().find(|(changed, _)| *changed == name);
+        Some((name, change.map_or(Some(value), |(_, new)| *new)?))
+    });
+    Request::form(version.auth_path(), &changed.collect::<Vec<_>>())
 }

@@ -1,131 +1,76 @@
-//! Who may read batches: the holder of a token, and nobody else.
+//! Batches are returned only to clients with a valid token.
 
-use super::{ENDPOINTS, Rule, decided, rule};
-use crate::answer::Answer;
-use crate::ask::{Ask, Version};
+use super::rule::{ENDPOINTS, Rule, alter, both, decision};
 use crate::probe::Probe;
-use crate::verdict::{Checked, Verdict};
+use crate::request::{Request, Version};
+use crate::response::Response;
+use crate::verdict::{CheckResult, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "batches-v1-need-a-token", "GET /v1/batches without a token is refused.", |p| needs(p, Version::V1)),
-    rule(ENDPOINTS, "batches-v2-need-a-token", "GET /v2/batches without a token is refused.", |p| needs(p, Version::V2)),
-    rule(ENDPOINTS, "batches-refuse-an-invented-token", "A token that was never issued is refused on both versions.", invented),
-    rule(ENDPOINTS, "batches-refuse-credentials-in-place-of-a-token", "Client credentials do not open batches: they buy a token first.", credentials),
-    rule(decided(9), "bearer-missing-is-401", "No token is a 401 with a string detail and WWW-Authenticate: Bearer, without an error.", missing),
-    rule(decided(9), "bearer-forged-is-401", "A forged token is a 401 with a string detail and WWW-Authenticate: Bearer error=\"invalid_token\".", forged),
-    rule(decided(9), "bearer-altered-is-401", "A token with one character changed is refused like a forged one.", altered),
-    rule(decided(9), "bearer-malformed-is-401", "An Authorization header that holds no bearer token is a 401 with a string detail.", malformed),
-    rule(decided(7), "bearer-before-query", "A bad date without a token is a 401: who is not known learns nothing.", token_first),
+    Rule(ENDPOINTS, "batches-v1-need-a-token", "GET /v1/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V1))?.require_client_error()),
+    Rule(ENDPOINTS, "batches-v2-need-a-token", "GET /v2/batches without a token is rejected.", |p| p.fetch(&Request::batches(Version::V2))?.require_client_error()),
+    Rule(ENDPOINTS, "batches-refuse-an-invented-token", "A token that was never issued is rejected by both versions.", |p| both(p, |p, version| p.fetch(&Request::batches(version).bearer(FORGED))?.require_client_error())),
+    Rule(ENDPOINTS, "batches-refuse-credentials-in-place-of-a-token", "Client credentials instead of a token are rejected.", credentials),
+    Rule(decision(9), "bearer-missing-is-401", "No token is a 401 with a string detail and WWW-Authenticate: Bearer, without an error.", no_token),
+    Rule(decision(9), "bearer-forged-is-401", "A forged token is a 401 with a string detail and WWW-Authenticate: Bearer error=\"invalid_token\".", |p| both(p, |p, version| require_invalid_token(&*p.fetch(&Request::batches(version).bearer(FORGED))?))),
+    Rule(decision(9), "bearer-altered-is-401", "A token with one character changed is rejected like a forged one.", altered),
+    Rule(decision(9), "bearer-malformed-is-401", "An Authorization header without a bearer token is a 401 with a string detail.", malformed),
+    Rule(decision(7), "bearer-before-query", "An invalid date without a token is a 401: the token is checked first.", |p| both(p, |p, version| p.fetch(&Request::batches(version).query(&[("start_date", "yesterday")]))?.require_status(401))),
 ];
 
-/// A token that nobody was ever issued.
+/// A token that was never issued.
 const FORGED: &str = "conformance-run-invented-this-token";
 
-fn needs(probe: &mut Probe, version: Version) -> Checked {
-    probe.ask(&Ask::get(version.batches()))?.must_refuse()
+fn credentials(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let request = Request::batches(version).basic(&probe.client_id, &probe.client_secret);
+        probe.fetch(&request)?.require_client_error()
+    })
 }
 
-fn invented(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        probe.ask(&Ask::get(version.batches()).bearer(FORGED))?.must_refuse()?;
-    }
-    Ok(())
+fn no_token(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let response = probe.fetch(&Request::batches(version))?;
+        let has_error = bearer_challenge(&response)?.contains("error=");
+        response.require_header("WWW-Authenticate", !has_error, "no error, since no token was sent")
+    })
 }
 
-fn credentials(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let ask = Ask::get(version.batches()).basic(&probe.client_id, &probe.client_secret);
-        probe.ask(&ask)?.must_refuse()?;
-    }
-    Ok(())
-}
-
-fn missing(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let answer = probe.ask(&Ask::get(version.batches()))?;
-        answer.must_be_unauthorized()?;
-        let challenge = challenge(&answer)?;
-        if challenge.contains("error=") {
-            return Err(answer.fail_header("WWW-Authenticate", "no error where no token was sent"));
-        }
-    }
-    Ok(())
-}
-
-fn forged(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let answer = probe.ask(&Ask::get(version.batches()).bearer(FORGED))?;
-        must_call_invalid(&answer)?;
-    }
-    Ok(())
-}
-
-fn altered(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let token = alter(&probe.token(version)?)
-            .ok_or_else(|| Verdict::CannotTell("the token is too short to be altered".to_owned()))?;
+fn altered(probe: &mut Probe) -> CheckResult {
+    both(probe, |probe, version| {
+        let token =
+            alter(&probe.token(version)?).ok_or_else(|| undecided("the token is too short to alter"))?;
         probe.redactor.hide(token.clone(), "[altered token]");
-        let answer = probe.ask(&Ask::get(version.batches()).bearer(&token))?;
-        must_call_invalid(&answer)?;
-    }
-    Ok(())
+        require_invalid_token(&*probe.fetch(&Request::batches(version).bearer(&token))?)
+    })
 }
 
-fn malformed(probe: &mut Probe) -> Checked {
+fn malformed(probe: &mut Probe) -> CheckResult {
     for value in ["Bearer", "Token abc", "Bearer a b c"] {
-        for version in Version::BOTH {
-            let ask = Ask::get(version.batches()).header("Authorization", value);
-            let answer = probe.ask(&ask)?;
-            answer.must_be_unauthorized()?;
-            challenge(&answer)?;
-        }
+        both(probe, |probe, version| {
+            bearer_challenge(&*probe.fetch(&Request::batches(version).header("Authorization", value))?)
+                .map(drop)
+        })?;
     }
     Ok(())
 }
 
-fn token_first(probe: &mut Probe) -> Checked {
-    for version in Version::BOTH {
-        let ask = Ask::get(version.batches()).query(&[("start_date", "yesterday")]);
-        probe.ask(&ask)?.must_be(401)?;
-    }
-    Ok(())
+fn require_invalid_token(response: &Response) -> CheckResult {
+    let passes = bearer_challenge(response)?.contains("error=\"invalid_token\"");
+    response.require_header(
+        "WWW-Authenticate",
+        passes,
+        "WWW-Authenticate: Bearer with error=\"invalid_token\"",
+    )
 }
 
-fn must_call_invalid(answer: &Answer) -> Checked {
-    answer.must_be_unauthorized()?;
-    if challenge(answer)?.contains("error=\"invalid_token\"") {
-        return Ok(());
-    }
-    Err(answer.fail_header("WWW-Authenticate", "WWW-Authenticate: Bearer with error=\"invalid_token\""))
-}
-
-fn challenge(answer: &Answer) -> Checked<String> {
-    let value = answer.header("WWW-Authenticate").unwrap_or_default();
+/// The `WWW-Authenticate` header of a valid 401.
+fn bearer_challenge(response: &Response) -> CheckResult<String> {
+    response.require_unauthorized()?;
+    let value = response.header("WWW-Authenticate").unwrap_or_default();
     let scheme = value.split([' ', ',']).next().unwrap_or_default();
-    if scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(value);
-    }
-    Err(answer.fail_header("WWW-Authenticate", "WWW-Authenticate: Bearer"))
-}
-
-/// The token with one character in its middle changed. Not at its end: there a base64 character may carry bits that
-/// nobody reads.
-fn alter(token: &str) -> Option<String> {
-    let middle = token.len() / 2;
-    let old = token.get(middle..=middle)?;
-    let new = if old == "A" { "B" } else { "A" };
-    Some(format!("{}{new}{}", &token[..middle], &token[middle + 1..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_altered_token_differs_in_one_character() {
-        assert_eq!(alter("abcde").as_deref(), Some("abAde"));
-        assert_eq!(alter("abAde").as_deref(), Some("abBde"));
-        assert_eq!(alter(""), None);
-    }
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    response.require_header("WWW-Authenticate", is_bearer, "WWW-Authenticate: Bearer")?;
+    Ok(value)
 }

@@ -1,206 +1,158 @@
 //! Pages and cursors of v2.
 
+use std::rc::Rc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{ENDPOINTS, ERRORS, RESOURCES, Rule, decided, rule, twice};
-use crate::ask::Version;
-use crate::batches::{End, Listing, Page, Window, id_of};
+use super::rule::{ENDPOINTS, ERRORS, RESOURCES, Rule, alter, confirm, decision};
+use crate::listing::{DateRange, End, LONG_AGO, Listing, batch_id};
 use crate::probe::Probe;
-use crate::verdict::{Checked, Verdict};
+use crate::request::Version;
+use crate::verdict::{CheckResult, Verdict, require, undecided};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    rule(ENDPOINTS, "page-first-without-cursor", "A request without next_token gives the first page, however often it is sent.", |p| twice(p, first_again)),
-    rule(ENDPOINTS, "page-cursor-leads-on", "The next_token of a page leads to batches that were not on it.", leads_on),
-    rule(RESOURCES, "page-each-is-an-envelope", "Every page of a walk is an envelope.", each_readable),
-    rule(ENDPOINTS, "page-walk-ends-with-null", "A walk comes to a page whose next_token is null.", |p| ends(p, &Window::default())),
-    rule(ENDPOINTS, "page-walk-of-a-window-ends-with-null", "A walk over a window comes to a page whose next_token is null.", window_ends),
-    rule(ERRORS, "page-cursor-is-safe-to-retry", "The same next_token sent again gives the same page.", |p| twice(p, again)),
-    rule(decided(19), "page-size-is-bounded", "No page holds more than 10,000 batches.", bounded),
-    rule(decided(21), "cursor-remembers-the-dates", "The dates may be left out beside next_token: the cursor remembers them.", remembers),
-    rule(decided(21), "cursor-with-other-dates-is-422", "Dates that differ from the cursor's are a 422 of type value_error.", other_dates),
-    rule(decided(22), "cursor-is-url-safe-and-short", "A cursor is URL-safe without padding and under 512 bytes.", url_safe),
-    rule(decided(22), "cursor-tells-nothing", "A cursor does not show the batches it stands between.", opaque),
-    rule(decided(23), "cursor-invalid-is-422", "A next_token nobody issued is a 422 of type value_error on next_token.", |p| refused(p, "conformance-run-invented-this-cursor")),
-    rule(decided(23), "cursor-empty-is-422", "An empty next_token is a 422 of type value_error on next_token.", |p| refused(p, "")),
-    rule(decided(23), "cursor-altered-is-422", "A cursor with one character changed is a 422 of type value_error on next_token.", altered),
-    rule(decided(24), "cursor-on-v1-is-ignored", "next_token on v1 is ignored like any unknown parameter.", on_v1),
-    rule(decided(17), "cursor-misnamed-is-422", "cursor, page_token, nextToken, page, offset and after are a 422 that names next_token.", misnamed),
+    Rule(ENDPOINTS, "page-first-without-cursor", "A request without next_token returns the first page, every time.", |p| confirm(p, same_first_page)),
+    Rule(ENDPOINTS, "page-cursor-leads-on", "The next_token of a page returns batches that were not on it.", next_page_differs),
+    Rule(RESOURCES, "page-each-is-an-envelope", "Every page has the fields data and next_token.", every_page_is_valid),
+    Rule(ENDPOINTS, "page-walk-ends-with-null", "The last page has the next_token null.", |p| ends(p, &DateRange::default())),
+    Rule(ENDPOINTS, "page-walk-of-a-window-ends-with-null", "The last page of a date range has the next_token null.", |p| { let range = p.wide_range()?; ends(p, &range) }),
+    Rule(ERRORS, "page-cursor-is-safe-to-retry", "The same next_token sent again returns the same page.", |p| confirm(p, |p| second_page_again(p, true))),
+    Rule(decision(19), "page-size-is-bounded", "No page has more than 10,000 batches.", page_size),
+    Rule(decision(21), "cursor-remembers-the-dates", "The dates may be left out with next_token: the cursor contains them.", |p| second_page_again(p, false)),
+    Rule(decision(21), "cursor-with-other-dates-is-422", "Dates that differ from the cursor's are a 422 of type value_error.", other_dates),
+    Rule(decision(22), "cursor-is-url-safe-and-short", "A cursor is URL-safe without padding and under 512 bytes.", url_safe),
+    Rule(decision(22), "cursor-tells-nothing", "A cursor does not reveal the batches around it.", opaque),
+    Rule(decision(23), "cursor-invalid-is-422", "A next_token that was never issued is a 422 of type value_error on next_token.", |p| rejected(p, "conformance-run-invented-this-cursor")),
+    Rule(decision(23), "cursor-empty-is-422", "An empty next_token is a 422 of type value_error on next_token.", |p| rejected(p, "")),
+    Rule(decision(23), "cursor-altered-is-422", "A cursor with one character changed is a 422 of type value_error on next_token.", altered),
+    Rule(decision(24), "cursor-on-v1-is-ignored", "next_token on v1 is ignored like any unknown parameter.", |p| p.fetch_batches(Version::V1, &[NO_DATA[0], NO_DATA[1], ("next_token", "any")])?.require_status(200)),
+    Rule(decision(17), "cursor-misnamed-is-422", "cursor, page_token, nextToken, page, offset and after are a 422 that names next_token.", misnamed),
 ];
 
-/// A window before all data.
-const NOTHING: [(&str, &str); 2] =
-    [("start_date", "1970-01-01T00:00:00Z"), ("end_date", "1970-01-01T00:00:00Z")];
+/// A date range before all data.
+const NO_DATA: [(&str, &str); 2] = [("start_date", LONG_AGO), ("end_date", LONG_AGO)];
 
-fn first_again(probe: &mut Probe) -> Checked {
-    let known = probe.sample()?;
-    let page = probe.fetch_page(&Window::default(), None)?;
-    match known.pages.first() {
-        Some(first) if first.batches != page.batches => Err(page.fail("the batches of the first answer")),
-        _ => Ok(()),
-    }
+/// A shorter batch id may occur in a cursor by chance.
+const MIN_REVEALING_ID_BYTES: usize = 6;
+
+fn same_first_page(probe: &mut Probe) -> CheckResult {
+    let sample = probe.sample()?;
+    let page = probe.fetch_page(&DateRange::default(), None)?;
+    require(page.batches == sample.pages[0].batches, || page.fail("the batches of the first response"))
 }
 
-fn leads_on(probe: &mut Probe) -> Checked {
-    let sample = probe.everything()?;
-    let [first, second, ..] = sample.pages.as_slice() else {
-        return match &sample.end {
-            End::Broken(verdict) => Err(verdict.clone()),
-            _ => Err(one_page()),
-        };
+fn next_page_differs(probe: &mut Probe) -> CheckResult {
+    let listing = probe.list_all()?;
+    let [first, second, ..] = listing.pages.as_slice() else {
+        return Err(match &listing.end {
+            End::Broken(verdict) => verdict.clone(),
+            _ => one_page(),
+        });
     };
-    let known: Vec<&str> = first.batches.iter().filter_map(id_of).collect();
-    match second.batches.iter().filter_map(id_of).find(|id| known.contains(id)) {
-        Some(id) => {
-            let id = probe.redactor.show(id.as_bytes());
-            Err(second.fail(format!("batches other than those of the first page; {id} is on both")))
-        }
-        None => Ok(()),
-    }
+    let first_ids: Vec<&str> = first.batches.iter().filter_map(batch_id).collect();
+    let mut second_ids = second.batches.iter().filter_map(batch_id);
+    second_ids.find(|id| first_ids.contains(id)).map_or(Ok(()), |id| {
+        let id = probe.show(id);
+        Err(second.fail(format!("batches other than those of the first page; {id} is on both")))
+    })
 }
 
-fn each_readable(probe: &mut Probe) -> Checked {
-    match &probe.everything()?.end {
+fn every_page_is_valid(probe: &mut Probe) -> CheckResult {
+    match &probe.list_all()?.end {
         End::Broken(verdict) => Err(verdict.clone()),
         _ => Ok(()),
     }
 }
 
-fn window_ends(probe: &mut Probe) -> Checked {
-    let window = probe.wide_window()?;
-    ends(probe, &window)
-}
-
-fn ends(probe: &mut Probe, window: &Window) -> Checked {
-    let listing = probe.list(Version::V2, window)?;
+fn ends(probe: &mut Probe, range: &DateRange) -> CheckResult {
+    let listing = probe.list(Version::V2, range)?;
     match &listing.end {
-        End::Circle(pages) => Err(circle(&listing, *pages)),
-        _ => listing.must_be_whole(),
+        End::Loop(page) => Err(listing.fail(
+            format!("page {page} with the next_token of an earlier page: the pagination loops"),
+            "a new next_token on every page, and null on the last",
+        )),
+        _ => listing.require_complete(),
     }
 }
 
-fn circle(listing: &Listing, pages: usize) -> Verdict {
-    listing.fail(
-        format!("on page {pages} a next_token that had come before: the walk never ends"),
-        "a new next_token on every page, and null on the last",
-    )
+fn second_page_again(probe: &mut Probe, with_dates: bool) -> CheckResult {
+    let (range, listing, cursor) = two_pages(probe)?;
+    let range = if with_dates { range } else { DateRange::default() };
+    let page = probe.fetch_page(&range, Some(&cursor))?;
+    require(page.batches == listing.pages[1].batches, || page.fail("the same page as before"))
 }
 
-fn again(probe: &mut Probe) -> Checked {
-    let (window, listing) = two_pages(probe)?;
-    let page = probe.fetch_page(&window, listing.pages[0].next.as_deref())?;
-    if page.batches == listing.pages[1].batches { Ok(()) } else { Err(page.fail("the page that came first")) }
-}
-
-fn bounded(probe: &mut Probe) -> Checked {
+fn page_size(probe: &mut Probe) -> CheckResult {
     let sample = probe.sample()?;
-    match sample.pages.iter().find(|page| page.batches.len() > 10_000) {
-        Some(page) => Err(sample.fail(format!("{} batches on a page", page.batches.len()), "10,000 at most")),
-        None => Ok(()),
-    }
+    let largest = sample.pages.iter().map(|page| page.batches.len()).max().unwrap_or_default();
+    require(largest <= 10_000, || sample.fail(format!("{largest} batches on a page"), "at most 10,000"))
 }
 
-fn remembers(probe: &mut Probe) -> Checked {
-    let (_, listing) = two_pages(probe)?;
-    let page = probe.fetch_page(&Window::default(), listing.pages[0].next.as_deref())?;
-    if page.batches == listing.pages[1].batches {
-        return Ok(());
-    }
-    Err(page.fail("the page that came when the dates were repeated"))
+fn other_dates(probe: &mut Probe) -> CheckResult {
+    let (range, _, cursor) = two_pages(probe)?;
+    let end = range.end.unwrap_or_default();
+    let query = [NO_DATA[0], ("end_date", &end), ("next_token", &cursor)];
+    probe.fetch_batches(Version::V2, &query)?.require_errors("query", &["start_date"], "value_error")
 }
 
-fn other_dates(probe: &mut Probe) -> Checked {
-    let (window, listing) = two_pages(probe)?;
-    let cursor = cursor_of(&listing.pages[0])?;
-    let end = window.end.unwrap_or_default();
-    let query = [("start_date", NOTHING[0].1), ("end_date", &end), ("next_token", &cursor)];
-    probe.get_batches(Version::V2, &query)?.must_list("query", &["start_date"], "value_error")
+fn url_safe(probe: &mut Probe) -> CheckResult {
+    let listing = probe.list_all()?;
+    let cursors: Vec<&String> = listing.pages.iter().filter_map(|page| page.next.as_ref()).collect();
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    require(!cursors.is_empty(), one_page)?;
+    let is_valid = |cursor: &str| (1..512).contains(&cursor.len()) && cursor.bytes().all(is_safe);
+    cursors.into_iter().find(|cursor| !is_valid(cursor)).map_or(Ok(()), |cursor| {
+        let found = format!("next_token {:?}", probe.show(cursor));
+        Err(listing.fail(found, "A-Z a-z 0-9 - _ . ~, 1 to 511 bytes"))
+    })
 }
 
-fn url_safe(probe: &mut Probe) -> Checked {
-    let sample = probe.everything()?;
-    let mut pages = sample.pages.iter().filter(|page| page.next.is_some()).peekable();
-    if pages.peek().is_none() {
-        return Err(one_page());
-    }
-    for page in pages {
-        let cursor = cursor_of(page)?;
-        let safe = cursor
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~'));
-        if !safe || cursor.is_empty() || cursor.len() >= 512 {
-            let cursor = probe.redactor.show(cursor.as_bytes());
-            return Err(sample.fail(format!("next_token {cursor:?}"), "A-Z a-z 0-9 - _ . ~, 1 to 511 bytes"));
-        }
-    }
-    Ok(())
-}
-
-fn opaque(probe: &mut Probe) -> Checked {
-    let (_, listing) = two_pages(probe)?;
-    let cursor = cursor_of(&listing.pages[0])?;
+fn opaque(probe: &mut Probe) -> CheckResult {
+    let (_, listing, cursor) = two_pages(probe)?;
     let decoded = URL_SAFE_NO_PAD.decode(cursor.trim_end_matches('=')).unwrap_or_default();
-    let texts = [cursor.clone(), String::from_utf8_lossy(&decoded).into_owned()];
-    let mut ids = listing.pages[..2].iter().flat_map(|page| &page.batches).filter_map(id_of);
-    // Short ids stand in any random text.
-    let shown = ids.find(|id| id.len() >= 6 && texts.iter().any(|text| text.contains(id)));
-    match shown {
-        Some(id) => {
-            let id = probe.redactor.show(id.as_bytes());
-            Err(listing.fail(format!("a next_token that holds batch_id {id}"), "a sealed cursor"))
-        }
-        None => Ok(()),
-    }
+    let texts = [cursor, String::from_utf8_lossy(&decoded).into_owned()];
+    let mut ids = listing.pages[..2].iter().flat_map(|page| &page.batches).filter_map(batch_id);
+    let revealed =
+        ids.find(|id| id.len() >= MIN_REVEALING_ID_BYTES && texts.iter().any(|text| text.contains(id)));
+    revealed.map_or(Ok(()), |id| {
+        let found = format!("a next_token that contains batch_id {}", probe.show(id));
+        Err(listing.fail(found, "an opaque cursor"))
+    })
 }
 
-fn refused(probe: &mut Probe, cursor: &str) -> Checked {
-    let answer = probe.get_batches(Version::V2, &[("next_token", cursor)])?;
-    answer.must_list("query", &["next_token"], "value_error")
+fn rejected(probe: &mut Probe, cursor: &str) -> CheckResult {
+    let response = probe.fetch_batches(Version::V2, &[("next_token", cursor)])?;
+    response.require_errors("query", &["next_token"], "value_error")
 }
 
-fn altered(probe: &mut Probe) -> Checked {
-    let (_, listing) = two_pages(probe)?;
-    let cursor = cursor_of(&listing.pages[0])?;
-    let middle = cursor.len() / 2;
-    let (Some(head), Some(old), Some(tail)) =
-        (cursor.get(..middle), cursor.get(middle..=middle), cursor.get(middle + 1..))
-    else {
-        return Err(Verdict::CannotTell("the cursor is too short to be altered".to_owned()));
-    };
-    refused(probe, &format!("{head}{}{tail}", if old == "A" { "B" } else { "A" }))
+fn altered(probe: &mut Probe) -> CheckResult {
+    let (_, _, cursor) = two_pages(probe)?;
+    let altered = alter(&cursor).ok_or_else(|| undecided("the cursor is too short to alter"))?;
+    rejected(probe, &altered)
 }
 
-fn on_v1(probe: &mut Probe) -> Checked {
-    let mut query = NOTHING.to_vec();
-    query.push(("next_token", "whatever"));
-    probe.get_batches(Version::V1, &query)?.must_be(200)
-}
-
-fn misnamed(probe: &mut Probe) -> Checked {
+fn misnamed(probe: &mut Probe) -> CheckResult {
     for name in ["cursor", "page_token", "nextToken", "page", "offset", "after"] {
-        let answer = probe.get_batches(Version::V2, &[NOTHING[0], NOTHING[1], (name, "2")])?;
-        answer.entries()?;
-        let named = answer.json()?.to_string().contains("next_token");
-        answer.must(named, "a 422 that names next_token")?;
+        let response = probe.fetch_batches(Version::V2, &[NO_DATA[0], NO_DATA[1], (name, "2")])?;
+        response.validation_errors()?;
+        let names_it = response.json()?.to_string().contains("next_token");
+        response.require(names_it, "a 422 that names next_token")?;
     }
     Ok(())
 }
 
-/// A window with at least two pages, and its walk.
-fn two_pages(probe: &mut Probe) -> Checked<(Window, std::rc::Rc<Listing>)> {
-    let window = probe.wide_window()?;
-    let listing = probe.list(Version::V2, &window)?;
-    if listing.pages.len() < 2 {
-        return Err(one_page());
+/// A date range with at least two pages, its pages, and the cursor of the first.
+fn two_pages(probe: &mut Probe) -> CheckResult<(DateRange, Rc<Listing>, String)> {
+    let range = probe.wide_range()?;
+    let listing = probe.list(Version::V2, &range)?;
+    match listing.pages[0].next.clone() {
+        Some(cursor) if listing.pages.len() > 1 => Ok((range, listing, cursor)),
+        _ => Err(one_page()),
     }
-    Ok((window, listing))
-}
-
-fn cursor_of(page: &Page) -> Checked<String> {
-    page.next.clone().ok_or_else(one_page)
 }
 
 fn one_page() -> Verdict {
-    Verdict::CannotTell("all batches fit on one page".to_owned())
+    undecided("all batches fit on one page")
 }

@@ -1,13 +1,16 @@
-//! The dates the toy service takes: just those this project decided on.
+//! The dates that the mock service accepts: exactly those of this project's decisions.
 
 use jiff::Timestamp;
 
-pub(crate) const PARSING: &str = "datetime_from_date_parsing";
-const AWARE: &str = "timezone_aware";
-const OFFSET: &str = "timezone_offset";
+/// The type and the msg of an error.
+type DateError = (&'static str, &'static str);
 
-/// The instant, or the word for what is wrong.
-pub(crate) fn parse(text: &str) -> Result<Timestamp, &'static str> {
+pub(crate) const PARSING: DateError =
+    ("datetime_from_date_parsing", "Input should be a valid datetime or date, it is not");
+const AWARE: DateError = ("timezone_aware", "Input should have timezone info");
+const OFFSET: DateError = ("timezone_offset", "Input should be in UTC");
+
+pub(crate) fn parse(text: &str) -> Result<Timestamp, DateError> {
     let date = text.get(..10).filter(|date| shaped(date, "0000-00-00")).ok_or(PARSING)?;
     if date.starts_with("0000") || format!("{date}T00:00:00Z").parse::<Timestamp>().is_err() {
         return Err(PARSING);
@@ -35,15 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, &'static str> {
     }
 }
 
-pub(crate) fn msg(kind: &str) -> &'static str {
-    match kind {
-        AWARE => "Input should have timezone info",
-        OFFSET => "Input should be in UTC",
-        _ => "Input should be a valid datetime or date, it is not",
-    }
-}
-
-/// Whether `text` looks like `pattern`, in which 0 stands for any digit.
+/// Whether `text` matches `pattern`, in which 0 is any digit.
 fn shaped(text: &str, pattern: &str) -> bool {
     text.len() == pattern.len()
         && text.bytes().zip(pattern.bytes()).all(|(a, b)| if b == b'0' { a.is_ascii_digit() } else { a == b })

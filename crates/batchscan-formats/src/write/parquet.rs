@@ -1,10 +1,9 @@
-//! Parquet: typed columns, so that decimals, instants and nulls need no guessing. Written a row group at a time, and
-//! the same batches always give the same bytes.
+//! Writes Parquet, one row group at a time. The same batches always produce the same bytes.
 
 use std::fs::File;
 use std::sync::Arc;
 
-use batchscan_model::{Batch, Field};
+use batchscan_model::{Batch, Field, FieldValue, Kind};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -13,25 +12,24 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::cells::{Cell, Kind, cells, kind};
-use super::{Batches, Remarks};
+use super::output::{Batches, CutTexts, WriteError};
 
-/// How many rows a group has: enough for columns to compress and to be skipped, few enough to be held.
+/// Rows per group: enough for compression, few enough for memory.
 const GROUP_ROWS_MAX: usize = 65_536;
 
-/// How many bytes of text a group has at most. It bounds the memory, however long the comments are.
+/// Bytes of text per group. Bounds the memory if comments are long.
 const GROUP_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Fields whose values seldom repeat: a dictionary would be built in vain.
-const UNREPEATED: [Field; 4] =
+/// Fields whose values rarely repeat: a dictionary does not help.
+const WITHOUT_DICTIONARY: [Field; 4] =
     [Field::BatchId, Field::BatchName, Field::BatchCreationDate, Field::AnalysisLink];
 
 /// Writes all batches.
-pub fn write(batches: &mut Batches<'_>, file: File) -> anyhow::Result<Remarks> {
+pub fn write(batches: &mut Batches<'_>, file: File) -> Result<CutTexts, WriteError> {
     let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties()))?;
     let mut group = Group::new();
     for batch in batches {
-        group.push(&batch?);
+        group.push(&batch.map_err(WriteError::Source)?);
         if group.is_full() {
             group.write_to(&mut writer)?;
         }
@@ -40,17 +38,19 @@ pub fn write(batches: &mut Batches<'_>, file: File) -> anyhow::Result<Remarks> {
         group.write_to(&mut writer)?;
     }
     writer.close()?;
-    Ok(Remarks::default())
+    Ok(CutTexts::default())
 }
 
 fn schema() -> Result<TypePtr, ParquetError> {
     let columns = Field::ALL.map(|field| {
         let repetition = if field.is_nullable() { "optional" } else { "required" };
-        match kind(field) {
-            Kind::Text => format!("{repetition} binary {field} (STRING);"),
+        match field.kind() {
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link => {
+                format!("{repetition} binary {field} (STRING);")
+            }
             Kind::Instant => format!("{repetition} int64 {field} (TIMESTAMP(MICROS,true));"),
             Kind::Count => format!("{repetition} int64 {field};"),
-            // Decimals stay below 10^12 and have two fraction digits.
+            // Twelve digits before the point and two after it.
             Kind::Decimal => format!("{repetition} int64 {field} (DECIMAL(14,2));"),
             Kind::Flag => format!("{repetition} boolean {field};"),
         }
@@ -60,13 +60,13 @@ fn schema() -> Result<TypePtr, ParquetError> {
 
 fn properties() -> WriterProperties {
     let compressed = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
-    let without_dictionary = UNREPEATED.into_iter().fold(compressed, |properties, field| {
+    let without_dictionary = WITHOUT_DICTIONARY.into_iter().fold(compressed, |properties, field| {
         properties.set_column_dictionary_enabled(ColumnPath::from(field.name()), false)
     });
     without_dictionary.build()
 }
 
-/// The rows of a group, by columns: a file holds a group's columns one after another, each in a piece.
+/// The rows of a group, column by column as in the file.
 struct Group {
     columns: [Column; Field::ALL.len()],
     rows: usize,
@@ -79,9 +79,9 @@ impl Group {
     }
 
     fn push(&mut self, batch: &Batch) {
-        for (column, cell) in self.columns.iter_mut().zip(cells(batch)) {
-            column.push(cell);
-            if let Cell::Text(text) = cell {
+        for (column, value) in self.columns.iter_mut().zip(batch.values()) {
+            column.push(value);
+            if let FieldValue::Text(text) = value {
                 self.text_bytes += text.len();
             }
         }
@@ -92,7 +92,7 @@ impl Group {
         self.rows >= GROUP_ROWS_MAX || self.text_bytes >= GROUP_TEXT_BYTES_MAX
     }
 
-    /// Writes the rows, and is empty again.
+    /// Writes the rows and clears the group.
     fn write_to(&mut self, file: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
         for column in &mut self.columns {
@@ -106,14 +106,14 @@ impl Group {
     }
 }
 
-/// A column's values without gaps, and for each row whether it has one, if rows may have none.
+/// The values of a column without its nulls. A nullable column has a level per row: 0 for null, else 1.
 struct Column {
     levels: Option<Vec<i16>>,
     values: Values,
 }
 
 enum Values {
-    /// Texts one after another, and where each ends.
+    /// The bytes of all texts, and where each ends.
     Texts(Vec<u8>, Vec<usize>),
     Numbers(Vec<i64>),
     Flags(Vec<bool>),
@@ -121,33 +121,33 @@ enum Values {
 
 impl Column {
     fn new(field: Field) -> Self {
-        let values = match kind(field) {
-            Kind::Text => Values::Texts(Vec::new(), Vec::new()),
+        let values = match field.kind() {
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link => Values::Texts(Vec::new(), Vec::new()),
             Kind::Instant | Kind::Count | Kind::Decimal => Values::Numbers(Vec::new()),
             Kind::Flag => Values::Flags(Vec::new()),
         };
         Self { levels: field.is_nullable().then(Vec::new), values }
     }
 
-    fn push(&mut self, cell: Cell<'_>) {
+    fn push(&mut self, value: FieldValue<'_>) {
         if let Some(levels) = &mut self.levels {
-            levels.push(i16::from(cell != Cell::Null));
+            levels.push(i16::from(value != FieldValue::Null));
         }
-        match (&mut self.values, cell) {
-            (Values::Texts(bytes, ends), Cell::Text(text)) => {
+        match (&mut self.values, value) {
+            (Values::Texts(bytes, ends), FieldValue::Text(text)) => {
                 bytes.extend_from_slice(text.as_bytes());
                 ends.push(bytes.len());
             }
-            (Values::Numbers(numbers), Cell::Instant(instant)) => numbers.push(instant.micros()),
-            (Values::Numbers(numbers), Cell::Count(count)) => numbers.push(count.cast_signed()),
-            (Values::Numbers(numbers), Cell::Decimal(decimal)) => numbers.push(decimal.count()),
-            (Values::Flags(flags), Cell::Flag(flag)) => flags.push(flag),
-            // A null, which the levels tell; a cell of another kind there is none.
+            (Values::Numbers(numbers), FieldValue::Instant(instant)) => numbers.push(instant.micros()),
+            (Values::Numbers(numbers), FieldValue::Count(count)) => numbers.push(count.cast_signed()),
+            (Values::Numbers(numbers), FieldValue::Decimal(decimal)) => numbers.push(decimal.count()),
+            (Values::Flags(flags), FieldValue::Flag(flag)) => flags.push(flag),
+            // A null has no value; other combinations do not occur.
             _ => {}
         }
     }
 
-    /// Writes the values, and is empty again.
+    /// Writes the values and clears the column.
     fn write_to(&mut self, writer: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         let levels = self.levels.as_deref();
         match &mut self.values {
@@ -170,11 +170,11 @@ impl Column {
     }
 }
 
-/// Takes the texts apart. They share the bytes they stood in, so the next group's texts get new room: as much at once,
-/// since what grows by doubling leaves its smaller selves behind in memory.
+/// Splits the texts, which keep sharing the buffer. The next group gets a new one of the same size: growing it by
+/// doubling would leave the smaller buffers behind in memory.
 fn split(bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Vec<ByteArray> {
-    let room = Vec::with_capacity(bytes.len());
-    let all = ByteArray::from(std::mem::replace(bytes, room));
+    let next = Vec::with_capacity(bytes.len());
+    let all = ByteArray::from(std::mem::replace(bytes, next));
     let mut start = 0;
     let texts = ends.drain(..).map(|end| {
         let text = all.slice(start, end - start);
@@ -188,19 +188,19 @@ fn split(bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Vec<ByteArray> {
 mod tests {
     use std::io::{Read as _, Seek as _};
 
-    use crate::read as import;
     use batchscan_model::{BatchId, UtcInstant};
     use parquet::file::metadata::RowGroupMetaData;
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use proptest::prelude::*;
 
-    use super::super::testing::{any_batch, bare, full, imported};
     use super::*;
+    use crate::Format;
+    use crate::testing::{any_batch, bare, full, read_back};
 
     fn written(batches: impl IntoIterator<Item = Batch>) -> Vec<u8> {
         let mut file = tempfile::tempfile().unwrap();
-        let remarks = write(&mut batches.into_iter().map(Ok), file.try_clone().unwrap()).unwrap();
-        assert_eq!(remarks, Remarks::default());
+        let cut = write(&mut batches.into_iter().map(Ok), file.try_clone().unwrap()).unwrap();
+        assert_eq!(cut, CutTexts::default());
         let mut bytes = Vec::new();
         file.rewind().unwrap();
         file.read_to_end(&mut bytes).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn read(bytes: Vec<u8>) -> Vec<Batch> {
-        imported(import::Format::Parquet, bytes)
+        read_back(Format::Parquet, bytes)
     }
 
     /// The number of rows of each group.
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn no_batches_are_a_table_without_rows() {
+    fn no_batches_produce_a_table_without_rows() {
         let bytes = written([]);
         assert_eq!(groups(&bytes).len(), 0);
         assert_eq!(read(bytes), []);
     }
 
     #[test]
-    fn a_group_ends_at_its_rows_and_batches_keep_their_order() {
+    fn a_group_has_a_row_limit_and_batches_keep_their_order() {
         let count = GROUP_ROWS_MAX + 2;
         let batches = || (0..count).map(|number| bare(&number.to_string()));
         let bytes = written(batches());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_ends_at_its_bytes_so_that_long_comments_do_not_fill_the_memory() {
+    fn a_group_has_a_text_limit() {
         let comment = Some("x".repeat(60_000));
         let batches = vec![Batch { comment, ..full() }; GROUP_TEXT_BYTES_MAX / 60_000 + 2];
         let bytes = written(batches.clone());
@@ -245,24 +245,24 @@ mod tests {
     }
 
     #[test]
-    fn the_same_batches_give_the_same_bytes() {
+    fn the_same_batches_produce_the_same_bytes() {
         let batches = [full(), bare("b-2")];
         assert_eq!(written(batches.clone()), written(batches));
     }
 
     #[test]
-    fn a_batch_that_cannot_be_read_back_is_an_error() {
-        let mut batches = [Ok(full()), Err(anyhow::anyhow!("a broken disk"))].into_iter();
+    fn an_error_of_the_source_is_returned() {
+        let mut batches = [Ok(full()), Err("a broken disk".into())].into_iter();
         let error = write(&mut batches, tempfile::tempfile().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "a broken disk");
     }
 
     #[test]
-    fn the_ends_of_every_range_are_kept() {
+    fn extreme_values_are_kept() {
         let largest = Batch {
             batch_id: BatchId::new("🌱".repeat(32)).unwrap(),
             batch_creation_date: UtcInstant::parse_any_offset("9999-12-31T23:59:59.999999Z").unwrap(),
-            number_of_images: batchscan_model::batch::COUNT_MAX,
+            number_of_images: batchscan_model::field::COUNT_MAX,
             comment: Some(String::new()),
             ..full()
         };
@@ -274,7 +274,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn the_import_reads_every_batch_back_exactly(batches in prop::collection::vec(any_batch(), 0..6)) {
+        fn every_batch_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..6)) {
             prop_assert_eq!(read(written(batches.clone())), batches);
         }
     }

@@ -1,78 +1,79 @@
-//! The formats that grow at their end: what is written stays as it is, so a pull that broke off goes on from the
-//! length its file has. Appends to a buffer; which bytes reach the file, and when, is the caller's business.
+//! The formats that are written by appending, so that an interrupted pull continues at the end of its file. Appends to
+//! a buffer; writing it to the file is up to the caller.
 
 use batchscan_model::Batch;
+use batchscan_model::json_scan::push_compact;
 
-use super::{CsvStyle, csv};
+use super::csv::{self, CsvStyle};
 
-/// A format that grows at its end.
+/// A format that is written by appending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextForm {
-    /// A header of the field names, and a line for each batch.
+pub enum TextFormat {
+    /// A header with the field names, and a line per batch.
     Csv(CsvStyle),
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
-    /// A JSON array, with a line for each batch.
+    /// A JSON array with a line per batch.
     Json,
 }
 
-impl TextForm {
-    /// Appends what stands before the first batch.
-    pub fn head(self, out: &mut String) {
+impl TextFormat {
+    /// Appends what comes before the first batch.
+    pub fn push_header(self, out: &mut String) {
         match self {
-            TextForm::Csv(style) => csv::push_header(out, style),
-            TextForm::Ndjson => {}
-            TextForm::Json => out.push('['),
+            TextFormat::Csv(style) => csv::push_header(out, style),
+            TextFormat::Ndjson => {}
+            TextFormat::Json => out.push('['),
         }
     }
 
-    /// What stands between two batches.
-    pub fn between(self) -> &'static str {
+    /// The text between two batches.
+    pub fn separator(self) -> &'static str {
         match self {
-            TextForm::Csv(_) | TextForm::Ndjson => "",
-            // The comma stands before a batch, not after it: only then is nothing to be taken back at the end.
-            TextForm::Json => ",\n",
+            TextFormat::Csv(_) | TextFormat::Ndjson => "",
+            TextFormat::Json => ",\n",
         }
     }
 
-    /// Appends a batch. `source` is its JSON text as the service sent it: the JSON formats keep it, and with it every
-    /// field that a newer service may know.
-    pub fn row(self, out: &mut String, batch: &Batch, source: &str) {
+    /// Appends a batch. The JSON formats keep its text as the service sent it, with fields this version does not know.
+    pub fn push_batch(self, out: &mut String, batch: &Batch, json: &str) {
         match self {
-            TextForm::Csv(style) => csv::push_row(out, batch, style),
-            TextForm::Ndjson => {
-                push_on_one_line(out, source);
+            TextFormat::Csv(style) => csv::push_row(out, batch, style),
+            TextFormat::Ndjson => {
+                push_line(out, json);
                 out.push('\n');
             }
-            TextForm::Json => push_on_one_line(out, source),
+            TextFormat::Json => push_line(out, json),
         }
     }
 
-    /// Appends what stands after the last batch.
-    pub fn tail(self, out: &mut String) {
+    /// Appends what comes after the last batch.
+    pub fn push_footer(self, out: &mut String) {
         match self {
-            TextForm::Csv(_) | TextForm::Ndjson => {}
-            TextForm::Json => out.push_str("]\n"),
+            TextFormat::Csv(_) | TextFormat::Ndjson => {}
+            TextFormat::Json => out.push_str("]\n"),
         }
+    }
+
+    /// A complete file.
+    #[cfg(test)]
+    pub(crate) fn file(self, batches: &[Batch]) -> String {
+        let mut out = String::new();
+        self.push_header(&mut out);
+        for (index, batch) in batches.iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { self.separator() });
+            self.push_batch(&mut out, batch, &batch.to_json());
+        }
+        self.push_footer(&mut out);
+        out
     }
 }
 
-/// Appends JSON as it is, if it stands on one line; else without the white space between its parts.
-fn push_on_one_line(out: &mut String, json: &str) {
-    // Strings hold line breaks only as escapes, so a bare one is always between parts.
-    if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
-        return out.push_str(json);
-    }
-    let mut is_in_string = false;
-    let mut is_escaped = false;
-    for c in json.chars() {
-        if is_in_string || !matches!(c, ' ' | '\t' | '\n' | '\r') {
-            out.push(c);
-        }
-        if c == '"' && !is_escaped {
-            is_in_string = !is_in_string;
-        }
-        is_escaped = c == '\\' && !is_escaped;
+/// Appends JSON as it is, or compact if it has several lines. Strings contain no raw line breaks.
+fn push_line(out: &mut String, json: &str) {
+    match memchr::memchr2(b'\n', b'\r', json.as_bytes()) {
+        None => out.push_str(json),
+        Some(_) => push_compact(out, json),
     }
 }
 
@@ -80,54 +81,37 @@ fn push_on_one_line(out: &mut String, json: &str) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::testing::{any_batch, bare, full, whole};
     use super::*;
-
-    fn on_one_line(json: &str) -> String {
-        let mut out = String::new();
-        push_on_one_line(&mut out, json);
-        out
-    }
+    use crate::testing::{any_batch, bare, full};
 
     #[test]
-    fn ndjson_is_the_source_word_for_word() {
+    fn ndjson_keeps_the_source_unless_it_has_several_lines() {
         let source = r#"{"batch_id" : "b",  "new_field":{"a":[1, 2.50e0]}}"#;
-        let mut out = String::new();
-        TextForm::Ndjson.row(&mut out, &full(), source);
-        assert_eq!(out, format!("{source}\n"));
+        for (json, line) in [(source, source), ("{\n \"a\": 1 }", r#"{"a":1}"#)] {
+            let mut out = String::new();
+            TextFormat::Ndjson.push_batch(&mut out, &full(), json);
+            assert_eq!(out, format!("{line}\n"));
+        }
+        assert_eq!(TextFormat::Ndjson.file(&[]), "");
     }
 
     #[test]
-    fn json_is_an_array_that_every_reader_takes() {
+    fn json_is_an_array_with_a_line_per_batch() {
         let batches = [full(), bare("b-2"), bare("b-3")];
-        let read = |count: usize| {
-            let text = whole(TextForm::Json, &batches[..count]);
-            (text.lines().count(), serde_json::from_str::<Vec<serde_json::Value>>(&text).unwrap().len())
-        };
-        assert_eq!(whole(TextForm::Json, &[]), "[]\n");
-        assert_eq!(read(1), (1, 1));
-        assert_eq!(read(3), (3, 3));
-    }
-
-    #[test]
-    fn an_empty_pull_is_an_empty_file_of_lines() {
-        assert_eq!(whole(TextForm::Ndjson, &[]), "");
-    }
-
-    #[test]
-    fn what_spans_lines_is_brought_onto_one_and_strings_keep_their_blanks() {
-        let pretty =
-            "{\r\n\t\"a b\" : \"x \\\" y\\\\\" ,\n  \"c\": [ 1,\n null ],\n \"d\":\"\\n { } \\\\\\\" ,\"\n}";
-        assert_eq!(on_one_line(pretty), r#"{"a b":"x \" y\\","c":[1,null],"d":"\n { } \\\" ,"}"#);
-        assert_eq!(on_one_line("\n{ }"), "{}");
-        assert_eq!(on_one_line("{ \"a\": 1 }"), "{ \"a\": 1 }");
+        assert_eq!(TextFormat::Json.file(&[]), "[]\n");
+        for count in [1, 3] {
+            let text = TextFormat::Json.file(&batches[..count]);
+            assert_eq!(text.lines().count(), count);
+            assert_eq!(serde_json::from_str::<Vec<serde_json::Value>>(&text).unwrap().len(), count);
+        }
     }
 
     proptest! {
         #[test]
-        fn a_batch_printed_over_many_lines_is_on_one_line_the_same(batch in any_batch()) {
+        fn a_pretty_printed_batch_is_written_on_one_line(batch in any_batch()) {
             let value: serde_json::Value = serde_json::from_str(&batch.to_json()).unwrap();
-            let line = on_one_line(&serde_json::to_string_pretty(&value).unwrap());
+            let mut line = String::new();
+            push_line(&mut line, &serde_json::to_string_pretty(&value).unwrap());
             prop_assert_eq!(line, serde_json::to_string(&value).unwrap());
         }
     }

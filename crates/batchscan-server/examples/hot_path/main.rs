@@ -9,7 +9,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use batchscan_formats::read::{Format, Input};
+use batchscan_formats::Format;
+use batchscan_formats::read::Input;
 use batchscan_server::config::Config;
 use batchscan_store::import_file;
 

@@ -1,13 +1,11 @@
 //! `/docs`: Swagger UI over `/openapi.json`, from the executable alone (decision 047).
 
-use std::io::Read;
 use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, Uri};
-use batchscan_swagger_ui::{FILES, PAGE};
+use batchscan_web::{DOCS, DOCS_PAGE};
 use bytes::Bytes;
-use flate2::read::GzDecoder;
 
 use super::encoding::Encoding;
 use super::error::ApiError;
@@ -37,18 +35,15 @@ pub(super) async fn file(uri: Uri, asked: HeaderMap) -> Result<Response<Body>, A
 }
 
 fn page_with(here: &str) -> Published {
-    let html = Bytes::from(PAGE.replace("{here}", here));
+    let html = Bytes::from(DOCS_PAGE.replace("{here}", here));
     // Under a kilobyte: nothing to be compressed.
     Published::new("text/html; charset=utf-8", &mark(&html), html, Vec::new())
 }
 
 fn unpacked() -> Vec<(&'static str, Published)> {
-    let unpack = |file: &'static batchscan_swagger_ui::File| {
-        let mut plain = Vec::new();
-        // Packed by the build of this very program.
-        let _ = GzDecoder::new(file.gzip).read_to_end(&mut plain);
+    let unpack = |file: &'static batchscan_web::File| {
         let gzip = vec![(Encoding::Gzip, Bytes::from_static(file.gzip))];
-        (file.name, Published::new(file.content_type, file.mark, plain.into(), gzip))
+        (file.path, Published::new(file.content_type, file.hash, file.plain().into(), gzip))
     };
-    FILES.iter().map(unpack).collect()
+    DOCS.iter().map(unpack).collect()
 }

@@ -180,10 +180,10 @@ fn retry_after_secs() -> u64 {
 
 /// `detail` as the interface says, and beside it the words of RFC 6749 (decision 005).
 fn invalid_form(invalid: &Invalid) -> Value {
-    let only_grant_type = invalid.faults().iter().all(|fault| fault.reason == Reason::NotClientCredentials);
+    let only_grant_type = invalid.errors().iter().all(|fault| fault.reason == Reason::NotClientCredentials);
     let error = if only_grant_type { "unsupported_grant_type" } else { "invalid_request" };
     let told: Vec<String> =
-        invalid.faults().iter().map(|fault| format!("{}: {}", fault.field, fault.reason.message())).collect();
+        invalid.errors().iter().map(|fault| format!("{}: {}", fault.field, fault.reason.message())).collect();
     json!({ "detail": invalid, "error": error, "error_description": told.join("; ") })
 }
 

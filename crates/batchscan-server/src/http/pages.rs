@@ -18,11 +18,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Every file, by its path.
 static FILES: LazyLock<Vec<(&str, Published)>> =
-    LazyLock::new(|| batchscan_web::FILES.iter().map(|file| (file.path, published(file))).collect());
+    LazyLock::new(|| batchscan_web::DASHBOARD.iter().map(|file| (file.path, published(file))).collect());
 
 /// Every view of the dashboard is the same page; its script reads the address.
 pub(super) async fn dashboard(asked: HeaderMap) -> Result<Response<Body>, ApiError> {
-    answer(batchscan_web::PAGE, &asked)
+    answer(batchscan_web::DASHBOARD_PAGE, &asked)
 }
 
 /// A script, a style sheet, the icon.
@@ -36,9 +36,7 @@ fn answer(path: &str, asked: &HeaderMap) -> Result<Response<Body>, ApiError> {
 }
 
 fn published(file: &'static batchscan_web::File) -> Published {
-    let forms = [(Encoding::Zstd, file.zstd), (Encoding::Gzip, file.gzip)];
-    let compressed = forms.into_iter().filter_map(|(form, bytes)| Some((form, Bytes::from_static(bytes?))));
-    let plain = Bytes::from_static(file.plain);
-    let published = Published::new(file.content_type, file.mark, plain, compressed.collect());
-    if file.is_named_by_content() { published.kept_for_ever() } else { published }
+    let gzip = vec![(Encoding::Gzip, Bytes::from_static(file.gzip))];
+    let published = Published::new(file.content_type, file.hash, file.plain().into(), gzip);
+    if file.is_immutable() { published.kept_for_ever() } else { published }
 }

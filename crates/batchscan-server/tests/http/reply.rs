@@ -82,7 +82,7 @@ pub(crate) fn missing(field: &str) -> Value {
 
 /// A parameter that stands more than once.
 pub(crate) fn repeated(part: &str, field: &str) -> Value {
-    fault("value_error", part, field, "Value error, the parameter stands more than once")
+    fault("value_error", part, field, "Value error, the parameter is repeated")
 }
 
 /// A date without its timezone.

@@ -4,7 +4,7 @@ use batchscan_model::UtcInstant;
 use batchscan_store::{
     Answer, DatabaseUrl, Freshness, KeyRotation, Opening, PageLimit, PageRequest, PageText, Store, Walk,
 };
-use batchscan_testbed::{PgBouncer, PoolMode, Postgres, Settings};
+use batchscan_testbed::{PgBouncer, Postgres, Settings};
 use futures_util::future::join_all;
 
 use crate::site::{Nursery, batch, first_five_and, harm, now};
@@ -16,7 +16,7 @@ const FEW: &str = "ignore_startup_parameters = options\ndefault_pool_size = 3";
 #[tokio::test(flavor = "multi_thread")]
 async fn all_works_behind_a_pooler_that_hands_connections_around() {
     let postgres = harm(|| Postgres::start(&Settings::default()));
-    let pooler = harm(|| PgBouncer::start(postgres.port(), PoolMode::Transaction, FEW));
+    let pooler = harm(|| PgBouncer::start(postgres.port(), FEW));
     let database = harm(|| postgres.fresh_database());
     let url: DatabaseUrl = format!("{}?prepare=off", pooler.url(&database)).parse().unwrap();
     // Migrates through the pooler.

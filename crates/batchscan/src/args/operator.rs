@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use batchscan_formats::read::Format;
+use batchscan_formats::Format;
 use batchscan_model::UtcInstant;
 use batchscan_server::config::Rate;
 use batchscan_store::OrgName;
@@ -12,8 +12,8 @@ use clap::{Args, Subcommand};
 
 use super::DatabaseText;
 use crate::units::{
-    parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name, parse_origin,
-    parse_public_url, parse_rate, parse_share, parse_ttl,
+    format_parser, parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name,
+    parse_origin, parse_public_url, parse_rate, parse_share, parse_ttl,
 };
 
 /// Serve a demo nursery on a temporary database.
@@ -229,7 +229,7 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// What the files hold: ndjson, json, csv or parquet [default: by their endings]
-    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT")]
+    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::READABLE))]
     pub(crate) format: Option<Format>,
     /// Check everything, keep nothing
     #[arg(long, env = "BATCHSCAN_DRY_RUN", value_parser = BoolishValueParser::new())]

@@ -10,9 +10,9 @@ use clap::{ArgMatches, Args, ValueEnum};
 
 use super::misuse;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
-use crate::units::{parse_duration, parse_limit, parse_public_url, parse_url};
+use crate::units::{format_parser, parse_duration, parse_limit, parse_public_url, parse_url};
 use crate::window::Window;
-use batchscan_formats::write::Format;
+use batchscan_formats::Format;
 
 /// Which service, and as whom. What is not given comes from the profile.
 #[derive(Clone, Debug, Args)]
@@ -105,7 +105,7 @@ pub(crate) struct Pull {
     #[arg(long, short, env = "BATCHSCAN_OUTPUT", value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// What to make of the batches [default: by the file's ending]
-    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT")]
+    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
     pub(crate) format: Option<Format>,
     /// CSV that Excel opens by a double click: with semicolons and decimal commas, or with commas and points. No text
     /// in it can act as a formula

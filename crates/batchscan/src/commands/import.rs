@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use batchscan_formats::read::{Fault, Format, Input, ReadError};
-use batchscan_model::record::UNKNOWN_FIELD;
+use batchscan_formats::Format;
+use batchscan_formats::read::{Input, ReadError};
 use batchscan_store::{DatabaseUrl, ImportCounts, Store};
 use batchscan_store::{ImportError, import_file};
 use indicatif::ProgressBar;
@@ -54,7 +54,7 @@ fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
     if file == Path::new("-") {
         bail!("standard input has no ending: say what it holds with --format ndjson, json, csv or parquet");
     }
-    Format::of_path(file).with_context(|| format!("{}: {}", file.display(), what_to_do(file)))
+    Format::for_reading(file).with_context(|| format!("{}: {}", file.display(), what_to_do(file)))
 }
 
 /// For a file whose ending is none of ours.
@@ -124,12 +124,11 @@ async fn follow(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
 fn refusal(file: &Path, error: ImportError) -> anyhow::Error {
     let name = name_of(file);
     match error {
-        ImportError::File(ReadError::Faulty { faults, more }) => {
+        ImportError::File(ReadError::Invalid { errors: faults, more }) => {
             for fault in &faults {
                 remark(&format!("{name}: {fault}"));
             }
-            let is_unknown = |fault: &Fault| fault.fault.found == UNKNOWN_FIELD;
-            let list = if faults.iter().any(is_unknown) {
+            let list = if faults.iter().any(|fault| fault.error.is_unknown_field()) {
                 " (`batchscan import --help` lists the fields)"
             } else {
                 ""
@@ -140,7 +139,7 @@ fn refusal(file: &Path, error: ImportError) -> anyhow::Error {
                 "{name} has {faults}{more}: nothing of it was imported; mend the file and import it again{list}"
             )
         }
-        ImportError::File(ReadError::Unreadable(error)) => {
+        ImportError::File(ReadError::Io(error)) => {
             anyhow!("cannot read {name}: {error}; nothing of it was imported")
         }
         other => anyhow::Error::new(other),

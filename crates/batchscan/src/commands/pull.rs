@@ -274,7 +274,7 @@ impl Pulling {
                 names.join(", ")
             ));
         }
-        if let Some(sentence) = finished.remarks.sentence() {
+        if let Some(sentence) = finished.remarks.message() {
             remark(&format!("note: {sentence}"));
         }
         if let Some(note) = self.service.note() {

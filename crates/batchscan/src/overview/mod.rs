@@ -23,7 +23,7 @@ fn percent(rate: Option<Hundredths>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batchscan_model::{Batch, Record};
+    use batchscan_model::Batch;
     use serde_json::json;
 
     /// A batch of 08:00 on a day of January 2026, with warnings on every even day; five points fewer are usable.
@@ -37,6 +37,6 @@ mod tests {
             "avg_usable_seedling_rate": rate(5).map(|rate| rate.to_string()),
             "number_of_images": 1, "warnings": day % 2 == 0,
         });
-        Batch::from_record(&Record::from_json(&text.to_string()).unwrap()).unwrap()
+        Batch::from_json(&text.to_string()).unwrap()
     }
 }

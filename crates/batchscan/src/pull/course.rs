@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::partial::{Next, Partial};
-use batchscan_formats::write::text::TextForm;
+use batchscan_formats::write::TextFormat;
 
 /// Pages on their way to the writer: enough to keep all sides busy, few enough to hold in memory.
 const PAGES_WAITING_MAX: usize = 6;
@@ -33,7 +33,7 @@ pub(crate) enum Growing {
 /// The writing side.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    form: TextForm,
+    form: TextFormat,
     pub(crate) growing: Growing,
     pub(crate) tally: Tally,
 }
@@ -78,7 +78,7 @@ impl Stopped {
 }
 
 impl Writer {
-    pub(crate) fn new(form: TextForm, growing: Growing) -> Self {
+    pub(crate) fn new(form: TextFormat, growing: Growing) -> Self {
         let mut tally = Tally::default();
         if let Growing::Kept(partial) = &growing {
             (tally.batches, tally.bytes) = (partial.journal.batches, partial.len());
@@ -154,15 +154,15 @@ impl Writer {
     fn write(&mut self, mut rows: Rows) -> Result<(), Stopped> {
         // Rows are made without knowing what is before them.
         if self.tally.batches == 0 {
-            rows.text.replace_range(..self.form.between().len().min(rows.text.len()), "");
+            rows.text.replace_range(..self.form.separator().len().min(rows.text.len()), "");
         }
         if self.tally.bytes == 0 {
             let mut head = String::new();
-            self.form.head(&mut head);
+            self.form.push_header(&mut head);
             rows.text.insert_str(0, &head);
         }
         if rows.next == Next::End {
-            self.form.tail(&mut rows.text);
+            self.form.push_footer(&mut rows.text);
         }
         self.growing.append(rows.text.as_bytes(), rows.batches, rows.next.clone())?;
         self.tally.bytes += rows.text.len() as u64;
@@ -186,14 +186,14 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(form: TextForm, page: &Page) -> Result<Self, Error> {
+    fn of(form: TextFormat, page: &Page) -> Result<Self, Error> {
         let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
         let text = String::with_capacity(page.size());
         let mut rows = Self { text, batches: 0, reached: None, unknown: BTreeSet::new(), next };
         for row in page.rows() {
             let (received, source) = row?;
-            rows.text.push_str(form.between());
-            form.row(&mut rows.text, &received.batch, source);
+            rows.text.push_str(form.separator());
+            form.push_batch(&mut rows.text, &received.batch, source);
             rows.batches += 1;
             rows.reached = Some(received.batch_creation_date);
             let room = UNKNOWN_MAX.saturating_sub(rows.unknown.len());

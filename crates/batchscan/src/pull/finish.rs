@@ -13,7 +13,7 @@ use super::course::{Growing, Stopped, write_out};
 use super::partial::Partial;
 use super::place;
 use super::plan::{Made, Shape};
-use batchscan_formats::write::{Remarks, parquet, xlsx};
+use batchscan_formats::write::{BoxError, CutTexts, write_parquet, write_xlsx};
 
 /// Bytes of a made file that go to standard output at once.
 const COPY_BYTES: usize = 256 * 1024;
@@ -22,7 +22,7 @@ const COPY_BYTES: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) bytes: u64,
-    pub(crate) remarks: Remarks,
+    pub(crate) remarks: CutTexts,
 }
 
 /// A way to hear that nobody wants it any more.
@@ -60,7 +60,7 @@ fn name_text(partial: Partial, file: &Path, may_replace: bool) -> Result<Finishe
     match place::take(partial.path(), file, may_replace) {
         Ok(()) => {
             partial.remove_journal();
-            Ok(Finished { bytes, remarks: Remarks::default() })
+            Ok(Finished { bytes, remarks: CutTexts::default() })
         }
         Err(error) => end(partial, Err(Stopped::Naming(error))),
     }
@@ -128,18 +128,18 @@ fn write(
     new: &File,
     folder: &Path,
     unwanted: Unwanted<'_>,
-) -> Result<Remarks, Stopped> {
+) -> Result<CutTexts, Stopped> {
     let new = spool.seek(SeekFrom::Start(0)).and_then(|_| new.try_clone());
     let new = new.context("cannot read what was pulled").map_err(Stopped::Writing)?;
     let mut batches =
         Spooled { lines: BufReader::with_capacity(COPY_BYTES, spool), line: String::new(), unwanted };
     let written = match made {
-        Made::Parquet => parquet::write(&mut batches, new).context("cannot write the Parquet file"),
-        Made::Xlsx => xlsx::write(&mut batches, new, folder),
+        Made::Parquet => write_parquet(&mut batches, new),
+        Made::Xlsx => write_xlsx(&mut batches, new, folder),
     };
     written.map_err(|error| {
         let is_called_off = unwanted.load(Ordering::Relaxed);
-        if is_called_off { Stopped::Interrupted } else { Stopped::Writing(error) }
+        if is_called_off { Stopped::Interrupted } else { Stopped::Writing(error.into()) }
     })
 }
 
@@ -164,9 +164,9 @@ impl Spooled<'_> {
 }
 
 impl Iterator for Spooled<'_> {
-    type Item = anyhow::Result<Batch>;
+    type Item = Result<Batch, BoxError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
+        self.read().map_err(Into::into).transpose()
     }
 }

@@ -13,14 +13,14 @@ use super::partial::Journal;
 use super::place::Place;
 use crate::args::{Pull, Separator, misuse};
 use crate::window::{Typed, Window};
-use batchscan_formats::write::text::TextForm;
-use batchscan_formats::write::{CsvStyle, Format};
+use batchscan_formats::Format;
+use batchscan_formats::write::{CsvStyle, TextFormat};
 
 /// What the rows become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A text that grows.
-    Text(TextForm),
+    Text(TextFormat),
     /// A file that is made at the end.
     Made(Made),
 }
@@ -35,7 +35,7 @@ pub(crate) enum Made {
 impl Shape {
     /// The shape that was asked for, or that the file's ending tells.
     pub(crate) fn of(command: &Pull) -> Result<Self, clap::Error> {
-        let Some(format) = command.format.or_else(|| Format::by_ending(&command.output)) else {
+        let Some(format) = command.format.or_else(|| Format::for_writing(&command.output)) else {
             let output = command.output.display();
             return Err(misuse(
                 "pull",
@@ -56,34 +56,34 @@ impl Shape {
             Some(Separator::Comma) => CsvStyle::ExcelComma,
         };
         Ok(match format {
-            Format::Csv => Shape::Text(TextForm::Csv(style)),
-            Format::Ndjson => Shape::Text(TextForm::Ndjson),
-            Format::Json => Shape::Text(TextForm::Json),
+            Format::Csv => Shape::Text(TextFormat::Csv(style)),
+            Format::Ndjson => Shape::Text(TextFormat::Ndjson),
+            Format::Json => Shape::Text(TextFormat::Json),
             Format::Parquet => Shape::Made(Made::Parquet),
             Format::Xlsx => Shape::Made(Made::Xlsx),
         })
     }
 
     /// How rows are written while they come.
-    pub(crate) fn growing_form(self) -> TextForm {
+    pub(crate) fn growing_form(self) -> TextFormat {
         match self {
             Shape::Text(form) => form,
-            Shape::Made(_) => TextForm::Ndjson,
+            Shape::Made(_) => TextFormat::Ndjson,
         }
     }
 
     /// Whether a field that the interface does not name gets lost.
     pub(crate) fn drops_unknown_fields(self) -> bool {
-        !matches!(self, Shape::Text(TextForm::Ndjson | TextForm::Json))
+        !matches!(self, Shape::Text(TextFormat::Ndjson | TextFormat::Json))
     }
 
     fn name(self) -> &'static str {
         match self {
-            Shape::Text(TextForm::Csv(CsvStyle::Plain)) => "csv",
-            Shape::Text(TextForm::Csv(CsvStyle::ExcelSemicolon)) => "csv for Excel with semicolons",
-            Shape::Text(TextForm::Csv(CsvStyle::ExcelComma)) => "csv for Excel with commas",
-            Shape::Text(TextForm::Ndjson) => "ndjson",
-            Shape::Text(TextForm::Json) => "json",
+            Shape::Text(TextFormat::Csv(CsvStyle::Plain)) => "csv",
+            Shape::Text(TextFormat::Csv(CsvStyle::ExcelSemicolon)) => "csv for Excel with semicolons",
+            Shape::Text(TextFormat::Csv(CsvStyle::ExcelComma)) => "csv for Excel with commas",
+            Shape::Text(TextFormat::Ndjson) => "ndjson",
+            Shape::Text(TextFormat::Json) => "json",
             Shape::Made(Made::Parquet) => "parquet",
             Shape::Made(Made::Xlsx) => "xlsx",
         }

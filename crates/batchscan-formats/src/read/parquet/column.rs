@@ -1,108 +1,80 @@
-//! One column of a row group: a few rows of it, held by their physical type, handed out row by row.
+//! One column of a row group: loads some rows at a time by their physical type, and returns them one by one.
 
 use batchscan_model::Value;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{
-    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
-    Int96Type,
-};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 
-use super::value::{Meaning, float};
+use super::value::{ColumnType, float};
 
-/// A column, and what its values mean.
-pub(super) struct Column {
-    meaning: Meaning,
-    rows: Rows,
+/// A column of any physical type.
+pub(super) trait Column {
+    /// Replaces the loaded rows by the next `count`.
+    fn load(&mut self, count: usize) -> Result<(), ParquetError>;
+
+    /// The value of a loaded row. To be called once per row, in order.
+    fn next_value(&mut self, row: usize) -> Value<'_>;
 }
 
-enum Rows {
-    Bool(Typed<BoolType>),
-    Int32(Typed<Int32Type>),
-    Int64(Typed<Int64Type>),
-    Int96(Typed<Int96Type>),
-    Float(Typed<FloatType>),
-    Double(Typed<DoubleType>),
-    Bytes(Typed<ByteArrayType>),
-    Fixed(Typed<FixedLenByteArrayType>),
-}
-
-impl Column {
-    pub(super) fn new(reader: ColumnReader, meaning: Meaning) -> Self {
-        let rows = match reader {
-            ColumnReader::BoolColumnReader(reader) => Rows::Bool(Typed::new(reader)),
-            ColumnReader::Int32ColumnReader(reader) => Rows::Int32(Typed::new(reader)),
-            ColumnReader::Int64ColumnReader(reader) => Rows::Int64(Typed::new(reader)),
-            ColumnReader::Int96ColumnReader(reader) => Rows::Int96(Typed::new(reader)),
-            ColumnReader::FloatColumnReader(reader) => Rows::Float(Typed::new(reader)),
-            ColumnReader::DoubleColumnReader(reader) => Rows::Double(Typed::new(reader)),
-            ColumnReader::ByteArrayColumnReader(reader) => Rows::Bytes(Typed::new(reader)),
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => Rows::Fixed(Typed::new(reader)),
-        };
-        Self { meaning, rows }
-    }
-
-    /// Holds the next `count` rows in place of those held before.
-    pub(super) fn hold(&mut self, count: usize) -> Result<(), ParquetError> {
-        match &mut self.rows {
-            Rows::Bool(rows) => rows.hold(count),
-            Rows::Int32(rows) => rows.hold(count),
-            Rows::Int64(rows) => rows.hold(count),
-            Rows::Int96(rows) => rows.hold(count),
-            Rows::Float(rows) => rows.hold(count),
-            Rows::Double(rows) => rows.hold(count),
-            Rows::Bytes(rows) => rows.hold(count),
-            Rows::Fixed(rows) => rows.hold(count),
+pub(super) fn open(reader: ColumnReader, column_type: ColumnType) -> Box<dyn Column> {
+    use ColumnReader as R;
+    match reader {
+        R::BoolColumnReader(reader) => boxed(reader, column_type, |_, flag| Value::Bool(*flag)),
+        R::Int32ColumnReader(reader) => boxed(reader, column_type, |column, number| column.int32(*number)),
+        R::Int64ColumnReader(reader) => boxed(reader, column_type, |column, number| column.int64(*number)),
+        R::Int96ColumnReader(reader) => boxed(reader, column_type, |_, _| Value::Other("an old timestamp")),
+        R::FloatColumnReader(reader) => boxed(reader, column_type, |_, number| float(*number)),
+        R::DoubleColumnReader(reader) => boxed(reader, column_type, |_, number| float(*number)),
+        R::ByteArrayColumnReader(reader) => {
+            boxed(reader, column_type, |column, bytes| column.bytes(bytes.data()))
+        }
+        R::FixedLenByteArrayColumnReader(reader) => {
+            boxed(reader, column_type, |column, bytes| column.bytes(bytes.data()))
         }
     }
-
-    /// The value in a held row. The rows are asked for one after another, each once.
-    pub(super) fn value(&mut self, row: usize) -> Value<'_> {
-        let meaning = self.meaning;
-        let value = match &mut self.rows {
-            Rows::Bool(rows) => rows.take(row).map(|flag| Value::Bool(*flag)),
-            Rows::Int32(rows) => rows.take(row).map(|number| meaning.int32(*number)),
-            Rows::Int64(rows) => rows.take(row).map(|number| meaning.int64(*number)),
-            Rows::Int96(rows) => rows.take(row).map(|_| Value::Other("a timestamp without a time zone")),
-            Rows::Float(rows) => rows.take(row).map(|number| float(*number)),
-            Rows::Double(rows) => rows.take(row).map(|number| float(*number)),
-            Rows::Bytes(rows) => rows.take(row).map(|bytes| meaning.bytes(bytes.data())),
-            Rows::Fixed(rows) => rows.take(row).map(|bytes| meaning.bytes(bytes.data())),
-        };
-        value.unwrap_or(Value::Null)
-    }
 }
 
-/// Rows of one physical type. Values stand without gaps; the levels tell which rows have one.
+fn boxed<T: DataType>(
+    reader: ColumnReaderImpl<T>,
+    column_type: ColumnType,
+    convert: Convert<T>,
+) -> Box<dyn Column>
+where
+    T::T: 'static,
+{
+    Box::new(Typed { reader, column_type, convert, levels: Vec::new(), values: Vec::new(), next: 0 })
+}
+
+type Convert<T> = fn(ColumnType, &<T as DataType>::T) -> Value<'_>;
+
+/// A column of one physical type. `values` has no gaps; `levels` has a 0 for each null.
 struct Typed<T: DataType> {
     reader: ColumnReaderImpl<T>,
+    column_type: ColumnType,
+    convert: Convert<T>,
     levels: Vec<i16>,
     values: Vec<T::T>,
-    taken: usize,
+    next: usize,
 }
 
-impl<T: DataType> Typed<T> {
-    fn new(reader: ColumnReaderImpl<T>) -> Self {
-        Self { reader, levels: Vec::new(), values: Vec::new(), taken: 0 }
-    }
-
-    fn hold(&mut self, count: usize) -> Result<(), ParquetError> {
+impl<T: DataType> Column for Typed<T> {
+    fn load(&mut self, count: usize) -> Result<(), ParquetError> {
         self.levels.clear();
         self.values.clear();
-        self.taken = 0;
+        self.next = 0;
         let (rows, _, _) = self.reader.read_records(count, Some(&mut self.levels), None, &mut self.values)?;
         if rows == count {
             return Ok(());
         }
-        Err(ParquetError::EOF("a column ends before its row group does".into()))
+        Err(ParquetError::EOF("a column ends before its row group".into()))
     }
 
-    /// The next value, if the row has one. A required column has no levels and a value in every row.
-    fn take(&mut self, row: usize) -> Option<&T::T> {
+    fn next_value(&mut self, row: usize) -> Value<'_> {
+        // A required column has no levels.
         if self.levels.get(row).is_some_and(|level| *level == 0) {
-            return None;
+            return Value::Null;
         }
-        self.taken += 1;
-        self.values.get(self.taken - 1)
+        self.next += 1;
+        self.values.get(self.next - 1).map_or(Value::Null, |value| (self.convert)(self.column_type, value))
     }
 }

@@ -1,62 +1,59 @@
-//! Parquet: columns by name, a few rows of each column at a time, so that no row group is ever held as a whole.
-//! The file's types are trusted where they say more than text can: a decimal's scale, an instant's time zone.
+//! Parquet: columns by name, some rows at a time, so that a row group is never in memory as a whole.
 
+mod catch_panic;
 mod column;
-mod guard;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use batchscan_model::record::clip;
-use batchscan_model::{Field, FieldError, Record};
+use batchscan_model::printable::clip;
+use batchscan_model::{Field, FieldError, RawBatch};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::fault::Place;
-use super::intake::{Halt, Intake, whole};
-use super::{Input, columns};
+use super::collector::{Collector, Stop, unexpected};
+use super::error::Location;
+use super::header::match_columns;
+use super::input::Input;
+use catch_panic::catch_panic;
 use column::Column;
-use guard::guarded;
-use value::Meaning;
+use value::ColumnType;
 
-/// How many rows of each column are held at once: some hundred KiB, and few enough turns to cost nothing.
-const ROWS_HELD: usize = 512;
+/// Rows loaded at a time: some hundred KiB.
+const ROWS_LOADED: usize = 512;
 
-/// How much of a stream is spooled at once.
-const SPOOL_BYTES: usize = 256 * 1024;
-
-/// Reads a file of columns. A stream is spooled to disk first: the index of a Parquet file stands at its end.
-pub(super) fn read(input: Input, bytes_read: &AtomicU64, intake: &mut Intake<'_>) -> Result<(), Halt> {
+/// Reads a file. A stream is copied to disk first: the index of a Parquet file is at its end.
+pub(super) fn read(input: Input, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
     let (file, is_spooled) = match input {
         Input::File(file) if file.metadata()?.is_file() => (file, false),
         Input::File(pipe) => (spool(pipe, bytes_read)?, true),
         Input::Stream(stream) => (spool(stream, bytes_read)?, true),
     };
     let length = if is_spooled { 0 } else { file.metadata()?.len() };
-    let file =
-        guarded(|| SerializedFileReader::new(file)).map_err(|error| damaged(&error, Place::File, intake))?;
-    let columns = choose(file.metadata(), intake)?;
+    let file = catch_panic(|| SerializedFileReader::new(file))
+        .map_err(|error| fail(&error, Location::File, collector))?;
+    let columns = choose_columns(file.metadata(), collector)?;
     let progress = Progress { bytes_read, length, rows: total_rows(file.metadata()) };
     let mut row = 0;
     for group in 0..file.num_row_groups() {
-        read_group(&file, group, &columns, &mut row, &progress, intake)?;
+        read_group(&file, group, &columns, &mut row, &progress, collector)?;
     }
     Ok(())
 }
 
-/// A column that is read: which one it is, the field it holds, and what its values mean.
-struct Chosen {
+/// A column to read.
+struct ChosenColumn {
     index: usize,
     field: Field,
-    meaning: Meaning,
+    column_type: ColumnType,
 }
 
-/// Raises the bytes read in step with the rows: where pages lie in the file says little about how far the work is.
+/// Advances the bytes read with the rows: the positions of pages in the file do not show the progress.
 struct Progress<'a> {
     bytes_read: &'a AtomicU64,
     length: u64,
@@ -64,7 +61,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    fn reached(&self, row: u64) {
+    fn advance_to(&self, row: u64) {
         let bytes = u128::from(self.length) * u128::from(row) / u128::from(self.rows.max(1));
         self.bytes_read
             .fetch_max(u64::try_from(bytes).unwrap_or(self.length).min(self.length), Ordering::Relaxed);
@@ -78,105 +75,94 @@ fn total_rows(metadata: &ParquetMetaData) -> u64 {
         .fold(0, |rows, group| rows.saturating_add(group.num_rows().max(0).cast_unsigned()))
 }
 
-/// Matches the file's columns to fields. A column of a type that no field has is one fault, not one in every row.
-fn choose(metadata: &ParquetMetaData, intake: &mut Intake<'_>) -> Result<Vec<Chosen>, Halt> {
+/// Matches columns to fields. A column of an unsupported type is one error, not one per row.
+fn choose_columns(
+    metadata: &ParquetMetaData,
+    collector: &mut Collector<'_>,
+) -> Result<Vec<ChosenColumn>, Stop> {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves: Vec<usize> = (0..schema.num_columns()).collect();
-    // A nested column has many leaves and one name.
+    // A nested column has several leaves.
     leaves.dedup_by_key(|leaf| schema.get_column_root_idx(*leaf));
     let names = leaves.iter().map(|leaf| schema.get_column_root(*leaf).name());
-    let fields = columns::by_name(names, Place::Columns, intake)?;
+    let fields = match_columns(names, Location::Columns, collector)?;
     let mut chosen = Vec::new();
     let mut are_readable = true;
     for (index, field) in leaves.into_iter().zip(fields) {
         let Some(field) = field else { continue };
-        match Meaning::of(&schema.column(index)) {
-            Ok(meaning) => chosen.push(Chosen { index, field, meaning }),
-            Err(refused) => {
+        match ColumnType::new(&schema.column(index)) {
+            Ok(column_type) => chosen.push(ChosenColumn { index, field, column_type }),
+            Err(unsupported) => {
                 are_readable = false;
-                let (found, expected) = (refused.found.into(), refused.expected.into());
-                intake.fault(Place::Columns, FieldError { field: field.name().into(), found, expected })?;
+                let error = FieldError::new(field.name(), unsupported.found, unsupported.expected);
+                collector.add_error(Location::Columns, error)?;
             }
         }
     }
-    if are_readable { Ok(chosen) } else { Err(Halt::Told) }
+    if are_readable { Ok(chosen) } else { Err(Stop::Errors) }
 }
 
 fn read_group(
     file: &SerializedFileReader<File>,
     group: usize,
-    chosen: &[Chosen],
+    chosen: &[ChosenColumn],
     row: &mut u64,
     progress: &Progress<'_>,
-    intake: &mut Intake<'_>,
-) -> Result<(), Halt> {
-    let next = Place::Row(*row + 1);
-    let opened = guarded(|| open_group(file, group, chosen));
-    let (mut columns, mut rows) = opened.map_err(|error| damaged(&error, next, intake))?;
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    let opened = catch_panic(|| open_group(file, group, chosen));
+    let (mut columns, mut rows) = opened.map_err(|error| fail(&error, Location::Row(*row + 1), collector))?;
     while rows > 0 {
-        let held = rows.min(ROWS_HELD);
-        let next = Place::Row(*row + 1);
-        guarded(|| columns.iter_mut().try_for_each(|(_, column)| column.hold(held)))
-            .map_err(|error| damaged(&error, next, intake))?;
-        for index in 0..held {
+        let loaded = rows.min(ROWS_LOADED);
+        catch_panic(|| columns.iter_mut().try_for_each(|(_, column)| column.load(loaded)))
+            .map_err(|error| fail(&error, Location::Row(*row + 1), collector))?;
+        for index in 0..loaded {
             *row += 1;
-            let mut record = Record::default();
+            let mut raw = RawBatch::default();
             for (field, column) in &mut columns {
-                record.set(*field, column.value(index));
+                raw.set(*field, column.next_value(index));
             }
-            intake.record(Place::Row(*row), &record)?;
+            collector.add(Location::Row(*row), &raw)?;
         }
-        rows -= held;
-        progress.reached(*row);
+        rows -= loaded;
+        progress.advance_to(*row);
     }
     Ok(())
 }
 
-type OpenGroup = (Vec<(Field, Column)>, usize);
+type OpenGroup = (Vec<(Field, Box<dyn Column>)>, usize);
 
-/// The columns of a row group, ready to be read, and the number of its rows.
+/// The columns and the number of rows of a row group.
 fn open_group(
     file: &SerializedFileReader<File>,
     group: usize,
-    chosen: &[Chosen],
+    chosen: &[ChosenColumn],
 ) -> Result<OpenGroup, ParquetError> {
     let group = file.get_row_group(group)?;
     let rows = usize::try_from(group.metadata().num_rows())?;
     let columns = chosen.iter().map(|chosen| {
         let reader = group.get_column_reader(chosen.index)?;
-        Ok((chosen.field, Column::new(reader, chosen.meaning)))
+        Ok((chosen.field, column::open(reader, chosen.column_type)))
     });
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
 }
 
-/// A file that is not whole is the file's fault; a disk that does not answer is not.
-fn damaged(error: &ParquetError, place: Place, intake: &mut Intake<'_>) -> Halt {
+/// A damaged file is an error of the file; a failing disk is not.
+fn fail(error: &ParquetError, location: Location, collector: &mut Collector<'_>) -> Stop {
     if let ParquetError::External(cause) = error
         && let Some(cause) = cause.downcast_ref::<io::Error>()
         && cause.raw_os_error().is_some()
     {
-        return Halt::Unreadable(io::Error::new(cause.kind(), cause.to_string()));
+        return Stop::Io(io::Error::new(cause.kind(), cause.to_string()));
     }
-    let found = format!("damage or another format ({})", clip(&error.to_string()));
-    match intake.fault(place, whole(found, "a whole Parquet file")) {
-        Ok(()) => Halt::Told,
-        Err(halt) => halt,
-    }
+    let found = format!("a damaged file or another format ({})", clip(&error.to_string()));
+    collector.fail(location, unexpected(found, "a complete Parquet file"))
 }
 
-/// Copies a stream into a file that has no name and vanishes with the process.
-fn spool(mut stream: impl Read, bytes_read: &AtomicU64) -> io::Result<File> {
+/// Copies a stream to a temporary file without a name.
+fn spool(stream: impl Read, bytes_read: &AtomicU64) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    let mut buffer = vec![0; SPOOL_BYTES];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(file),
-            Ok(count) => {
-                file.write_all(&buffer[..count])?;
-                bytes_read.fetch_add(count as u64, Ordering::Relaxed);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let length = io::copy(&mut BufReader::new(stream), &mut file)?;
+    bytes_read.fetch_add(length, Ordering::Relaxed);
+    Ok(file)
 }

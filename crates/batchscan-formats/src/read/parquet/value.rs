@@ -1,5 +1,5 @@
-//! What the values of a Parquet column mean, and how each becomes a value of a record. No float is made on the way;
-//! one that the file holds is read by its shortest decimal text.
+//! The type of a Parquet column, and how its values become values of a [`RawBatch`](batchscan_model::RawBatch). Floats
+//! are read by their shortest decimal text.
 
 use std::borrow::Cow;
 
@@ -7,139 +7,128 @@ use batchscan_model::{UtcInstant, Value};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::read::RECORD_BYTES_MAX;
+use crate::read::input::RECORD_BYTES_MAX;
 
-/// The largest scale a decimal of any writer has (Arrow's 256 bits hold 76 digits). It bounds the text of a hostile one.
+/// The largest scale of a decimal (Arrow's 256 bits have 76 digits). Bounds the text for a malicious file.
 const SCALE_MAX: usize = 76;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// What the values of a column mean.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// What their physical type says: a flag, a signed number, a float, text.
+pub(super) enum ColumnType {
+    /// The physical type alone: a boolean, a signed number, a float, text.
     Plain,
-    /// A number that is not negative, whatever the sign bit says.
+    /// A number without a sign bit.
     Unsigned,
-    /// A whole number of 10^-scale.
+    /// A number in units of 10^-scale.
     Decimal { scale: usize },
     /// Days since 1970.
     Date,
-    /// An instant, by so many of these since 1970.
-    Instant(Tick),
+    /// A time since 1970 in UTC.
+    Instant(TimeUnit),
 }
 
-/// The unit of a timestamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tick {
-    Milli,
-    Micro,
-    Nano,
-}
-
-/// Why a column is not read.
-pub(super) struct Refused {
+/// Why a column cannot be read.
+pub(super) struct Unsupported {
     pub(super) found: &'static str,
     pub(super) expected: &'static str,
 }
 
-const FOREIGN: Refused = Refused {
-    found: "a column of a type that no field has",
+const OTHER_TYPE: Unsupported = Unsupported {
+    found: "a column of another type",
     expected: "text, numbers, decimals, booleans or timestamps",
 };
 
-const NESTED: Refused = Refused { found: "a nested column", expected: "one value a row" };
+const NESTED: Unsupported = Unsupported { found: "a nested column", expected: "one value per row" };
 
-const NAIVE: Refused = Refused {
-    found: "timestamps without a time zone, so that they name no instant",
-    expected: "timestamps that are adjusted to UTC, or text with an offset",
+const NO_TIME_ZONE: Unsupported = Unsupported {
+    found: "timestamps without a time zone",
+    expected: "timestamps adjusted to UTC, or text with a UTC offset",
 };
 
-impl Meaning {
-    /// What the values of this column mean.
-    pub(super) fn of(column: &ColumnDescriptor) -> Result<Self, Refused> {
+impl ColumnType {
+    pub(super) fn new(column: &ColumnDescriptor) -> Result<Self, Unsupported> {
         if column.path().parts().len() > 1 || column.max_rep_level() > 0 {
             return Err(NESTED);
         }
         match column.physical_type() {
-            Type::BOOLEAN | Type::FLOAT | Type::DOUBLE => Ok(Meaning::Plain),
-            Type::INT32 | Type::INT64 => Self::of_whole_number(column),
-            Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => Self::of_bytes(column),
-            // The old timestamps of Impala and Hive: which time zone they were in depends on the writer.
-            Type::INT96 => Err(NAIVE),
+            Type::BOOLEAN | Type::FLOAT | Type::DOUBLE => Ok(ColumnType::Plain),
+            Type::INT32 | Type::INT64 => Self::from_integer(column),
+            Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => Self::from_bytes(column),
+            // Old timestamps of Impala and Hive: the time zone depends on the writer.
+            Type::INT96 => Err(NO_TIME_ZONE),
         }
     }
 
-    fn of_whole_number(column: &ColumnDescriptor) -> Result<Self, Refused> {
+    fn from_integer(column: &ColumnDescriptor) -> Result<Self, Unsupported> {
         match (column.logical_type_ref(), column.converted_type()) {
             (Some(LogicalType::Decimal(decimal)), _) => Self::decimal(decimal.scale),
-            (Some(LogicalType::Date), _) => Ok(Meaning::Date),
-            (Some(LogicalType::Timestamp(stamp)), _) if !stamp.is_adjusted_to_u_t_c => Err(NAIVE),
-            (Some(LogicalType::Timestamp(stamp)), _) => Ok(Meaning::Instant(Tick::of(stamp.unit))),
-            (Some(LogicalType::Integer(number)), _) if !number.is_signed => Ok(Meaning::Unsigned),
-            // Arrow writes a column of nothing but nulls as numbers of an unknown type.
-            (Some(LogicalType::Integer(_) | LogicalType::Unknown), _) => Ok(Meaning::Plain),
-            (Some(_), _) => Err(FOREIGN),
-            (None, converted) => Self::of_converted(converted, column.type_scale()),
+            (Some(LogicalType::Date), _) => Ok(ColumnType::Date),
+            (Some(LogicalType::Timestamp(stamp)), _) if !stamp.is_adjusted_to_u_t_c => Err(NO_TIME_ZONE),
+            (Some(LogicalType::Timestamp(stamp)), _) => Ok(ColumnType::Instant(stamp.unit)),
+            (Some(LogicalType::Integer(number)), _) if !number.is_signed => Ok(ColumnType::Unsigned),
+            // Arrow writes a column of nulls as integers of an unknown type.
+            (Some(LogicalType::Integer(_) | LogicalType::Unknown), _) => Ok(ColumnType::Plain),
+            (Some(_), _) => Err(OTHER_TYPE),
+            (None, converted) => Self::from_converted(converted, column.type_scale()),
         }
     }
 
-    /// As old writers tell it. Their timestamps are always adjusted to UTC.
-    fn of_converted(converted: ConvertedType, scale: i32) -> Result<Self, Refused> {
+    /// The type as old writers declare it. Their timestamps are always adjusted to UTC.
+    fn from_converted(converted: ConvertedType, scale: i32) -> Result<Self, Unsupported> {
         use ConvertedType as C;
         match converted {
             C::DECIMAL => Self::decimal(scale),
-            C::DATE => Ok(Meaning::Date),
-            C::TIMESTAMP_MILLIS => Ok(Meaning::Instant(Tick::Milli)),
-            C::TIMESTAMP_MICROS => Ok(Meaning::Instant(Tick::Micro)),
-            C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64 => Ok(Meaning::Unsigned),
-            C::NONE | C::INT_8 | C::INT_16 | C::INT_32 | C::INT_64 => Ok(Meaning::Plain),
-            _ => Err(FOREIGN),
+            C::DATE => Ok(ColumnType::Date),
+            C::TIMESTAMP_MILLIS => Ok(ColumnType::Instant(TimeUnit::MILLIS)),
+            C::TIMESTAMP_MICROS => Ok(ColumnType::Instant(TimeUnit::MICROS)),
+            C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64 => Ok(ColumnType::Unsigned),
+            C::NONE | C::INT_8 | C::INT_16 | C::INT_32 | C::INT_64 => Ok(ColumnType::Plain),
+            _ => Err(OTHER_TYPE),
         }
     }
 
-    fn of_bytes(column: &ColumnDescriptor) -> Result<Self, Refused> {
+    fn from_bytes(column: &ColumnDescriptor) -> Result<Self, Unsupported> {
         use {ConvertedType as C, LogicalType as L};
         let is_text = column.physical_type() == Type::BYTE_ARRAY;
         match (column.logical_type_ref(), column.converted_type()) {
             (Some(L::Decimal(decimal)), _) => Self::decimal(decimal.scale),
             (None, C::DECIMAL) => Self::decimal(column.type_scale()),
-            (Some(L::String | L::Enum | L::Json | L::Unknown), _) if is_text => Ok(Meaning::Plain),
-            (None, C::NONE | C::UTF8 | C::ENUM | C::JSON) if is_text => Ok(Meaning::Plain),
-            _ => Err(FOREIGN),
+            (Some(L::String | L::Enum | L::Json | L::Unknown), _) if is_text => Ok(ColumnType::Plain),
+            (None, C::NONE | C::UTF8 | C::ENUM | C::JSON) if is_text => Ok(ColumnType::Plain),
+            _ => Err(OTHER_TYPE),
         }
     }
 
-    fn decimal(scale: i32) -> Result<Self, Refused> {
+    fn decimal(scale: i32) -> Result<Self, Unsupported> {
         match usize::try_from(scale) {
-            Ok(scale) if scale <= SCALE_MAX => Ok(Meaning::Decimal { scale }),
-            _ => Err(FOREIGN),
+            Ok(scale) if scale <= SCALE_MAX => Ok(ColumnType::Decimal { scale }),
+            _ => Err(OTHER_TYPE),
         }
     }
 
-    /// A number of 32 bits.
     pub(super) fn int32(self, number: i32) -> Value<'static> {
         match self {
-            Meaning::Unsigned => digits(number.cast_unsigned()),
+            ColumnType::Unsigned => digits(number.cast_unsigned()),
             _ => self.int64(i64::from(number)),
         }
     }
 
-    /// A number of 64 bits.
     pub(super) fn int64(self, number: i64) -> Value<'static> {
         match self {
-            Meaning::Plain => digits(number),
-            Meaning::Unsigned => digits(number.cast_unsigned()),
-            Meaning::Decimal { scale } => decimal(i128::from(number), scale),
-            Meaning::Date => date(number),
-            Meaning::Instant(tick) => instant(number, tick),
+            ColumnType::Plain => digits(number),
+            ColumnType::Unsigned => digits(number.cast_unsigned()),
+            ColumnType::Decimal { scale } => decimal(i128::from(number), scale),
+            ColumnType::Date => date(number),
+            ColumnType::Instant(unit) => instant(number, unit),
         }
     }
 
-    /// Text, or a decimal of any size.
+    /// Text or a decimal.
     pub(super) fn bytes(self, bytes: &[u8]) -> Value<'_> {
         match self {
-            Meaning::Decimal { scale } => unscaled(bytes)
+            ColumnType::Decimal { scale } => unscaled(bytes)
                 .map_or(Value::Other("a decimal of more than 38 digits"), |number| decimal(number, scale)),
             _ if bytes.len() > RECORD_BYTES_MAX => Value::Other("text of more than 1 MiB"),
             _ => std::str::from_utf8(bytes)
@@ -148,17 +137,7 @@ impl Meaning {
     }
 }
 
-impl Tick {
-    fn of(unit: TimeUnit) -> Self {
-        match unit {
-            TimeUnit::MILLIS => Tick::Milli,
-            TimeUnit::MICROS => Tick::Micro,
-            TimeUnit::NANOS => Tick::Nano,
-        }
-    }
-}
-
-/// A float by its shortest decimal text that reads back as itself. Data frames write NaN for a value that is missing.
+/// A float as its shortest decimal text. Data frames write NaN for a missing value.
 pub(super) fn float(number: impl Into<f64> + Copy + std::fmt::Display) -> Value<'static> {
     if number.into().is_nan() { Value::Null } else { digits(number) }
 }
@@ -175,7 +154,7 @@ fn decimal(unscaled: i128, scale: usize) -> Value<'static> {
     Value::Number(Cow::Owned(format!("{sign}{whole}{point}{fraction}")))
 }
 
-/// A two's complement number, most significant byte first, if it has at most 128 bits.
+/// Parses a big-endian two's complement number of at most 128 bits.
 fn unscaled(bytes: &[u8]) -> Option<i128> {
     let (surplus, low) = bytes.split_at(bytes.len().saturating_sub(16));
     let sign = if low.first()? & 0x80 == 0 { 0x00 } else { 0xFF };
@@ -187,26 +166,24 @@ fn unscaled(bytes: &[u8]) -> Option<i128> {
     Some(i128::from_be_bytes(wide))
 }
 
-/// A date is text: it names no instant, and whether a field takes it is for the judge to say.
+/// A date as text: without a time it is not an instant.
 fn date(days: i64) -> Value<'static> {
     let midnight = days.checked_mul(MICROS_PER_DAY).and_then(UtcInstant::from_micros);
-    midnight.map_or(Value::Other("a date out of all calendars"), |instant| {
+    midnight.map_or(Value::Other("a date out of range"), |instant| {
         let mut text = instant.to_string();
         text.truncate("2026-01-31".len());
         Value::Text(Cow::Owned(text))
     })
 }
 
-/// Digits below the microsecond are cut off, towards the past, as in text.
-fn instant(count: i64, tick: Tick) -> Value<'static> {
-    let micros = match tick {
-        Tick::Milli => count.checked_mul(1_000),
-        Tick::Micro => Some(count),
-        Tick::Nano => Some(count.div_euclid(1_000)),
+/// Drops digits below the microsecond, rounding down as in text.
+fn instant(count: i64, unit: TimeUnit) -> Value<'static> {
+    let micros = match unit {
+        TimeUnit::MILLIS => count.checked_mul(1_000),
+        TimeUnit::MICROS => Some(count),
+        TimeUnit::NANOS => Some(count.div_euclid(1_000)),
     };
-    micros
-        .and_then(UtcInstant::from_micros)
-        .map_or(Value::Other("a timestamp out of all calendars"), Value::Instant)
+    micros.and_then(UtcInstant::from_micros).map_or(Value::Other("a timestamp out of range"), Value::Instant)
 }
 
 #[cfg(test)]
@@ -222,11 +199,15 @@ mod tests {
 
     /// Decision 035.
     #[test]
-    fn a_decimal_keeps_every_digit_of_its_own() {
-        assert_eq!(number(decimal(9_250, 2)), "92.50");
-        assert_eq!(number(decimal(-5, 3)), "-0.005");
-        assert_eq!(number(decimal(7, 0)), "7");
-        assert_eq!(number(decimal(i128::MIN, 38)), "-1.70141183460469231731687303715884105728");
+    fn a_decimal_keeps_all_its_digits() {
+        for (unscaled, scale, text) in [
+            (9_250, 2, "92.50"),
+            (-5, 3, "-0.005"),
+            (7, 0, "7"),
+            (i128::MIN, 38, "-1.70141183460469231731687303715884105728"),
+        ] {
+            assert_eq!(number(decimal(unscaled, scale)), text);
+        }
     }
 
     #[test]
@@ -251,15 +232,15 @@ mod tests {
     }
 
     #[test]
-    fn what_no_calendar_holds_is_no_date_and_no_instant() {
-        assert_eq!(date(i64::MAX), Value::Other("a date out of all calendars"));
-        assert_eq!(instant(i64::MAX, Tick::Milli), Value::Other("a timestamp out of all calendars"));
-        assert_eq!(instant(-1, Tick::Nano), Value::Instant(UtcInstant::from_micros(-1).unwrap()));
+    fn dates_and_timestamps_have_a_range() {
+        assert_eq!(date(i64::MAX), Value::Other("a date out of range"));
+        assert_eq!(instant(i64::MAX, TimeUnit::MILLIS), Value::Other("a timestamp out of range"));
+        assert_eq!(instant(-1, TimeUnit::NANOS), Value::Instant(UtcInstant::from_micros(-1).unwrap()));
     }
 
     #[test]
-    fn a_decimal_of_a_hostile_scale_is_refused() {
-        assert!(Meaning::decimal(76).is_ok());
-        assert!(Meaning::decimal(77).is_err() && Meaning::decimal(-1).is_err());
+    fn a_decimal_of_a_huge_scale_is_rejected() {
+        assert!(ColumnType::decimal(76).is_ok());
+        assert!(ColumnType::decimal(77).is_err() && ColumnType::decimal(-1).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! An Excel workbook: numbers that are numbers, dates that are dates, and texts that are never anything else. Written
-//! row by row by way of a temporary file, and the same batches always give the same bytes.
+//! Writes an Excel workbook with typed cells, row by row through a temporary file. The same batches always produce the
+//! same bytes.
 
 #[cfg(test)]
 mod tests;
@@ -10,98 +10,92 @@ use std::iter::Peekable;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
-use batchscan_model::{Batch, Field, UtcInstant};
+use batchscan_model::{Batch, Field, FieldValue, Kind, UtcInstant};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError};
 
-use super::cells::{Cell, Kind, cells, kind};
-use super::{Batches, Remarks};
+use super::output::{Batches, CELL_UNITS_MAX, CutTexts, WriteError};
 
-/// The longest text of a cell, in units of UTF-16: Excel's own limit.
-pub(super) const CELL_UNITS_MAX: usize = 32_767;
-
-/// The rows of a sheet, with its header: Excel's own limit.
+/// The rows of a sheet, with its header: a limit of Excel.
 const SHEET_ROWS_MAX: u32 = 1_048_576;
 
-/// As Excel itself compresses: two thirds of the time of the library's own choice, for a tenth more bytes.
+/// The level of Excel: two thirds of the time of the library's default for a tenth more bytes.
 const COMPRESSION_LEVEL: u8 = 3;
 
 const LAST_COLUMN: u16 = Field::ALL.len() as u16 - 1;
 
-/// Writes all batches. The sheets lie in nameless files in `folder` until the workbook is put together: some
-/// kilobyte for each batch.
-pub fn write(batches: &mut Batches<'_>, file: File, folder: &Path) -> anyhow::Result<Remarks> {
-    guarded(|| write_sheets(batches, file, folder, SHEET_ROWS_MAX))
+/// Writes all batches. The sheets are first written to temporary files in `temp_dir`, about a kilobyte per batch.
+pub fn write(batches: &mut Batches<'_>, file: File, temp_dir: &Path) -> Result<CutTexts, WriteError> {
+    catch_panic(|| write_sheets(batches, file, temp_dir, SHEET_ROWS_MAX))
 }
 
-/// The library panics where its temporary files cannot be written, as on a full disk. Nothing of it is used again.
-fn guarded<T>(call: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+/// The library panics if it cannot write its temporary files, for example on a full disk.
+fn catch_panic<T>(call: impl FnOnce() -> Result<T, WriteError>) -> Result<T, WriteError> {
     panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-        let told = payload.downcast_ref::<String>().map_or("no reason told", |told| system_message(told));
-        Err(anyhow!("{told}").context("cannot write the workbook's temporary file"))
+        let message = payload.downcast_ref::<String>().map_or("unknown error", |text| system_message(text));
+        Err(WriteError::TempFile(message.into()))
     })
 }
 
-/// What the system said, out of `…: Os { code: 28, kind: StorageFull, message: "No space left on device" }`.
-fn system_message(told: &str) -> &str {
-    let message = told.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"'));
-    message.map_or(told, |(message, _)| message)
+/// The message in `…: Os { code: 28, kind: StorageFull, message: "No space left on device" }`.
+fn system_message(text: &str) -> &str {
+    let message = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"'));
+    message.map_or(text, |(message, _)| message)
 }
 
 fn write_sheets(
     batches: &mut Batches<'_>,
     file: File,
-    folder: &Path,
+    temp_dir: &Path,
     rows_max: u32,
-) -> anyhow::Result<Remarks> {
+) -> Result<CutTexts, WriteError> {
     let mut workbook = Workbook::new();
-    workbook.set_tempdir(folder)?.set_zip_compression_level(COMPRESSION_LEVEL);
-    workbook.set_properties(&DocProperties::new().set_creation_datetime(&timeless()?));
-    let mut remarks = Remarks::default();
+    workbook.set_tempdir(temp_dir)?.set_zip_compression_level(COMPRESSION_LEVEL);
+    workbook.set_properties(&DocProperties::new().set_creation_datetime(&creation_date()?));
+    let mut cut = CutTexts::default();
     let mut batches = batches.peekable();
     let mut sheets = 0;
     while sheets == 0 || batches.peek().is_some() {
         sheets += 1;
         let sheet = workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name(if sheets == 1 { "Batches".into() } else { format!("Batches {sheets}") })?;
-        fill(sheet, &mut batches, rows_max, &mut remarks)?;
+        write_sheet(sheet, &mut batches, rows_max, &mut cut)?;
     }
     let mut file = BufWriter::new(file);
-    workbook.save_to_writer(&mut file).context("cannot put the workbook together")?;
+    workbook.save_to_writer(&mut file)?;
     file.flush()?;
-    Ok(remarks)
+    Ok(cut)
 }
 
-/// The workbook's own date of creation. The hour of the pull would make every file differ; this is where ZIP begins.
-fn timeless() -> Result<ExcelDateTime, XlsxError> {
+/// A constant creation date of the workbook, so that files do not differ: the first date of ZIP.
+fn creation_date() -> Result<ExcelDateTime, XlsxError> {
     ExcelDateTime::from_ymd(1980, 1, 1)
 }
 
-/// Fills a sheet with as many batches as it has rows.
-fn fill(
+/// Writes batches to a sheet until it is full.
+fn write_sheet(
     sheet: &mut Worksheet,
     batches: &mut Peekable<&mut Batches<'_>>,
     rows_max: u32,
-    remarks: &mut Remarks,
-) -> anyhow::Result<()> {
+    cut: &mut CutTexts,
+) -> Result<(), WriteError> {
     let with_fraction = Format::new().set_num_format("yyyy-mm-dd hh:mm:ss.000");
-    head(sheet)?;
+    write_header(sheet)?;
     let mut last_row = 0;
     while last_row + 1 < rows_max
         && let Some(batch) = batches.next()
     {
         last_row += 1;
-        let mut row = Row { sheet, row: last_row, with_fraction: &with_fraction, remarks };
-        row.write(&batch?)?;
+        let mut row = Row { sheet, row: last_row, with_fraction: &with_fraction, cut };
+        row.write(&batch.map_err(WriteError::Source)?)?;
     }
     sheet.autofilter(0, 0, last_row, LAST_COLUMN)?;
-    // Batches are often named by a number, and Excel would mark each of them as a likely mistake.
+    // Names are often numbers, which Excel would mark as likely mistakes.
     sheet.ignore_error_range(0, 0, last_row, LAST_COLUMN, IgnoreError::NumberStoredAsText)?;
     Ok(())
 }
 
-/// Writes the header, which stays in sight, and sets how the columns look.
-fn head(sheet: &mut Worksheet) -> Result<(), XlsxError> {
+/// Writes the frozen header and sets the format of the columns.
+fn write_header(sheet: &mut Worksheet) -> Result<(), XlsxError> {
     let bold = Format::new().set_bold();
     for (column, field) in (0..).zip(Field::ALL) {
         sheet.set_column_width(column, width(field))?;
@@ -114,17 +108,17 @@ fn head(sheet: &mut Worksheet) -> Result<(), XlsxError> {
     Ok(())
 }
 
-/// How a column's numbers are shown. A column of texts or flags has none.
+/// The number format of a column, if it has numbers.
 fn number_format(field: Field) -> Option<&'static str> {
-    match kind(field) {
+    match field.kind() {
         Kind::Instant => Some("yyyy-mm-dd hh:mm:ss"),
         Kind::Count => Some("0"),
         Kind::Decimal => Some("0.00"),
-        Kind::Text | Kind::Flag => None,
+        _ => None,
     }
 }
 
-/// A column's width in characters: its usual values are in sight, and so is its name beside the filter's button.
+/// The width of a column in characters: for its usual values, and for its name with the filter button.
 fn width(field: Field) -> u16 {
     let values = match field {
         Field::BatchId => 38,
@@ -137,31 +131,31 @@ fn width(field: Field) -> u16 {
     values.max(field.name().len() as u16 + 4)
 }
 
-/// A row in the making.
+/// A row being written.
 struct Row<'a> {
     sheet: &'a mut Worksheet,
     row: u32,
     with_fraction: &'a Format,
-    remarks: &'a mut Remarks,
+    cut: &'a mut CutTexts,
 }
 
 impl Row<'_> {
     fn write(&mut self, batch: &Batch) -> Result<(), XlsxError> {
-        for ((column, field), cell) in (0..).zip(Field::ALL).zip(cells(batch)) {
-            match cell {
-                Cell::Null => {}
-                Cell::Text(text) => {
-                    let held = held(text);
-                    if held.len() < text.len() {
-                        self.remarks.cut(&batch.batch_id, field);
+        for ((column, field), value) in (0..).zip(Field::ALL).zip(batch.values()) {
+            match value {
+                FieldValue::Null => {}
+                FieldValue::Text(text) => {
+                    let fitting = cut_to_cell(text);
+                    if fitting.len() < text.len() {
+                        self.cut.add(&batch.batch_id, field);
                     }
-                    self.sheet.write_string(self.row, column, held)?;
+                    self.sheet.write_string(self.row, column, fitting)?;
                 }
-                Cell::Instant(instant) => self.instant(column, instant)?,
-                Cell::Count(count) => self.number(column, count as f64)?,
+                FieldValue::Instant(instant) => self.instant(column, instant)?,
+                FieldValue::Count(count) => self.number(column, count as f64)?,
                 // The quotient of two whole numbers is the double nearest to the decimal.
-                Cell::Decimal(decimal) => self.number(column, decimal.count() as f64 / 100.0)?,
-                Cell::Flag(flag) => {
+                FieldValue::Decimal(decimal) => self.number(column, decimal.count() as f64 / 100.0)?,
+                FieldValue::Flag(flag) => {
                     self.sheet.write_boolean(self.row, column, flag)?;
                 }
             }
@@ -189,30 +183,30 @@ impl Row<'_> {
 }
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
-/// 1970-01-01, in days of Excel's calendar.
+/// 1970-01-01 in days of Excel's calendar.
 const EPOCH_DAYS: i64 = 25_569;
-/// 1900-03-01. Excel believes in a 29th of February before it, and in nothing before 1900.
+/// 1900-03-01. Excel has a wrong 29 February before it, and nothing before 1900.
 const FIRST_MICROS: i64 = (61 - EPOCH_DAYS) * MICROS_PER_DAY;
-/// 9999-12-31T23:59:59.999Z. What comes after it would be shown as a day that Excel does not have.
+/// 9999-12-31T23:59:59.999Z. Excel would round later instants to a day it does not have.
 const LAST_MICROS: i64 = (2_958_466 - EPOCH_DAYS) * MICROS_PER_DAY - 1_000;
 
-/// The instant in days of Excel's calendar, if that has it.
+/// The instant in days of Excel's calendar, if it is in range.
 fn serial(instant: UtcInstant) -> Option<f64> {
     let micros = instant.micros();
     let (days, rest) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
-    let is_known = (FIRST_MICROS..=LAST_MICROS).contains(&micros);
-    is_known.then(|| (days + EPOCH_DAYS) as f64 + rest as f64 / MICROS_PER_DAY as f64)
+    let is_in_range = (FIRST_MICROS..=LAST_MICROS).contains(&micros);
+    is_in_range.then(|| (days + EPOCH_DAYS) as f64 + rest as f64 / MICROS_PER_DAY as f64)
 }
 
-/// As much of a text as a cell holds. No character is cut in two.
-fn held(text: &str) -> &str {
-    // A text has at most as many units as bytes, so that most need no counting.
+/// The part of a text that fits into a cell. Never splits a character.
+fn cut_to_cell(text: &str) -> &str {
+    // A text has at most as many UTF-16 units as bytes.
     if text.len() <= CELL_UNITS_MAX {
         return text;
     }
     let mut units = 0;
-    let end = text.char_indices().find(|(_, sign)| {
-        units += sign.len_utf16();
+    let end = text.char_indices().find(|(_, c)| {
+        units += c.len_utf16();
         units > CELL_UNITS_MAX
     });
     end.map_or(text, |(end, _)| &text[..end])

@@ -1,31 +1,30 @@
-//! Reads the workbooks as the archives of XML that they are: what a cell is, its XML says outright.
+//! Reads the XML of the workbooks, which shows the type of each cell.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Seek as _};
+use std::io::{Cursor, Read as _, Seek as _};
 
-use flate2::read::DeflateDecoder;
 use proptest::prelude::*;
 
-use super::super::testing::{any_batch, bare, full};
 use super::*;
+use crate::testing::{any_batch, bare, full};
 
 /// The texts of a workbook's files, by name.
 type Parts = HashMap<String, String>;
 
-fn bytes_of(batches: &[Batch], rows_max: u32) -> (Vec<u8>, Remarks) {
+fn write_bytes(batches: &[Batch], rows_max: u32) -> (Vec<u8>, CutTexts) {
     let folder = tempfile::tempdir().unwrap();
     let mut file = tempfile::tempfile().unwrap();
     let mut batches = batches.iter().cloned().map(Ok);
-    let remarks = write_sheets(&mut batches, file.try_clone().unwrap(), folder.path(), rows_max).unwrap();
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no temporary file stays");
+    let cut = write_sheets(&mut batches, file.try_clone().unwrap(), folder.path(), rows_max).unwrap();
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no temporary file is left");
     let mut bytes = Vec::new();
     file.rewind().unwrap();
     file.read_to_end(&mut bytes).unwrap();
-    (bytes, remarks)
+    (bytes, cut)
 }
 
 fn workbook(batches: &[Batch], rows_max: u32) -> Parts {
-    unzipped(&bytes_of(batches, rows_max).0)
+    unzip(&write_bytes(batches, rows_max).0)
 }
 
 /// The sheet of one batch.
@@ -33,25 +32,14 @@ fn sheet(batch: Batch) -> String {
     workbook(&[batch], SHEET_ROWS_MAX).remove("xl/worksheets/sheet1.xml").unwrap()
 }
 
-/// Takes an archive apart by its central directory. The numbers stand where the ZIP specification puts them.
-fn unzipped(bytes: &[u8]) -> Parts {
-    let u16_at = |at: usize| usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
-    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-    let end = bytes.len() - 22;
-    assert_eq!(&bytes[end..end + 4], b"PK\x05\x06");
-    let mut entry = u32_at(end + 16);
-    let mut parts = Parts::new();
-    for _ in 0..u16_at(end + 10) {
-        let name = &bytes[entry + 46..entry + 46 + u16_at(entry + 28)];
-        let local = u32_at(entry + 42);
-        let start = local + 30 + u16_at(local + 26) + u16_at(local + 28);
-        let mut text = String::new();
-        let mut packed = DeflateDecoder::new(&bytes[start..start + u32_at(entry + 20)]);
-        packed.read_to_string(&mut text).unwrap();
-        parts.insert(String::from_utf8(name.to_vec()).unwrap(), text);
-        entry += 46 + u16_at(entry + 28) + u16_at(entry + 30) + u16_at(entry + 32);
-    }
-    parts
+fn unzip(bytes: &[u8]) -> Parts {
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let count = archive.len();
+    let read = |index| {
+        let file = archive.by_index(index).unwrap();
+        (file.name().unwrap().into_owned(), std::io::read_to_string(file).unwrap())
+    };
+    (0..count).map(read).collect()
 }
 
 /// The XML of a cell without its style, if the cell is there.
@@ -71,7 +59,7 @@ fn created(text: &str) -> Batch {
 }
 
 #[test]
-fn every_cell_is_of_its_fields_type() {
+fn every_cell_has_the_type_of_its_field() {
     let sheet = sheet(full());
     let expect = |place: &str, xml: &str| assert_eq!(cell(&sheet, place).as_deref(), Some(xml), "{place}");
     expect("A1", "t=\"inlineStr\"|<is><t>batch_id</t></is>");
@@ -81,13 +69,13 @@ fn every_cell_is_of_its_fields_type() {
     expect("E2", "|<v>12</v>");
     expect("I2", "|<v>92.5</v>");
     expect("N2", "|<v>-0.5</v>");
-    expect("P2", "t=\"inlineStr\"|<is><t>https://example.org/a?b=1</t></is>");
+    expect("P2", "t=\"inlineStr\"|<is><t>https://reports.example.org/b-000123</t></is>");
     expect("R2", "t=\"b\"|<v>0</v>");
     assert!(!sheet.contains("<hyperlink") && !sheet.contains("<f>"));
 }
 
 #[test]
-fn a_null_is_no_cell_at_all() {
+fn a_null_has_no_cell() {
     let sheet = sheet(bare("b"));
     for column in "DFGHIJKLMNOPQ".chars() {
         assert_eq!(cell(&sheet, &format!("{column}2")), None);
@@ -95,7 +83,7 @@ fn a_null_is_no_cell_at_all() {
 }
 
 #[test]
-fn numbers_and_dates_are_shown_by_their_formats() {
+fn numbers_and_dates_have_formats() {
     let parts = workbook(&[full()], SHEET_ROWS_MAX);
     let styles = &parts["xl/styles.xml"];
     for shown in ["yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd hh:mm:ss.000", "0", "0.00"] {
@@ -110,7 +98,7 @@ fn numbers_and_dates_are_shown_by_their_formats() {
 }
 
 #[test]
-fn the_header_is_bold_stays_in_sight_and_filters() {
+fn the_header_is_bold_frozen_and_filterable() {
     let parts = workbook(&[full(), bare("b-2")], SHEET_ROWS_MAX);
     let sheet = &parts["xl/worksheets/sheet1.xml"];
     assert!(sheet.contains("<pane ySplit=\"1\" topLeftCell=\"A2\"") && sheet.contains("state=\"frozen\""));
@@ -119,7 +107,7 @@ fn the_header_is_bold_stays_in_sight_and_filters() {
 }
 
 #[test]
-fn a_text_is_a_text_whatever_it_looks_like() {
+fn a_text_is_never_a_formula_number_or_link() {
     for text in
         ["=1+1", "+1", "@A1", "{=1}", "42", "TRUE", "https://example.org", "mailto:a@b.c", "2026-01-31"]
     {
@@ -130,7 +118,7 @@ fn a_text_is_a_text_whatever_it_looks_like() {
 }
 
 #[test]
-fn characters_that_xml_cannot_hold_are_written_as_excel_does() {
+fn characters_that_xml_lacks_are_escaped_as_in_excel() {
     let comment = Some(" <&> \u{1} \u{FFFF} \r\n _x0041_ ".into());
     let sheet = sheet(Batch { comment, ..full() });
     let expected = " &lt;&amp;&gt; _x0001_ _xFFFF_ _x000D_\n _x005F_x0041_ ";
@@ -138,7 +126,7 @@ fn characters_that_xml_cannot_hold_are_written_as_excel_does() {
 }
 
 #[test]
-fn an_instant_that_excel_has_no_day_for_is_a_text() {
+fn an_instant_outside_excels_calendar_is_a_text() {
     let shown = |text: &str| cell(&sheet(created(text)), "C2").unwrap();
     for text in ["1900-02-28T23:59:59.999999Z", "1800-01-01T00:00:00Z", "9999-12-31T23:59:59.999001Z"] {
         assert_eq!(shown(text), format!("t=\"inlineStr\"|<is><t>{text}</t></is>"));
@@ -150,7 +138,7 @@ fn an_instant_that_excel_has_no_day_for_is_a_text() {
 }
 
 #[test]
-fn a_fraction_of_a_second_is_shown_and_a_whole_second_has_none() {
+fn only_an_instant_with_a_fraction_has_a_format_with_one() {
     let style = |text: &str| {
         let sheet = sheet(created(text));
         sheet.split_once("<c r=\"C2\" s=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
@@ -160,7 +148,7 @@ fn a_fraction_of_a_second_is_shown_and_a_whole_second_has_none() {
 }
 
 #[test]
-fn rows_beyond_a_sheet_go_on_in_the_next_one_under_a_header_of_its_own() {
+fn rows_beyond_a_sheet_continue_in_the_next_one_with_its_own_header() {
     let batches = ["a", "b", "c", "d", "e"].map(bare);
     let parts = workbook(&batches, 3);
     let names: Vec<&str> = parts["xl/workbook.xml"].split("<sheet name=\"").skip(1).collect();
@@ -177,7 +165,7 @@ fn rows_beyond_a_sheet_go_on_in_the_next_one_under_a_header_of_its_own() {
 }
 
 #[test]
-fn a_full_sheet_begets_no_empty_one_and_no_batches_are_one_sheet() {
+fn a_full_sheet_is_the_last_one_and_no_batches_produce_one_sheet() {
     for count in [0, 2] {
         let parts = workbook(&["a", "b"].map(bare)[..count], 3);
         assert_eq!(rows(&parts["xl/worksheets/sheet1.xml"]), count + 1);
@@ -187,43 +175,43 @@ fn a_full_sheet_begets_no_empty_one_and_no_batches_are_one_sheet() {
 
 #[test]
 fn a_text_too_long_for_a_cell_is_cut_between_characters_and_counted() {
-    assert_eq!(held(&"x".repeat(CELL_UNITS_MAX)).len(), CELL_UNITS_MAX);
-    assert_eq!(held(&"x".repeat(CELL_UNITS_MAX + 1)).len(), CELL_UNITS_MAX);
-    assert_eq!(held(&"ß".repeat(CELL_UNITS_MAX)).len(), 2 * CELL_UNITS_MAX);
-    // A seedling is two units, and the limit is odd.
-    assert_eq!(held(&"🌱".repeat(CELL_UNITS_MAX)).chars().count(), CELL_UNITS_MAX / 2);
+    assert_eq!(cut_to_cell(&"x".repeat(CELL_UNITS_MAX)).len(), CELL_UNITS_MAX);
+    assert_eq!(cut_to_cell(&"x".repeat(CELL_UNITS_MAX + 1)).len(), CELL_UNITS_MAX);
+    assert_eq!(cut_to_cell(&"ß".repeat(CELL_UNITS_MAX)).len(), 2 * CELL_UNITS_MAX);
+    // The emoji has two UTF-16 units, and the limit is odd.
+    assert_eq!(cut_to_cell(&"🌱".repeat(CELL_UNITS_MAX)).chars().count(), CELL_UNITS_MAX / 2);
 
     let long = |id| Batch { comment: Some("ß".repeat(CELL_UNITS_MAX + 1)), ..bare(id) };
-    let (bytes, remarks) = bytes_of(&[bare("a"), long("b"), long("c")], SHEET_ROWS_MAX);
-    assert_eq!(remarks.cut_texts, 2);
-    assert_eq!(remarks.first_cut.unwrap(), (long("b").batch_id, Field::Comment));
-    let sheet = &unzipped(&bytes)["xl/worksheets/sheet1.xml"];
+    let (bytes, cut) = write_bytes(&[bare("a"), long("b"), long("c")], SHEET_ROWS_MAX);
+    assert_eq!(cut.count, 2);
+    assert_eq!(cut.first.unwrap(), (long("b").batch_id, Field::Comment));
+    let sheet = &unzip(&bytes)["xl/worksheets/sheet1.xml"];
     assert_eq!(sheet.matches('ß').count(), 2 * CELL_UNITS_MAX);
 }
 
 #[test]
-fn the_same_batches_give_the_same_bytes() {
+fn the_same_batches_produce_the_same_bytes() {
     let batches = [full(), bare("b-2")];
-    let (bytes, _) = bytes_of(&batches, 2);
-    assert_eq!(bytes, bytes_of(&batches, 2).0);
-    assert!(unzipped(&bytes)["docProps/core.xml"].contains(">1980-01-01T00:00:00Z<"));
+    let (bytes, _) = write_bytes(&batches, 2);
+    assert_eq!(bytes, write_bytes(&batches, 2).0);
+    assert!(unzip(&bytes)["docProps/core.xml"].contains(">1980-01-01T00:00:00Z<"));
 }
 
 #[test]
-fn a_batch_that_cannot_be_read_back_is_an_error() {
-    let mut batches = [Ok(full()), Err(anyhow!("a broken disk"))].into_iter();
+fn an_error_of_the_source_is_returned() {
+    let mut batches = [Ok(full()), Err("a broken disk".into())].into_iter();
     let error = write(&mut batches, tempfile::tempfile().unwrap(), &std::env::temp_dir()).unwrap_err();
     assert_eq!(error.to_string(), "a broken disk");
 }
 
 #[test]
-fn a_disk_that_is_full_is_an_error_in_the_systems_words() {
+fn a_full_disk_is_reported_with_the_systems_message() {
     let full = std::io::Error::from_raw_os_error(28);
     let message = full.to_string().replace(" (os error 28)", "");
-    let error = guarded::<()>(|| panic!("Couldn't write to xml file: {full:?}")).unwrap_err();
-    assert_eq!(format!("{error:#}"), format!("cannot write the workbook's temporary file: {message}"));
+    let error = catch_panic::<()>(|| panic!("Couldn't write to xml file: {full:?}")).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot write the workbook's temporary file: {message}"));
     assert_eq!(system_message("something else"), "something else");
-    assert_eq!(guarded(|| Ok(7)).unwrap(), 7);
+    assert_eq!(catch_panic(|| Ok(7)).unwrap(), 7);
 }
 
 proptest! {
@@ -231,15 +219,15 @@ proptest! {
     #[test]
     fn every_decimal_and_count_reads_back_from_its_cell(batch in any_batch()) {
         let sheet = sheet(batch.clone());
-        for (column, cell_of_batch) in ('A'..).zip(cells(&batch)) {
+        for (column, value) in ('A'..).zip(batch.values()) {
             let written = cell(&sheet, &format!("{column}2"));
             let number = written.and_then(|xml| xml.strip_prefix("|<v>")?.strip_suffix("</v>").map(str::to_owned));
-            match cell_of_batch {
-                Cell::Decimal(decimal) => {
+            match value {
+                FieldValue::Decimal(decimal) => {
                     let read = batchscan_model::Hundredths::parse(&number.unwrap());
                     prop_assert_eq!(read, Ok(decimal));
                 }
-                Cell::Count(count) => prop_assert_eq!(number.unwrap(), count.to_string()),
+                FieldValue::Count(count) => prop_assert_eq!(number.unwrap(), count.to_string()),
                 _ => {}
             }
         }

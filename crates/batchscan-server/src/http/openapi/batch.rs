@@ -1,7 +1,7 @@
 //! The schema of a batch, field by field from the model's own list: a field that is added must be told of here.
 
 use batchscan_model::Field;
-use batchscan_model::batch::COUNT_MAX;
+use batchscan_model::field::COUNT_MAX;
 use batchscan_model::ids::BATCH_ID_BYTES_MAX;
 use serde_json::{Value, json};
 

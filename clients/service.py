@@ -1,0 +1,92 @@
+"""Starts the batchscan executable for the tests, and reads v1 without any client library."""
+
+import contextlib
+import json
+import os
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+ROOT = Path(__file__).parent.parent
+EXECUTABLE = os.environ.get("BATCHSCAN_EXE") or str(ROOT / "target/release/batchscan")
+
+_START_SECS_MAX = 60
+# Longer than the service's own limit for draining connections (30 s).
+_STOP_SECS_MAX = 40
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service and its credentials."""
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+
+    def client(self, **settings: Any) -> Any:
+        from batchscan import Client  # here, because race.py runs without the package
+
+        return Client(self.url, self.client_id, self.client_secret, **settings)
+
+    def environment(self, home: Path) -> dict[str, str]:
+        """For programs that read the service: its URL and credentials, and a home without a developer's settings."""
+        return {
+            **os.environ,
+            "BATCHSCAN_URL": self.url,
+            "BATCHSCAN_CLIENT_ID": self.client_id,
+            "BATCHSCAN_CLIENT_SECRET": self.client_secret,
+            "HOME": str(home),
+            "DLT_DATA_DIR": str(home / "dlt"),
+            "PYTHONPATH": str(ROOT / "clients/python/src"),
+        }
+
+    def v1(self, **query: str) -> list[dict[str, Any]]:
+        """The batches of `GET /v1/batches`."""
+        return json.loads(self.v1_body(**query))
+
+    def v1_body(self, **query: str) -> bytes:
+        form = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self.client_secret}
+        token = json.loads(_read(f"{self.url}/v1/auth", data=urlencode(form).encode()))["access_token"]
+        return _read(f"{self.url}/v1/batches?{urlencode(query)}", headers={"Authorization": f"Bearer {token}"})
+
+
+@contextlib.contextmanager
+def start_demo(*arguments: str) -> Iterator[Service]:
+    """Runs `batchscan demo`. It must exit with 0 after SIGTERM."""
+    command = [EXECUTABLE, "demo", "--listen", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield _read_credentials(process)
+        finally:
+            process.terminate()
+            try:
+                status = process.wait(_STOP_SECS_MAX)
+            finally:
+                process.kill()
+        assert status == 0, f"{command} exited with {status} after SIGTERM"
+
+
+def _read_credentials(process: "subprocess.Popen[str]") -> Service:
+    labels = {"client id": "client_id", "client secret": "client_secret"}
+    values: dict[str, str] = {}
+    timeout = threading.Timer(_START_SECS_MAX, process.kill)
+    timeout.start()
+    try:
+        for line in process.stdout or ():
+            values |= {name: line.split()[-1] for label, name in labels.items() if line.strip().startswith(label + " ")}
+            if line.startswith("listening on "):
+                return Service(url=line.split()[-1], **values)
+    finally:
+        timeout.cancel()
+    raise RuntimeError(f"the service did not start: {process.args!r}")
+
+
+def _read(url: str, **request: Any) -> bytes:
+    with urllib.request.urlopen(urllib.request.Request(url, **request), timeout=60) as response:
+        body: bytes = response.read()
+        return body

@@ -1,0 +1,98 @@
+"""Runs the code blocks of each page in docs/recipes in an empty folder, and checks the files they write.
+
+docs/recipes/README.md explains the comments that mark the blocks. The code for Excel is parsed in
+node/clients.test.mjs.
+"""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from service import ROOT, Service
+
+PAGES = {path.stem: path for path in (ROOT / "docs/recipes").glob("*.md")}
+# Far more than any block needs.
+BLOCK_SECS_MAX = 90
+
+COMMENT = re.compile(r"^<!-- (.*) -->$", re.M)
+BLOCK = re.compile(r"\n```(\w+)\n(.*?\n)```$", re.M | re.S)
+INTERPRETERS = {
+    "bash": ["bash", "-euo", "pipefail"],
+    "python": [sys.executable],
+    "r": ["Rscript", "--no-init-file"],
+}
+
+
+@dataclass
+class Step:
+    action: str
+    name: str
+    language: str = ""
+    text: str = ""
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README", "excel-power-bi"}))
+def test_a_recipe_writes_every_batch(page, service, v1_ids, tmp_path):
+    checked = 0
+    for number, step in enumerate(parse(PAGES[page].read_text())):
+        if step.action == "save":
+            (tmp_path / step.name).write_text(step.text)
+        elif step.action == "run":
+            block = tmp_path / f"block-{number}.{step.language}"
+            block.write_text(step.text)
+            run([*INTERPRETERS[step.language], block.name], service, tmp_path)
+        else:
+            assert read_ids(tmp_path / step.name) == v1_ids, f"{step.name} differs from v1"
+            checked += 1
+    assert checked, "no comment says which file contains every batch"
+
+
+def test_an_unknown_comment_or_a_missing_block_fails():
+    assert parse("<!-- run -->\n```bash\ntrue\n```\n") == [Step("run", "", "bash", "true\n")]
+    block = "```bash\ntrue\n```\n"
+    for page in [f"<!-- runs -->\n{block}", f"<!-- run -->\n\n{block}", "<!-- run -->\n```bash\n"]:
+        with pytest.raises(AssertionError):
+            parse(page)
+
+
+def parse(page: str) -> list[Step]:
+    steps = []
+    for comment in COMMENT.finditer(page):
+        action, _, name = comment[1].partition(": ")
+        assert action in ("save", "run", "contains every batch"), f"unknown comment: {comment[0]}"
+        block = BLOCK.match(page, comment.end())
+        assert block or action == "contains every batch", f"no code block below {comment[0]}"
+        steps.append(Step(action, name, *(block.groups() if block else ())))
+    return steps
+
+
+def run(command: list[str], service: Service, folder: Path) -> None:
+    environment = service.environment(folder)
+    # Python and the Singer target of this virtual environment; Airbyte's program of the other.
+    folders = [Path(sys.executable).parent, Path(sys.prefix).parent / "airbyte/bin"]
+    environment["PATH"] = ":".join([*map(str, folders), environment["PATH"]])
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=BLOCK_SECS_MAX)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def read_ids(path: Path) -> list[str]:
+    if path.suffix == ".csv":
+        rows = csv.reader(path.read_text().splitlines())
+        return [row[0] for row in rows if row[0] != "batch_id"]
+    if path.suffix == ".json":
+        return [batch["batch_id"] for batch in json.loads(path.read_text())]
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path), read_only=True) as database:
+            query = "select batch_id from nursery.batches order by batch_creation_date, batch_id"
+            return [row[0] for row in database.execute(query).fetchall()]
+    lines = map(json.loads, path.read_text().splitlines())
+    if path.suffix == ".ndjson":
+        return [batch["batch_id"] for batch in lines]
+    return [message["record"]["data"]["batch_id"] for message in lines if message["type"] == "RECORD"]

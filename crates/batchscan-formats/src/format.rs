@@ -1,0 +1,119 @@
+//! The file formats, by name and by file extension.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Rows of cells under a header.
+    Csv,
+    /// One JSON object per line.
+    Ndjson,
+    /// A JSON array of objects.
+    Json,
+    /// Apache Parquet.
+    Parquet,
+    /// An Excel workbook. Only written.
+    Xlsx,
+}
+
+impl Format {
+    /// The formats that are written: all of them.
+    pub const ALL: [Format; 5] = [Format::Csv, Format::Ndjson, Format::Json, Format::Parquet, Format::Xlsx];
+    /// The formats that are also read.
+    pub const READABLE: [Format; 4] = [Format::Csv, Format::Ndjson, Format::Json, Format::Parquet];
+
+    /// The name, as `--format` accepts it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Ndjson => "ndjson",
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+            Format::Xlsx => "xlsx",
+        }
+    }
+
+    /// The purpose, as a line of help.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Format::Csv => "Text table, for programs and spreadsheets",
+            Format::Ndjson => "One JSON object per line",
+            Format::Json => "JSON array",
+            Format::Parquet => "Typed columns, for data frames and databases",
+            Format::Xlsx => "Excel workbook",
+        }
+    }
+
+    /// The format to read a file as, by its extension in any case.
+    pub fn for_reading(path: &Path) -> Option<Self> {
+        match extension(path)?.as_str() {
+            "tsv" => Some(Format::Csv),
+            _ => Self::for_writing(path).filter(|format| Format::READABLE.contains(format)),
+        }
+    }
+
+    /// The format to write a file in, by its extension in any case.
+    pub fn for_writing(path: &Path) -> Option<Self> {
+        match extension(path)?.as_str() {
+            "jsonl" => Some(Format::Ndjson),
+            name => name.parse().ok(),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        Format::ALL.into_iter().find(|format| format.name() == name).ok_or(UnknownFormat)
+    }
+}
+
+/// A name is not the name of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format")]
+pub struct UnknownFormat;
+
+fn extension(path: &Path) -> Option<String> {
+    path.extension()?.to_str().map(str::to_ascii_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_found_by_its_name_and_by_the_file_extension() {
+        for format in Format::ALL {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        assert_eq!("xml".parse::<Format>(), Err(UnknownFormat));
+        for (path, reading, writing) in [
+            ("a.ndjson", Some(Format::Ndjson), Some(Format::Ndjson)),
+            ("b/a.JSONL", Some(Format::Ndjson), Some(Format::Ndjson)),
+            ("a.b.json", Some(Format::Json), Some(Format::Json)),
+            ("a.Csv", Some(Format::Csv), Some(Format::Csv)),
+            ("a.tsv", Some(Format::Csv), None),
+            ("a.parquet", Some(Format::Parquet), Some(Format::Parquet)),
+            ("a.xlsx", None, Some(Format::Xlsx)),
+            ("a.xls", None, None),
+            ("a.csv.gz", None, None),
+            ("csv", None, None),
+            (".csv", None, None),
+            ("a.", None, None),
+            ("-", None, None),
+        ] {
+            let found = (Format::for_reading(Path::new(path)), Format::for_writing(Path::new(path)));
+            assert_eq!(found, (reading, writing), "{path}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What all formats have in common.
+
+use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use batchscan_model::field::example_json;
+use proptest::prelude::*;
+
+use super::{Input, ReadError, read};
+use crate::Format;
+use crate::testing::{batches, errors, read_all, small};
+
+const TEXT_FORMATS: [Format; 3] = [Format::Ndjson, Format::Json, Format::Csv];
+
+/// A file of two records in each text format.
+fn sample(format: Format) -> Vec<u8> {
+    let (one, two) = (example_json(), small("b-2"));
+    match format {
+        Format::Ndjson => format!("{one}\r\n\n{two}\n"),
+        Format::Json => format!("[{one},\n {two}]\n"),
+        _ => "batch_id;batch_name;batch_creation_date;number_of_images;warnings;comment\r\n\
+              b-1;n;2026-01-31T08:00:00Z;1;true;\"a \"\"b\"\"\r\nc\"\r\n\r\n\
+              b-2;n;2026-01-31T08:00:00Z;2;0;\r\n"
+            .into(),
+    }
+    .into_bytes()
+}
+
+#[test]
+fn up_to_twenty_errors_are_reported() {
+    for (count, has_more) in [(4, false), (5, true)] {
+        let file = format!("{}\n{}", small("a"), "{}\n".repeat(count));
+        let outcome = read_all(Format::Ndjson, Cursor::new(file));
+        assert!(
+            matches!(outcome, Err(ReadError::Invalid { errors, more }) if errors.len() == 20 && more == has_more)
+        );
+    }
+}
+
+#[test]
+fn no_batch_is_passed_on_after_the_first_error() {
+    let mut passed_on = 0;
+    let file = format!("{}\n7\n{}\n", small("a"), small("b"));
+    let input = Input::Stream(Box::new(Cursor::new(file)));
+    let outcome = read(Format::Ndjson, input, &AtomicU64::new(0), &mut |_, _| {
+        passed_on += 1;
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(outcome, Err(ReadError::Invalid { .. })));
+    assert_eq!(passed_on, 1);
+}
+
+#[test]
+fn the_callback_can_stop_the_reading() {
+    for format in TEXT_FORMATS {
+        let input = Input::Stream(Box::new(Cursor::new(sample(format))));
+        let outcome = read(format, input, &AtomicU64::new(0), &mut |_, _| ControlFlow::Break(()));
+        assert!(matches!(outcome, Err(ReadError::Stopped)));
+    }
+}
+
+#[test]
+fn a_failing_stream_is_not_an_error_of_the_file() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+    }
+    for format in Format::READABLE {
+        let half = Cursor::new(format!("[{}", small("a"))).chain(Failing);
+        assert!(matches!(read_all(format, half), Err(ReadError::Io(_))));
+    }
+}
+
+#[test]
+fn a_workbook_is_not_readable() {
+    let outcome = read_all(Format::Xlsx, io::empty());
+    assert_eq!(outcome.unwrap_err().to_string(), "xlsx files cannot be read");
+}
+
+#[test]
+fn the_bytes_read_end_at_the_length_of_the_file() {
+    for format in TEXT_FORMATS {
+        let bytes = sample(format);
+        let (length, bytes_read) = (bytes.len() as u64, AtomicU64::new(0));
+        let input = Input::Stream(Box::new(Cursor::new(bytes)));
+        read(format, input, &bytes_read, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(bytes_read.load(Ordering::Relaxed), length);
+    }
+}
+
+#[test]
+fn a_batch_too_long_to_be_served_is_an_error() {
+    let long = small("a").replace("\"n\"", &format!("\"{}\"", "n".repeat(65_536)));
+    let expected = "line 2: expected at most 65536 bytes of JSON, found 66011 bytes in batch \"a\"";
+    assert_eq!(errors(Format::Ndjson, format!("{}\n{long}\n", small("b"))), expected);
+}
+
+#[test]
+fn utf_16_is_rejected_by_its_byte_order_mark() {
+    for format in TEXT_FORMATS {
+        let errors = errors(format, b"\xFF\xFE{\0".as_slice());
+        assert!(errors.starts_with("line 1: expected UTF-8") && errors.ends_with("found UTF-16"), "{errors}");
+    }
+}
+
+/// A stream that arrives in pieces, as from a slow pipe.
+struct Pieces {
+    bytes: Cursor<Vec<u8>>,
+    length: usize,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len().min(self.length);
+        self.bytes.read(&mut buffer[..length])
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_pieces_of_a_stream_make_no_difference(length in 1usize..64) {
+        for format in TEXT_FORMATS {
+            let pieces = Pieces { bytes: Cursor::new(sample(format)), length };
+            prop_assert_eq!(read_all(format, pieces).unwrap(), batches(format, sample(format)));
+        }
+    }
+
+    #[test]
+    fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for format in Format::READABLE {
+            let _ = read_all(format, Cursor::new(bytes.clone()));
+        }
+    }
+
+    #[test]
+    fn no_text_of_special_characters_causes_a_panic(text in r#"([\[\]{}",;:\\\r\n\t ]|batch_id|null|1){0,60}"#) {
+        for format in TEXT_FORMATS {
+            let _ = read_all(format, Cursor::new(text.clone()));
+        }
+    }
+
+    #[test]
+    fn no_damage_to_a_file_causes_a_panic(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), end: prop::sample::Index) {
+        for format in TEXT_FORMATS {
+            let mut bytes = sample(format);
+            for (index, byte) in &changes {
+                let at = index.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            let _ = read_all(format, Cursor::new(bytes[..end.index(bytes.len())].to_vec()));
+            let _ = read_all(format, Cursor::new(bytes));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import { FIELDS, type Batch } from '../src/data/batch';
+import { lastDays, parseCsv, plusDays, query, today } from './expected';
+import { Database, fetchBatches } from './service';
+import {
+  button,
+  expect,
+  expectRows,
+  goSignedIn,
+  grid,
+  heading,
+  link,
+  loaded,
+  message,
+  openMenu,
+  openSignedIn,
+  test,
+  type Page,
+} from './test';
+
+const NAMES = FIELDS.map(({ name }) => name);
+// Without the Z, a fraction of a second sorts after its second.
+const time = (batch: Batch): string => batch.batch_creation_date.replace('Z', '');
+const newestFirst = (batches: Batch[]): Batch[] =>
+  [...batches].sort((a, b) => (time(a) < time(b) ? 1 : time(a) > time(b) ? -1 : 0));
+const toCells = (batch: Batch, names = NAMES): string[] => names.map((name) => String(batch[name] ?? ''));
+
+async function exportCsv(page: Page): Promise<{ name: string; head: string[]; rows: string[][] }> {
+  const pending = page.waitForEvent('download');
+  await button(page, 'Export CSV').click();
+  const download = await pending;
+  const text = readFileSync(await download.path(), 'utf8');
+  expect(text[0], 'Excel needs the byte order mark').toBe('\uFEFF');
+  const [head, ...rows] = parseCsv(text.slice(1));
+  return { name: download.suggestedFilename(), head: head!, rows };
+}
+
+test('the table lists the newest batch first, and a click opens it', async ({ page, demo }) => {
+  const batches = newestFirst(await fetchBatches(demo, lastDays(90)));
+  const newest = batches[0]!;
+  await openSignedIn(page, demo, '/batches');
+  await expectRows(page, batches.length);
+  await grid(page).getByRole('link', { name: newest.batch_name }).first().click();
+  await expect(heading(page, newest.batch_name)).toBeVisible();
+  expect(new URL(page.url()).pathname).toBe(`/batches/${newest.batch_id}`);
+  await expect(page.getByRole('main')).toContainText(newest.crop_type ?? 'Crop not recorded');
+  await expect(page.getByRole('main')).toContainText(newest.batch_id);
+  await page.goBack();
+  await expect(heading(page, 'Batches')).toBeVisible();
+});
+
+test('the table shows the same after three refreshes', async ({ page, demo }) => {
+  const { length } = await fetchBatches(demo, lastDays(90));
+  await openSignedIn(page, demo, '/batches');
+  for (let refresh = 0; refresh < 3; refresh++) {
+    const response = page.waitForResponse(/v2.batches/);
+    await button(page, 'Refresh').click();
+    await response;
+    await loaded(page);
+    await expectRows(page, length);
+  }
+});
+
+test('a column sorts in both directions, and End goes to the last row', async ({ page, demo }) => {
+  const batches = await fetchBatches(demo, lastDays(365));
+  const rates = batches.flatMap(({ avg_germination_rate: rate }) => (rate === null ? [] : Number(rate)));
+  await openSignedIn(page, demo, `/batches${query(lastDays(365))}&fields=batch_name,avg_germination_rate`);
+  const first = grid(page).getByRole('row').nth(1);
+  await button(page, 'Germination rate').click();
+  await expect(first).toContainText(Math.max(...rates).toFixed(2));
+  await button(page, 'Germination rate').click();
+  await expect(first).toContainText(Math.min(...rates).toFixed(2));
+  await first.getByRole('link').focus();
+  await page.keyboard.press('End');
+  const last = grid(page).locator(`tr[aria-rowindex="${batches.length + 1}"]`);
+  await expect(last.getByRole('link')).toBeFocused();
+});
+
+test('the analysis link of a demo batch opens inside the dashboard', async ({ page, demo }) => {
+  const [batch] = newestFirst(await fetchBatches(demo, lastDays(90))) as [Batch];
+  await openSignedIn(page, demo, '/batches');
+  const columns = await openMenu(page, 'Columns');
+  await columns.getByLabel('Analysis report').check();
+  await page.keyboard.press('Escape');
+  await page.evaluate(() => (document.documentElement.dataset['same'] = 'yes'));
+  await page.locator(`a[href="${batch.analysis_link}"]`).click();
+  await expect(heading(page, batch.batch_name)).toBeVisible();
+  expect(new URL(page.url()).pathname).toBe(new URL(batch.analysis_link!).pathname);
+  await expect(page.locator('html[data-same=yes]'), 'no page load').toHaveCount(1);
+});
+
+test('the URL of a batch outside the period finds it', async ({ page, demo }) => {
+  const day = plusDays(today(), -300);
+  const [batch] = (await fetchBatches(demo, { from: day, to: plusDays(day, 20) })) as [Batch];
+  await goSignedIn(page, demo, `/batches/${batch.batch_id}`);
+  await expect(heading(page, batch.batch_name)).toBeVisible();
+  await expect(page.getByRole('main')).toContainText(batch.avg_germination_rate!);
+  await expect(page.getByRole('main')).toContainText(batch.scanned_by_email ?? '');
+});
+
+test('an unknown id is reported after a search of all batches', async ({ page, demo }) => {
+  await goSignedIn(page, demo, '/batches/no-such-id');
+  await expect(message(page, 'Batch not found')).toBeVisible();
+  await expect(page.getByText('Searched all 3,000 batches')).toBeVisible();
+  await link(page, 'Show all batches').click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+});
+
+test('the export of the overview has the filtered batches with all fields and exact decimals', async ({
+  page,
+  demo,
+}) => {
+  const batches = (await fetchBatches(demo, lastDays(90))).filter((batch) => batch.warnings);
+  await openSignedIn(page, demo, '/?warnings=with');
+  const { name, head, rows } = await exportCsv(page);
+  expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-filtered.csv`);
+  expect(head).toEqual(NAMES);
+  expect(rows.length).toBeGreaterThan(0);
+  expect(rows).toEqual(batches.map((batch) => toCells(batch)));
+});
+
+test('the export of the table has its columns and order', async ({ page, demo }) => {
+  const names = ['batch_name', 'batch_id', 'batch_creation_date', 'avg_usable_seedling_rate'] as const;
+  const batches = newestFirst(await fetchBatches(demo, lastDays(90)));
+  await openSignedIn(page, demo, `/batches?fields=${names.join()}`);
+  const { name, head, rows } = await exportCsv(page);
+  expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-table.csv`);
+  expect(head).toEqual(names);
+  expect(rows).toEqual(batches.map((batch) => toCells(batch, [...names])));
+});
+
+test('formulas and HTML in the data stay text', async ({ page }) => {
+  const texts = [
+    '=1+1',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\t=1',
+    'a "quoted", name',
+    'two\nlines',
+    '=HYPERLINK("http://x","y")',
+  ];
+  texts.push('<img src=x onerror=alert(1)>');
+  const batches = texts.map((text, at) => ({
+    batch_id: `hostile-${at}`,
+    batch_name: text,
+    batch_creation_date: `${today()}T00:00:0${at}Z`,
+    number_of_images: 1,
+    warnings: false,
+    crop_type: text,
+    comment: text,
+    avg_germination_rate: '7.10',
+  }));
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Hostile', batches));
+  await openSignedIn(page, service, '/batches?sort=batch_creation_date');
+  expect(
+    await grid(page)
+      .getByRole('link')
+      .evaluateAll((all) => all.map((link) => link.textContent)),
+  ).toEqual(texts);
+  await link(page, 'Overview').click();
+  await loaded(page);
+  const { rows } = await exportCsv(page);
+  const escaped = texts.map((text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text));
+  const column = (name: keyof Batch): (string | undefined)[] => rows.map((row) => row[NAMES.indexOf(name)]);
+  expect(column('batch_name')).toEqual(escaped);
+  expect(column('comment')).toEqual(escaped);
+  expect(new Set(column('avg_germination_rate'))).toEqual(new Set(['7.10']));
+});

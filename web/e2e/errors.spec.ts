@@ -1,0 +1,174 @@
+// Expired sessions, an unavailable or unreachable service, cancelled loads, and empty states.
+import { count, plusDays, today } from './expected';
+import { Database, startDemo, type Service } from './service';
+import {
+  batchCount,
+  button,
+  expect,
+  goSignedIn,
+  heading,
+  link,
+  loaded,
+  message,
+  openSignedIn,
+  signIn,
+  test,
+  type Page,
+} from './test';
+
+const BATCHES = 600;
+
+/** A service with sixty pages, so that a load can be interrupted. */
+function serveManyPages(...options: string[]): Promise<Service> {
+  const database = new Database();
+  const batches = Array.from({ length: BATCHES }, (_, at) => ({
+    batch_id: `b-${at}`,
+    batch_name: `Batch ${at}`,
+    batch_creation_date: `${plusDays(today(), -Math.floor(at / 10))}T08:00:00Z`,
+    crop_type: at % 2 === 0 ? 'Basil' : 'Leek',
+    number_of_images: 2,
+    warnings: at % 50 === 0,
+    avg_germination_rate: '90.00',
+  }));
+  return database.serve(database.addOrganisation('Many pages', batches), '--page-size', '10', ...options);
+}
+
+/** Delays every response. Returns a function that ends it. */
+async function slowDown(page: Page, latencyMs: number): Promise<() => Promise<unknown>> {
+  const debug = await page.context().newCDPSession(page);
+  const setLatency = (latency: number): Promise<unknown> =>
+    debug.send('Network.emulateNetworkConditions', {
+      offline: false,
+      downloadThroughput: -1,
+      uploadThroughput: -1,
+      latency,
+    });
+  await setLatency(latencyMs);
+  return () => setLatency(0);
+}
+
+async function openHalfway(page: Page, service: Service): Promise<void> {
+  await goSignedIn(page, service);
+  await expect.poll(() => batchCount(page)).toBeGreaterThanOrEqual(50);
+}
+
+/** The seconds of the countdown; NaN when there is none. */
+const countdown = async (page: Page): Promise<number> =>
+  Number(/(\d+) sec/.exec(await page.locator('body').innerText())?.[1] ?? NaN);
+
+async function expectCountdown(page: Page): Promise<void> {
+  await expect.poll(() => countdown(page)).toBeGreaterThan(0);
+  const first = await countdown(page);
+  await expect.poll(() => countdown(page)).not.toBe(first);
+}
+
+const status = (page: Page) => page.getByRole('region', { name: 'Loading' });
+
+test('an empty organisation has its own message', async ({ page }) => {
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Empty', []));
+  await page.goto(service.url);
+  await signIn(page, service);
+  await expect(message(page, 'No batches yet')).toBeVisible();
+  await link(page, 'Batches').click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expect(message(page, 'No batches yet')).toBeVisible();
+});
+
+test('an empty period shows the date of the first batch', async ({ page, demo }) => {
+  await openSignedIn(page, demo, '/?from=2020-01-01&to=2020-01-31');
+  await expect(message(page, 'No scans in this period')).toBeVisible();
+  await expect(page.getByText(/first batch was scanned on/)).toBeVisible();
+});
+
+test('a cancelled load keeps the loaded batches and can continue', async ({ page }) => {
+  const service = await serveManyPages();
+  const restoreSpeed = await slowDown(page, 60);
+  await openHalfway(page, service);
+  await status(page).getByRole('button', { name: 'Cancel' }).click();
+  await expect(status(page).getByText('Partly loaded').first()).toBeVisible();
+  const partial = await batchCount(page);
+  expect(partial).toBeLessThan(BATCHES);
+  await expect(status(page)).toContainText(`${count(partial)} batches`);
+  await restoreSpeed();
+  await button(page, 'Continue').click();
+  await loaded(page);
+  expect(await batchCount(page)).toBe(BATCHES);
+});
+
+test.describe('with errors', () => {
+  test.use({ allowedErrors: /status of (401|503)|ERR_(CONNECTION|EMPTY|SOCKET|INCOMPLETE)/ });
+
+  test('an expired token opens a sign-in dialog, and loading then continues', async ({ page }) => {
+    const service = await serveManyPages('--token-ttl', '6s');
+    const restoreSpeed = await slowDown(page, 200);
+    await goSignedIn(page, service, '/?warnings=without');
+    const dialog = page.getByRole('dialog');
+    await expect(dialog.getByRole('heading', { name: 'Sign in again' })).toBeVisible();
+    const partial = await batchCount(page);
+    expect(partial).toBeGreaterThan(0);
+    expect(partial).toBeLessThan(BATCHES);
+
+    await page.keyboard.press('Escape');
+    await expect(dialog).toHaveCount(0);
+    expect(await batchCount(page)).toBe(partial);
+    await button(page, 'Sign in again').click();
+    await expect(dialog.getByLabel('Client ID')).toHaveValue(service.clientId);
+    await restoreSpeed();
+    await dialog.getByLabel('Client secret').fill(service.clientSecret);
+    await dialog.getByRole('button', { name: 'Sign in' }).click();
+    await expect(dialog).toHaveCount(0);
+    await expect.poll(() => batchCount(page)).toBe(BATCHES - BATCHES / 50);
+    await expect(page).toHaveURL(`${service.url}/?warnings=without`);
+    await expect(heading(page, 'Overview')).toBeVisible();
+  });
+
+  test('loading continues after the service was down', async ({ page }) => {
+    const service = await serveManyPages();
+    const restoreSpeed = await slowDown(page, 60);
+    await openHalfway(page, service);
+    await service.stop('SIGKILL');
+    await expect(status(page).getByText('The connection is lost')).toBeVisible();
+    await expectCountdown(page);
+    expect(await batchCount(page)).toBeLessThan(BATCHES);
+    await service.restart();
+    await restoreSpeed();
+    await loaded(page);
+    expect(await batchCount(page)).toBe(BATCHES);
+  });
+
+  test('an unreachable service is reported, and "Retry now" works when it is back', async ({ page }) => {
+    const service = await serveManyPages();
+    await openSignedIn(page, service, '/?from=2020-01-01&to=2020-01-31');
+    await service.stop('SIGKILL');
+    await button(page, 'Last 90 days').click();
+    await expect(message(page, 'The service is unreachable')).toBeVisible();
+    await service.restart();
+    await button(page, 'Retry now').first().click();
+    await loaded(page);
+    expect(await batchCount(page)).toBe(BATCHES);
+  });
+
+  test('an unavailable service (503) is reported with a countdown, and "Retry now" retries', async ({ page }) => {
+    const service = await startDemo({ batches: 50, failRate: 1 });
+    await page.goto(service.link);
+    await expect(message(page, 'The service is unavailable')).toBeVisible();
+    await expect(page.getByRole('main')).not.toContainText(/503|error|null|undefined/i);
+    await expectCountdown(page);
+    // Early in a wait, so that the next request comes from the button and not from the timer.
+    await expect.poll(() => countdown(page)).toBeGreaterThanOrEqual(3);
+    const request = page.waitForRequest(/\/v2\/batches/, { timeout: 2_500 });
+    await button(page, 'Retry now').first().click();
+    await request;
+  });
+
+  test('a service that fails every other time is loaded completely', async ({ page }) => {
+    const service = await startDemo({ failRate: 0.5 });
+    await goSignedIn(page, service, `/?from=${plusDays(today(), -364)}&to=${today()}`);
+    const retry = button(page, 'Retry now').first();
+    // It retries by itself; the click saves time.
+    await page.addLocatorHandler(retry, () => retry.click({ timeout: 500 }).catch(() => {}), { noWaitAfter: true });
+    await button(page, 'Refresh').click({ trial: true, timeout: 20_000 });
+    await expect.poll(() => batchCount(page)).toBeGreaterThan(2_900);
+  });
+});

@@ -1,0 +1,92 @@
+// What the dashboard should display, computed from the API's responses without the dashboard's code.
+import type { Batch } from '../src/data/batch';
+import type { Period } from '../src/data/period';
+import { fetchBatches, type Service } from './service';
+import { expect, keyFigures, type Page } from './test';
+
+const DAY_MS = 86_400_000;
+
+export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+export const today = (): string => dayOf(Date.now());
+export const plusDays = (day: string, days: number): string => dayOf(Date.parse(day) + days * DAY_MS);
+/** The period of so many days that ends on `to`. */
+export const lastDays = (days: number, to = today()): Period => ({ from: plusDays(to, 1 - days), to });
+export const dayCount = ({ from, to }: Period): number => (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
+export const previous = (period: Period): Period => lastDays(dayCount(period), plusDays(period.from, -1));
+export const query = ({ from, to }: Period): string => `?from=${from}&to=${to}`;
+
+const format = (value: number, options?: Intl.NumberFormatOptions): string =>
+  new Intl.NumberFormat('en-GB', options).format(value);
+export const count = (n: number): string => format(n);
+const PERCENT = { style: 'unit', unit: 'percent' } as const;
+const ONE_DIGIT = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+
+const images = (batches: Batch[]): number => batches.reduce((sum, batch) => sum + batch.number_of_images, 0);
+
+/** The mean germination rate, computed in exact hundredths. */
+function germination(batches: Batch[]): number {
+  const rates = batches.map((batch) => batch.avg_germination_rate).filter((rate) => rate !== null);
+  return rates.reduce((sum, rate) => sum + Number(rate.replace('.', '')), 0) / rates.length / 100;
+}
+
+const values = (batches: Batch[]): string[] => [
+  count(batches.length),
+  count(images(batches)),
+  format(germination(batches), { ...PERCENT, ...ONE_DIGIT }),
+];
+
+/** The changes since the previous period: counts in percent, the rate in points. */
+function changes(now: Batch[], before: Batch[]): string[] {
+  const signed = (value: number, options: Intl.NumberFormatOptions, unit = ''): string => {
+    const text = format(value, { ...options, signDisplay: 'exceptZero' }).replace('-', '\u2212');
+    return /[1-9]/.test(text) ? text + unit : 'unchanged';
+  };
+  const growth = (a: number, b: number): string => signed((a / b - 1) * 100, { ...PERCENT, maximumFractionDigits: 0 });
+  const from = values(before);
+  return [
+    `${growth(now.length, before.length)} from ${from[0]}`,
+    `${growth(images(now), images(before))} from ${from[1]}`,
+    `${signed(germination(now) - germination(before), ONE_DIGIT, ' points')} from ${from[2]}`,
+  ];
+}
+
+async function firstFigures(page: Page, part: 'value' | 'change'): Promise<(string | undefined)[]> {
+  const figures = await keyFigures(page);
+  return ['Batches', 'Images', 'Germination rate'].map((label) => figures[label]?.[part]);
+}
+
+export async function expectFigures(page: Page, batches: Batch[]): Promise<void> {
+  await expect.poll(() => firstFigures(page, 'value')).toEqual(values(batches));
+}
+
+export async function expectFiguresOf(page: Page, service: Service, period: Period): Promise<void> {
+  await expectFigures(page, await fetchBatches(service, period));
+}
+
+export async function expectChanges(page: Page, now: Batch[], before: Batch[]): Promise<void> {
+  await expect.poll(() => firstFigures(page, 'change')).toEqual(changes(now, before));
+}
+
+/** How often each value of a field occurs, most frequent first. Ignores null. */
+export function tally(batches: Batch[], field: 'crop_type' | 'scanned_by_email'): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const { [field]: value } of batches) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+/** Whether the search finds a word in a batch. */
+export function matches({ batch_name, batch_id, crop_type, comment, scanned_by_email }: Batch, word: string): boolean {
+  const texts = [batch_name, batch_id, crop_type, comment, scanned_by_email];
+  return texts.some((text) => text?.toLowerCase().includes(word));
+}
+
+/** Parses RFC 4180. */
+export function parseCsv(text: string): string[][] {
+  const records: string[][] = [[]];
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|$)/gy;
+  for (let found = cell.exec(text); found !== null && found.index < text.length; found = cell.exec(text)) {
+    records.at(-1)!.push(found[1]?.replaceAll('""', '"') ?? found[2]!);
+    if (found[3] === '\r\n') records.push([]);
+  }
+  return records.filter((record) => record.length > 0);
+}

@@ -1,0 +1,158 @@
+import { count, expectFigures, lastDays, matches, tally } from './expected';
+import { fetchBatches } from './service';
+import {
+  batchCount,
+  button,
+  expect,
+  expectRows,
+  field,
+  grid,
+  heading,
+  keyFigures,
+  link,
+  loaded,
+  message,
+  openMenu,
+  openSignedIn,
+  test,
+  warnings,
+  type Page,
+} from './test';
+
+async function select(page: Page, menu: 'Crop' | 'Scanned by', [name, batches]: [string, number]): Promise<void> {
+  const panel = await openMenu(page, menu);
+  const option = panel.getByRole('listitem').filter({ has: page.getByText(name, { exact: true }) });
+  await expect(option).toHaveText(new RegExp(`${count(batches)}\\s*$`));
+  await option.getByRole('checkbox').check();
+  await page.keyboard.press('Escape');
+  await expect(panel).toBeHidden();
+}
+
+test('crop, warnings, operator and text filter the batches', async ({ page, demo }) => {
+  const all = await fetchBatches(demo, lastDays(90));
+  const crop = tally(all, 'crop_type')[0]!;
+  const operator = tally(all, 'scanned_by_email')[0]!;
+  await openSignedIn(page, demo);
+  await expectFigures(page, all);
+
+  await select(page, 'Crop', crop);
+  await expectFigures(
+    page,
+    all.filter((batch) => batch.crop_type === crop[0]),
+  );
+  await button(page, 'Clear filters').click();
+
+  for (const option of ['with', 'without']) {
+    await warnings(page).selectOption(option);
+    await expectFigures(
+      page,
+      all.filter((batch) => batch.warnings === (option === 'with')),
+    );
+  }
+  await button(page, 'Clear filters').click();
+
+  await select(page, 'Scanned by', operator);
+  await expectFigures(
+    page,
+    all.filter((batch) => batch.scanned_by_email === operator[0]),
+  );
+  await button(page, 'Clear filters').click();
+
+  await field(page, 'Search').fill('BENCH 1');
+  await expectFigures(
+    page,
+    all.filter((batch) => matches(batch, 'bench') && matches(batch, '1')),
+  );
+  await button(page, 'Clear filters').click();
+  await expectFigures(page, all);
+});
+
+test('filters combine, and a copied URL shows the same', async ({ page, context, demo }) => {
+  const all = await fetchBatches(demo, lastDays(90));
+  const [first, second] = tally(all, 'crop_type') as [[string, number], [string, number]];
+  const matching = all.filter(
+    (batch) => [first[0], second[0]].includes(batch.crop_type ?? '') && !batch.warnings && matches(batch, 'bench'),
+  );
+  await openSignedIn(page, demo);
+  await select(page, 'Crop', first);
+  await select(page, 'Crop', second);
+  await warnings(page).selectOption('without');
+  await field(page, 'Search').fill('bench');
+  await expectFigures(page, matching);
+  const parameters = `crop=${first[0]}&crop=${second[0]}&warnings=without&q=bench`;
+  await expect.poll(() => new URL(page.url()).search).toBe(`?${new URLSearchParams(parameters)}`);
+
+  const copy = await context.newPage();
+  await openSignedIn(copy, demo, new URL(page.url()).pathname + new URL(page.url()).search);
+  await expectFigures(copy, matching);
+  expect(copy.url()).toBe(page.url());
+  await expect(field(copy, 'Search')).toHaveValue('bench');
+  await expect(async () => expect(await keyFigures(copy)).toEqual(await keyFigures(page))).toPass();
+  await link(copy, 'Batches').click();
+  await expectRows(copy, matching.length);
+});
+
+test('sort and columns are in the URL', async ({ page, context, demo }) => {
+  await openSignedIn(page, demo, '/batches');
+  await button(page, 'Germination rate').click();
+  const columns = await openMenu(page, 'Columns');
+  await columns.getByLabel('Comment').check();
+  await columns.getByLabel('Images').uncheck();
+  await page.keyboard.press('Escape');
+  const copy = await context.newPage();
+  await openSignedIn(copy, demo, new URL(page.url()).pathname + new URL(page.url()).search);
+  const texts = (page: Page): Promise<string[]> =>
+    grid(page)
+      .getByRole('row')
+      .evaluateAll((rows) => rows.slice(0, 10).map((row) => row.textContent));
+  expect(await texts(copy)).toEqual(await texts(page));
+  await expect(copy.getByRole('columnheader', { name: 'Comment' })).toBeVisible();
+  await expect(copy.getByRole('columnheader', { name: 'Images' })).toHaveCount(0);
+  const sorted = copy.getByRole('columnheader', { name: 'Germination rate' });
+  await expect(sorted).toHaveAttribute('aria-sort', 'descending');
+});
+
+test('a click outside an open menu only closes it', async ({ page, demo }) => {
+  await openSignedIn(page, demo, '/batches');
+  const panel = await openMenu(page, 'Columns');
+  const first = grid(page).getByRole('link').first();
+  await first.click();
+  await expect(panel).toBeHidden();
+  expect(new URL(page.url()).pathname).toBe('/batches');
+  await first.click();
+  await page.waitForURL(/\/batches\/./);
+});
+
+test('back and forward restore periods, filters and screens', async ({ page, demo }) => {
+  const month = await fetchBatches(demo, lastDays(30));
+  const warned = month.filter((batch) => batch.warnings);
+  await openSignedIn(page, demo);
+  const initial = await batchCount(page);
+  await button(page, 'Last 30 days').click();
+  await warnings(page).selectOption('with');
+  await expectFigures(page, warned);
+  await link(page, 'Batches').click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expectRows(page, warned.length);
+
+  await page.goBack();
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await expectFigures(page, warned);
+  await page.goBack();
+  await expectFigures(page, month);
+  await expect(warnings(page)).toHaveValue('all');
+  await page.goBack();
+  await expect.poll(() => batchCount(page)).toBe(initial);
+  for (let step = 0; step < 3; step++) await page.goForward();
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expectRows(page, warned.length);
+});
+
+test('filters without a match say so and can be cleared', async ({ page, demo }) => {
+  await openSignedIn(page, demo, '/?q=no-batch-has-this-text');
+  await expect(message(page, 'No batches match your filters')).toBeVisible();
+  await expect(button(page, 'Export CSV')).toBeDisabled();
+  await button(page, 'Clear filters').first().click();
+  await loaded(page);
+  await expectFigures(page, await fetchBatches(demo, lastDays(90)));
+});

@@ -1,0 +1,111 @@
+import type { Period } from '../src/data/period';
+import { dayCount, expectChanges, expectFiguresOf, lastDays, plusDays, previous, query, today } from './expected';
+import { fetchBatches } from './service';
+import { button, chart, drawn, expect, field, keyFigures, loaded, openSignedIn, test, type Page } from './test';
+
+const expectPeriod = async (page: Page, { from, to }: Period): Promise<void> => {
+  await expect(field(page, 'From')).toHaveValue(from);
+  await expect(field(page, 'To')).toHaveValue(to);
+};
+const search = (page: Page): string => new URL(page.url()).search;
+
+test('the default period is the last 90 days, in UTC', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  await expectPeriod(page, lastDays(90));
+  await expectFiguresOf(page, demo, lastDays(90));
+});
+
+test('the figures are compared with the previous period', async ({ page, demo }) => {
+  const period = lastDays(30, plusDays(today(), -100));
+  await openSignedIn(page, demo, `/${query(period)}`);
+  await expectFiguresOf(page, demo, period);
+  await expectChanges(page, await fetchBatches(demo, period), await fetchBatches(demo, previous(period)));
+});
+
+test('an empty previous period is not compared', async ({ page, demo }) => {
+  const [first] = await fetchBatches(demo, { from: '1900-01-01', to: today() });
+  const day = first!.batch_creation_date.slice(0, 10);
+  await openSignedIn(page, demo, `/${query({ from: day, to: plusDays(day, 9) })}`);
+  await expect(page.getByText('No scans in the previous period.', { exact: true })).toBeVisible();
+  expect(Object.values(await keyFigures(page)).filter(({ change }) => change !== '')).toEqual([]);
+});
+
+test('invalid dates are reported and removed from the URL', async ({ page, demo }) => {
+  const notice = page.getByText('The dates in this link are invalid. Showing the last 90 days.');
+  const invalid = ['?from=2026-03-09&to=2026-03-02', '?from=yesterday&to=today', '?from=1900-01-01&to=2026-01-01'];
+  for (const dates of [...invalid, '?from=2026-03-02']) {
+    await openSignedIn(page, demo, `/${dates}&warnings=with`);
+    await expect(notice).toBeVisible();
+    expect(search(page), dates).toBe('?warnings=with');
+    await expectPeriod(page, lastDays(90));
+  }
+  await button(page, 'Dismiss').click();
+  await expect(notice).toBeHidden();
+});
+
+test('From after To is reported, and setting To fixes it', async ({ page, demo }) => {
+  const period = { from: plusDays(today(), -200), to: plusDays(today(), -180) };
+  await openSignedIn(page, demo, `/${query(period)}`);
+  const later = { from: plusDays(today(), -50), to: plusDays(today(), -40) };
+  await field(page, 'From').fill(later.from);
+  await expect(page.getByRole('alert')).toContainText('From is after To');
+  expect(search(page)).toBe(query(period));
+  await field(page, 'To').fill(later.to);
+  await expect.poll(() => search(page)).toBe(query(later));
+  await expect(page.getByRole('alert')).toHaveCount(0);
+  await field(page, 'To').fill('');
+  await field(page, 'Search').focus();
+  await expectPeriod(page, later);
+});
+
+test('each preset sets its period', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  const year = Number(today().slice(0, 4));
+  const presets = {
+    'Last 7 days': lastDays(7),
+    'Last 30 days': lastDays(30),
+    'Last 365 days': lastDays(365),
+    'This year': { from: `${year}-01-01`, to: today() },
+    'Last year': { from: `${year - 1}-01-01`, to: `${year - 1}-12-31` },
+    'Last 90 days': lastDays(90),
+  };
+  for (const [name, period] of Object.entries(presets)) {
+    await button(page, name).click();
+    await expectPeriod(page, period);
+    await expect(button(page, name)).toHaveAttribute('aria-pressed', 'true');
+    await loaded(page);
+    await expectFiguresOf(page, demo, period);
+  }
+});
+
+test('From and To set the period and the URL', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  const period = { from: plusDays(today(), -200), to: plusDays(today(), -180) };
+  await field(page, 'From').fill(period.from);
+  await field(page, 'To').fill(period.to);
+  await expect.poll(() => search(page)).toBe(query(period));
+  await loaded(page);
+  await expectFiguresOf(page, demo, period);
+});
+
+test('dragging over the rates chart zooms to the dates', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  await drawn(page);
+  const box = (await chart(page, 'rates').boundingBox())!;
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * 0.4, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, y, { steps: 5 });
+  await page.mouse.up();
+  const whole = lastDays(90);
+  await expect(field(page, 'From')).not.toHaveValue(whole.from);
+  const period = { from: await field(page, 'From').inputValue(), to: await field(page, 'To').inputValue() };
+  // A fifth of the chart, which also contains the axis.
+  expect(dayCount(period)).toBeGreaterThanOrEqual(90 * 0.19);
+  expect(dayCount(period)).toBeLessThanOrEqual(90 * 0.27);
+  expect(period.from > plusDays(whole.from, 25) && period.to < plusDays(whole.to, -25)).toBe(true);
+  expect(search(page)).toBe(query(period));
+  await expectFiguresOf(page, demo, period);
+  await page.goBack();
+  await expectFiguresOf(page, demo, whole);
+});

@@ -1,0 +1,171 @@
+import { Database, type Service } from './service';
+import {
+  button,
+  expect,
+  goSignedIn,
+  heading,
+  keyFigures,
+  link,
+  loaded,
+  message,
+  openSignedIn,
+  signIn,
+  test,
+} from './test';
+
+async function serveTwoOrganisations(): Promise<{ first: Service; second: Service }> {
+  const database = new Database();
+  // Outside the default period, so that all batches are searched for it.
+  const batch = { batch_creation_date: '2020-01-31T08:00:00Z', number_of_images: 1, warnings: false };
+  const first = database.addOrganisation('First', [{ ...batch, batch_id: 'secret-1', batch_name: 'Secret tray' }]);
+  const second = database.addOrganisation('Second', [{ ...batch, batch_id: 'other-1', batch_name: 'Other' }]);
+  const service = await database.serve(first);
+  return { first: service, second: { ...service, ...second } };
+}
+
+test('client ID and secret sign in to the overview', async ({ page, demo }) => {
+  await page.goto(demo.url);
+  await signIn(page, demo);
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await loaded(page);
+  expect((await keyFigures(page))['Batches']!.value).not.toBe('0');
+});
+
+test('the requested URL is shown after signing in', async ({ page, demo }) => {
+  await page.goto(`${demo.url}/batches?warnings=with`);
+  await signIn(page, demo);
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expect(page).toHaveURL(`${demo.url}/batches?warnings=with`);
+});
+
+test('the link of the demo signs in, and the secret is in neither URL nor history', async ({ page, context, demo }) => {
+  await page.goto(demo.link);
+  await loaded(page);
+  await link(page, 'Batches').click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+  const debug = await context.newCDPSession(page);
+  const { entries } = await debug.send('Page.getNavigationHistory');
+  const urls = entries.map(({ url }) => url).filter((url) => url !== 'about:blank');
+  expect(urls).toEqual([`${demo.url}/`, `${demo.url}/batches`]);
+  await page.goBack();
+  await expect(heading(page, 'Overview')).toBeVisible();
+});
+
+test('the link works in a tab that already shows the dashboard', async ({ page, demo }) => {
+  await page.goto(demo.url);
+  await expect(heading(page, 'Sign in')).toBeVisible();
+  await page.goto(demo.link);
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await expect(page).toHaveURL(`${demo.url}/`);
+});
+
+test('the secret is not in storage, cookies or the page', async ({ page, context, demo }) => {
+  await page.goto(demo.url);
+  await page.getByLabel('Stay signed in').check();
+  await signIn(page, demo);
+  await loaded(page);
+  const stored = await page.evaluate(() => [
+    JSON.stringify({ ...localStorage, ...sessionStorage }),
+    document.documentElement.outerHTML,
+    ...[...document.querySelectorAll('input')].map((input) => input.value),
+    location.href,
+    JSON.stringify(history.state),
+  ]);
+  stored.push(JSON.stringify(await context.storageState({ indexedDB: true })));
+  expect(stored.filter((text) => text.includes(demo.clientSecret))).toEqual([]);
+  expect(await context.cookies()).toEqual([]);
+});
+
+test('a reload keeps the session only with "Stay signed in"', async ({ page, demo }) => {
+  await page.goto(demo.url);
+  await signIn(page, demo);
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await page.reload();
+  await expect(heading(page, 'Sign in')).toBeVisible();
+  await page.getByLabel('Stay signed in').check();
+  await signIn(page, demo);
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await page.reload();
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await loaded(page);
+});
+
+test('signing out shows the sign-in and clears the storage', async ({ page, demo }) => {
+  await page.goto(demo.url);
+  await page.getByLabel('Stay signed in').check();
+  await signIn(page, demo);
+  await loaded(page);
+  await button(page, 'Sign out').click();
+  await expect(heading(page, 'Sign in')).toBeVisible();
+  expect(await page.evaluate(() => ({ ...sessionStorage }))).toEqual({});
+  await page.reload();
+  await expect(heading(page, 'Sign in')).toBeVisible();
+  await page.goBack().catch(() => null);
+  await expect(page.getByRole('region', { name: 'Key figures' })).toHaveCount(0);
+});
+
+test('nothing of one organisation is left when another signs in', async ({ page }) => {
+  const { first, second } = await serveTwoOrganisations();
+  await goSignedIn(page, first, '/batches/secret-1');
+  await expect(heading(page, 'Secret tray')).toBeVisible();
+  await goSignedIn(page, second, '/batches/secret-1');
+  await expect(message(page, 'Batch not found')).toBeVisible();
+  expect(await page.content()).not.toContain('Secret tray');
+});
+
+test('the later of two concurrent sign-ins wins', async ({ page }) => {
+  const { first, second } = await serveTwoOrganisations();
+  let release = (): void => {};
+  const delay = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/v2/auth', async (route) => {
+    if (route.request().postData()?.includes(first.clientId)) await delay;
+    // The page may have aborted the request.
+    await route.continue().catch(() => null);
+  });
+  await goSignedIn(page, first, '/batches/secret-1');
+  await goSignedIn(page, second, '/batches/secret-1');
+  await expect(message(page, 'Batch not found')).toBeVisible();
+  release();
+  await link(page, 'Overview').click();
+  await loaded(page);
+  await page.goBack();
+  await expect(message(page, 'Batch not found')).toBeVisible();
+  expect(await page.content()).not.toContain('Secret tray');
+});
+
+test.describe('failures', () => {
+  test.use({ allowedErrors: /status of 401|ERR_INTERNET_DISCONNECTED/ });
+
+  test('a wrong secret is reported, and the right one then signs in', async ({ page, demo }) => {
+    await page.goto(demo.url);
+    await signIn(page, { ...demo, clientSecret: 'not-the-secret' });
+    await expect(page.getByRole('alert')).toContainText('Wrong client ID or secret');
+    await expect(page.getByLabel('Client ID')).toHaveValue(demo.clientId);
+    await expect(page.getByLabel('Client secret')).toHaveValue('');
+    await signIn(page, demo);
+    await expect(heading(page, 'Overview')).toBeVisible();
+  });
+
+  test('a link with wrong credentials is reported, and the user stays signed in', async ({ page, demo }) => {
+    await openSignedIn(page, demo);
+    await page.goto(`${demo.url}/#sign-in=${demo.clientId}:not-the-secret`);
+    const notice = page.getByText('Sign-in link failed. Wrong client ID or secret.');
+    await expect(notice).toBeVisible();
+    await expect(page).toHaveURL(`${demo.url}/`);
+    await button(page, 'Dismiss').click();
+    await expect(notice).toBeHidden();
+    await button(page, 'Last 365 days').click();
+    await loaded(page);
+    await expect(heading(page, 'Overview')).toBeVisible();
+  });
+
+  test('without a network the sign-in says so, and works when it is back', async ({ page, context, demo }) => {
+    await page.goto(demo.url);
+    await context.setOffline(true);
+    await signIn(page, demo);
+    await expect(page.getByRole('alert')).toContainText('unreachable');
+    await context.setOffline(false);
+    await signIn(page, demo);
+    await expect(heading(page, 'Overview')).toBeVisible();
+  });
+});

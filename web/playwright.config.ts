@@ -1,0 +1,35 @@
+import { defineConfig } from '@playwright/test';
+
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-proxy-server',
+  '--disable-background-networking',
+];
+// No name resolves, so that nothing can leave the machine.
+args.push('--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1');
+
+export default defineConfig({
+  testDir: 'e2e',
+  outputDir: 'node_modules/.cache/playwright',
+  workers: 2,
+  timeout: 45_000,
+  expect: { timeout: 10_000 },
+  reporter: 'list',
+  use: {
+    actionTimeout: 10_000,
+    // Days are UTC wherever the user is: this one is half a day ahead.
+    locale: 'en-GB',
+    timezoneId: 'Pacific/Auckland',
+    viewport: { width: 1280, height: 860 },
+    launchOptions: { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args },
+    screenshot: 'only-on-failure',
+  },
+  projects: [
+    { name: 'tests', testIgnore: ['performance.spec.ts', 'screenshots.spec.ts'] },
+    // Measures times, so it runs alone.
+    { name: 'performance', testMatch: 'performance.spec.ts', dependencies: ['tests'] },
+    { name: 'screenshots', testMatch: 'screenshots.spec.ts' },
+  ],
+});

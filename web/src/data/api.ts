@@ -1,0 +1,311 @@
+// API client over fetch, same origin: a token from POST /v2/auth, batches from the pages of GET /v2/batches. Stores
+// neither secret nor token.
+
+import { InvalidBatch, parseBatch, type Batch } from './batch';
+import { detailOf, isUnavailable, memberOf, parseJson, rejected, retryAfterSecs, ServiceError } from './errors';
+import { requestDates, type Period } from './period';
+import { request, type ApiResponse, type Fetch } from './request';
+
+export { ServiceError, type Failure } from './errors';
+
+export interface Token {
+  value: string;
+  /** By the local clock, in ms. */
+  expiresAt: number;
+}
+
+export interface Progress {
+  batches: number;
+  pages: number;
+  /** `batch_creation_date` of the last batch loaded. */
+  reached: string | null;
+}
+
+export interface Waiting {
+  reason: 'unavailable' | 'offline';
+  untilMs: number;
+  /** How many times in a row the same page has failed, from 1. */
+  attempt: number;
+}
+
+export interface PageLoadEnd {
+  /** `cancelled` also when `onPage` returned 'stop'; `too-many` when a limit was reached and there is more. */
+  outcome: 'complete' | 'cancelled' | 'too-many';
+}
+
+/** A running load. `done` rejects with `ServiceError`, or with what `onPage` threw. */
+export interface PageLoad {
+  done: Promise<PageLoadEnd>;
+  /** Ends a wait early. */
+  retryNow(): void;
+  cancel(): void;
+  /** The cursor of the next page; null before the first page. Pass it as `after` to continue. */
+  readonly cursor: string | null;
+  /** Pass it as `already` to continue. */
+  readonly progress: Progress;
+}
+
+export interface PageLoadOptions {
+  period: Period;
+  /** Called before every request, so that a renewed token is used at once. */
+  token: () => string;
+  onPage(batches: Batch[]): void | 'stop';
+  onProgress(progress: Progress): void;
+  /** Called with null when the wait is over. */
+  onWaiting(waiting: Waiting | null): void;
+  batchesMax?: number;
+  /** The cursor and progress of an earlier load of the same period, to continue it. */
+  after?: string;
+  already?: Progress;
+  fetch?: Fetch;
+  now?: () => number;
+  /** Resolves after that time, or as soon as the signal aborts; never rejects. */
+  sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Between 0 and 1, for the jitter of waits. */
+  random?: () => number;
+}
+
+/** What a browser stores and draws with ease. Longer periods are cut. */
+export const BATCHES_MAX = 200_000;
+
+// A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
+const PAGES_MAX = 20_000;
+
+// RFC 6749 makes `expires_in` optional. Our service always sends it.
+const TOKEN_TTL_DEFAULT_SECS = 300;
+
+const SIGN_IN_RETRY_SECS = 4;
+
+/** Requests a token. Throws `ServiceError`, or the signal's reason when the caller aborts. */
+export async function signIn(
+  clientId: string,
+  clientSecret: string,
+  signal?: AbortSignal,
+  { fetch, now = Date.now }: { fetch?: Fetch; now?: () => number } = {},
+): Promise<Token> {
+  const form = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+  const headers = { Accept: 'application/json', 'Content-Type': 'application/x-www-form-urlencoded' };
+  const sentAt = now();
+  const response = await request('/v2/auth', { method: 'POST', headers, body: form.toString() }, signal, fetch);
+  if (response.status === 401) throw new ServiceError({ kind: 'wrong-credentials' });
+  const body = parseBody(response, now, () => SIGN_IN_RETRY_SECS);
+  return parseToken(body, sentAt, response.status);
+}
+
+/** Loads /v2/batches of a period, page by page, oldest first. */
+export function loadPages(options: PageLoadOptions): PageLoad {
+  const loader = new PageLoader(options);
+  return {
+    done: loader.run(),
+    retryNow: () => loader.retryNow(),
+    cancel: () => loader.cancel(),
+    get cursor() {
+      return loader.cursor;
+    },
+    get progress() {
+      return loader.progress;
+    },
+  };
+}
+
+// The backoff after a lost connection. Short at most: someone may be watching.
+const OFFLINE_WAIT_MS_MIN = 1_000;
+const OFFLINE_WAIT_MS_MAX = 30_000;
+
+// Used without a Retry-After header. Random, so that a hundred open pages do not retry together.
+const UNAVAILABLE_WAIT_SECS_MIN = 3;
+const UNAVAILABLE_WAIT_SECS_SPREAD = 2;
+
+class PageLoader {
+  cursor: string | null;
+  progress: Progress;
+  readonly #options: PageLoadOptions;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #cancelled = new AbortController();
+  readonly #cursorsSeen = new Set<string>();
+  #wait: AbortController | null = null;
+  // Until the first response, being offline is an error to show, not a reason to wait.
+  #hasResponded: boolean;
+
+  constructor(options: PageLoadOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#random = options.random ?? Math.random;
+    this.cursor = options.after ?? null;
+    this.progress = options.already ?? { batches: 0, pages: 0, reached: null };
+    this.#hasResponded = options.after !== undefined;
+  }
+
+  async run(): Promise<PageLoadEnd> {
+    try {
+      return await this.#loadAll();
+    } catch (error) {
+      if (this.#isCancelled) return { outcome: 'cancelled' };
+      throw error;
+    }
+  }
+
+  retryNow(): void {
+    this.#wait?.abort();
+  }
+
+  cancel(): void {
+    this.#cancelled.abort();
+    this.#wait?.abort();
+  }
+
+  get #isCancelled(): boolean {
+    return this.#cancelled.signal.aborted;
+  }
+
+  async #loadAll(): Promise<PageLoadEnd> {
+    const batchesMax = this.#options.batchesMax ?? BATCHES_MAX;
+    while (this.progress.pages < PAGES_MAX) {
+      const page = await this.#loadPage();
+      if (page === null || this.#isCancelled) return { outcome: 'cancelled' };
+      const room = batchesMax - this.progress.batches;
+      const stop = this.#deliver(page.batches.length <= room ? page.batches : page.batches.slice(0, room), page.next);
+      if (stop || this.#isCancelled) return { outcome: 'cancelled' };
+      if (page.batches.length > room) return { outcome: 'too-many' };
+      if (page.next === null) return { outcome: 'complete' };
+      if (page.batches.length === room) return { outcome: 'too-many' };
+    }
+    return { outcome: 'too-many' };
+  }
+
+  /** Passes a page on. The cursor moves first, so that a caller who stops can continue after this page. */
+  #deliver(batches: Batch[], next: string | null): boolean {
+    if (next !== null) this.#advance(next);
+    this.progress = {
+      batches: this.progress.batches + batches.length,
+      pages: this.progress.pages + 1,
+      reached: batches.at(-1)?.batch_creation_date ?? this.progress.reached,
+    };
+    const stop = this.#options.onPage(batches) === 'stop';
+    this.#options.onProgress(this.progress);
+    return stop;
+  }
+
+  #advance(next: string): void {
+    if (next === this.cursor || this.#cursorsSeen.has(next)) {
+      throw rejected(200, 'The service sent the same next_token twice: its pagination loops.');
+    }
+    this.#cursorsSeen.add(next);
+    this.cursor = next;
+  }
+
+  /** The next page; null when cancelled. Retries without limit: the user sees it and can cancel. */
+  async #loadPage(): Promise<Page | null> {
+    for (let attempt = 1; !this.#isCancelled; attempt++) {
+      try {
+        return await this.#requestPage();
+      } catch (error) {
+        if (this.#isCancelled) return null;
+        const waiting = this.#backoff(error, attempt);
+        if (waiting === null) throw error;
+        await this.#waitFor(waiting);
+      }
+    }
+    return null;
+  }
+
+  async #requestPage(): Promise<Page> {
+    const query = new URLSearchParams(requestDates(this.#options.period));
+    // With the dates repeated, the service rejects a cursor of another period.
+    if (this.cursor !== null) query.set('next_token', this.cursor);
+    const headers = { Accept: 'application/json', Authorization: `Bearer ${this.#options.token()}` };
+    const signal = this.#cancelled.signal;
+    const response = await request(`/v2/batches?${query}`, { headers }, signal, this.#options.fetch);
+    this.#hasResponded = true;
+    if (response.status === 401) throw new ServiceError({ kind: 'signed-out' });
+    const randomSecs = (): number => UNAVAILABLE_WAIT_SECS_MIN + this.#random() * UNAVAILABLE_WAIT_SECS_SPREAD;
+    return parsePage(parseBody(response, this.#now, randomSecs), response.status);
+  }
+
+  /** How long to wait before the next attempt; null when a retry is no use. */
+  #backoff(error: unknown, attempt: number): Waiting | null {
+    if (!(error instanceof ServiceError)) return null;
+    const { failure } = error;
+    if (failure.kind === 'unavailable') {
+      return { reason: 'unavailable', untilMs: this.#now() + failure.retryAfterSecs * 1000, attempt };
+    }
+    if (failure.kind !== 'offline' || !this.#hasResponded) return null;
+    const longest = Math.min(OFFLINE_WAIT_MS_MAX, OFFLINE_WAIT_MS_MIN * 2 ** (attempt - 1));
+    return { reason: 'offline', untilMs: this.#now() + longest * (0.75 + 0.25 * this.#random()), attempt };
+  }
+
+  async #waitFor(waiting: Waiting): Promise<void> {
+    const wait = new AbortController();
+    this.#wait = wait;
+    try {
+      this.#options.onWaiting(waiting);
+      // onWaiting may have cancelled or retried.
+      if (!wait.signal.aborted) {
+        await (this.#options.sleep ?? sleep)(waiting.untilMs - this.#now(), wait.signal);
+      }
+    } finally {
+      this.#wait = null;
+      this.#options.onWaiting(null);
+    }
+  }
+}
+
+interface Page {
+  batches: Batch[];
+  next: string | null;
+}
+
+function parsePage(body: unknown, status: number): Page {
+  const data = memberOf(body, 'data');
+  const next = memberOf(body, 'next_token');
+  if (!Array.isArray(data) || !(next === null || (typeof next === 'string' && next !== ''))) {
+    throw rejected(status, 'The response of the service is not a page of batches.');
+  }
+  try {
+    return { batches: data.map(parseBatch), next };
+  } catch (error) {
+    if (error instanceof InvalidBatch) throw rejected(status, error.message);
+    throw error;
+  }
+}
+
+// The characters of a bearer token (RFC 6750). Others could not be sent in a header.
+const BEARER = /^[\w.~+/-]+=*$/;
+
+function parseToken(body: unknown, sentAt: number, status: number): Token {
+  const value = memberOf(body, 'access_token');
+  if (typeof value !== 'string' || !BEARER.test(value)) {
+    throw rejected(status, 'The response of the service has no access token.');
+  }
+  const expiresIn = memberOf(body, 'expires_in');
+  const ttlSecs = typeof expiresIn === 'number' && expiresIn >= 0 ? expiresIn : TOKEN_TTL_DEFAULT_SECS;
+  return { value, expiresAt: sentAt + ttlSecs * 1000 };
+}
+
+/** The JSON of a 200 response; throws for all others. */
+function parseBody(response: ApiResponse, now: () => number, defaultSecs: () => number): unknown {
+  const { status } = response;
+  if (isUnavailable(status)) {
+    const secs = retryAfterSecs(response.retryAfter, now()) ?? defaultSecs();
+    throw new ServiceError({ kind: 'unavailable', retryAfterSecs: secs });
+  }
+  if (status !== 200) throw rejected(status, detailOf(response.body, status));
+  const body = parseJson(response.body);
+  if (body === undefined) throw rejected(status, 'The response of the service is not JSON.');
+  return body;
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

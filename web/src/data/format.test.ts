@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { formatter, NONE } from './format';
+
+const en = formatter('en-GB');
+const de = formatter('de-DE');
+
+it('formats counts, percents and decimals by locale', () => {
+  expect(en.count(1_234_567)).toBe('1,234,567');
+  expect(de.count(1e12)).toBe('1.000.000.000.000');
+  expect(en.percent(92.46)).toBe('92.5%');
+  expect(de.percent(92.46, 2)).toMatch(/^92,46\s%$/);
+  expect(en.percent(100, 0)).toBe('100%');
+});
+
+it('keeps all digits of a decimal', () => {
+  expect(en.decimal('92.50')).toBe('92.50');
+  expect(de.decimal('999999999999.99')).toBe('999.999.999.999,99');
+  expect(en.decimal('7')).toBe('7');
+  expect(en.decimal('-0.05')).toBe('-0.05');
+  expect(en.decimal(1.5)).toBe('1.50');
+  expect(en.decimal(3.14159, 1)).toBe('3.1');
+});
+
+it('formats days and instants in UTC', () => {
+  expect(en.date('2026-03-02')).toBe('2 Mar 2026');
+  expect(en.date('2026-03-02T23:59:59Z')).toBe('2 Mar 2026');
+  expect(en.shortDate('2026-03-02')).toBe('2 Mar');
+  expect(en.month('2026-03-02')).toBe('Mar 2026');
+  expect(en.instant('2026-03-29T01:30:00.123456Z')).toBe('29 Mar 2026, 01:30');
+});
+
+it('never throws for invalid values', () => {
+  expect([en.count(null), en.percent(null), en.decimal(null), en.date(null), en.instant(null)]).toEqual(
+    Array(5).fill(NONE),
+  );
+  expect([en.count(NaN), en.percent(Infinity), en.decimal('abc')]).toEqual(Array(3).fill(NONE));
+  expect([en.date('yesterday'), en.instant('noon'), en.month('')]).toEqual(['yesterday', 'noon', '']);
+});
+
+describe('changes', () => {
+  it('of rates are in points', () => {
+    expect(en.changeInPoints(92.5, 90)).toEqual({ value: 2.5, text: '+2.5', direction: 'up' });
+    expect(en.changeInPoints(90, 92.5)).toMatchObject({ text: '-2.5', direction: 'down' });
+  });
+
+  it('of counts are in percent', () => {
+    expect(en.changeInPercent(150, 100)).toEqual({ value: 50, text: '+50%', direction: 'up' });
+    expect(en.changeInPercent(0, 100)).toMatchObject({ text: '-100%', direction: 'down' });
+  });
+
+  it('that round to zero are the same', () => {
+    expect(en.changeInPoints(90.04, 90)).toMatchObject({ text: '0.0', direction: 'same' });
+    expect(en.changeInPoints(89.96, 90)).toMatchObject({ text: '0.0', direction: 'same' });
+    expect(en.changeInPercent(1000, 1001)).toMatchObject({ text: '0%', direction: 'same' });
+  });
+
+  it('need two values', () => {
+    expect([
+      en.changeInPoints(null, 1),
+      en.changeInPoints(1, null),
+      en.changeInPercent(1, null),
+      en.changeInPercent(1, 0),
+    ]).toEqual(Array(4).fill(null));
+    expect(en.changeInPoints(5, 0)).toMatchObject({ text: '+5.0' });
+  });
+});

@@ -1,0 +1,110 @@
+// Numbers and dates in the user's locale, in UTC. Never throws for invalid values. Caches the Intl formatters, which are
+// slow to create.
+
+import type { Decimal } from './batch';
+import { dayNumber, DAY_MS, instantMs } from './day';
+
+/** Shown for a missing value. */
+export const NONE = '–';
+
+export interface Change {
+  value: number;
+  /** Signed, such as "+1.2" or "+5%". */
+  text: string;
+  /** 'same' when the text rounds to zero. */
+  direction: 'up' | 'down' | 'same';
+}
+
+export interface Formatter {
+  count(n: number | null): string;
+  /** 92.5 is "92.5%". */
+  percent(n: number | null, digits?: number): string;
+  /** A decimal with the digits it was sent with; a number with two. */
+  decimal(value: Decimal | number | null, digits?: number): string;
+  /** The UTC day of 'YYYY-MM-DD' or of an instant, with its year. */
+  date(day: string | null): string;
+  /** Without the year. */
+  shortDate(day: string): string;
+  /** The month and year of a day. */
+  month(day: string): string;
+  /** A UTC instant to the minute. */
+  instant(iso: string | null): string;
+  /** Such as "4 sec". */
+  seconds(n: number): string;
+  /** The difference of two rates in percentage points. Null when either is missing. */
+  changeInPoints(now: number | null, before: number | null): Change | null;
+  /** The growth of a count in percent. Null when either is missing, or `before` is 0. */
+  changeInPercent(now: number | null, before: number | null): Change | null;
+}
+
+// The digits of a double; Intl rejects more than 20.
+const DIGITS_MAX = 15;
+
+/** The formatter of a language tag; by default, of the browser's language. */
+export function formatter(tag?: string): Formatter {
+  const numbers = formatterCache((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(tag, options));
+  const dates = formatterCache((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(tag, options));
+  const fixed = (digits: number): Intl.NumberFormatOptions => ({
+    minimumFractionDigits: Math.min(digits, DIGITS_MAX),
+    maximumFractionDigits: Math.min(digits, DIGITS_MAX),
+  });
+  const day = (text: string, name: string, options: Intl.DateTimeFormatOptions): string => {
+    const number = dayNumber(text.slice(0, 10));
+    return Number.isNaN(number) ? text : dates(name, { ...options, timeZone: 'UTC' }).format(number * DAY_MS);
+  };
+  const number = (value: number, name: string, options: Intl.NumberFormatOptions): string =>
+    Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
+  const change = (value: number, name: string, options: Intl.NumberFormatOptions): Change => {
+    const format = numbers(name, { ...options, signDisplay: 'exceptZero' });
+    const sign = format.formatToParts(value).find((part) => part.type === 'plusSign' || part.type === 'minusSign');
+    const direction = sign === undefined ? 'same' : value > 0 ? 'up' : 'down';
+    return { value, text: format.format(value), direction };
+  };
+
+  return {
+    count: (n) => (n === null ? NONE : number(n, 'count', { maximumFractionDigits: 0 })),
+    percent: (n, digits = 1) => (n === null ? NONE : number(n, `percent${digits}`, { ...PERCENT, ...fixed(digits) })),
+    decimal: (value, digits) => {
+      if (value === null) return NONE;
+      const shown = digits ?? (typeof value === 'string' ? digitsOf(value) : 2);
+      return number(Number(value), `decimal${shown}`, fixed(shown));
+    },
+    date: (text) => (text === null ? NONE : day(text, 'date', { dateStyle: 'medium' })),
+    shortDate: (text) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
+    month: (text) => day(text, 'month', { month: 'short', year: 'numeric' }),
+    instant: (iso) => {
+      if (iso === null) return NONE;
+      const ms = instantMs(iso);
+      const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const;
+      return Number.isNaN(ms) ? iso : dates('instant', options).format(ms);
+    },
+    seconds: (n) =>
+      number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'short', maximumFractionDigits: 0 }),
+    changeInPoints: (now, before) =>
+      now === null || before === null ? null : change(now - before, 'points', fixed(1)),
+    changeInPercent: (now, before) => {
+      if (now === null || before === null || before === 0) return null;
+      return change(((now - before) / Math.abs(before)) * 100, 'growth', { ...PERCENT, maximumFractionDigits: 0 });
+    },
+  };
+}
+
+// Style 'percent' would expect fractions.
+const PERCENT = { style: 'unit', unit: 'percent' } as const;
+
+function digitsOf(decimal: Decimal): number {
+  const point = decimal.indexOf('.');
+  return point === -1 ? 0 : decimal.length - point - 1;
+}
+
+function formatterCache<O, F>(make: (options: O) => F): (name: string, options: O) => F {
+  const cache = new Map<string, F>();
+  return (name, options) => {
+    const format = cache.get(name) ?? make(options);
+    cache.set(name, format);
+    return format;
+  };
+}
+
+export const { count, percent, decimal, date, shortDate, month, instant, seconds, changeInPoints, changeInPercent } =
+  formatter();

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, previousPeriod, requestDates } from './period';
+
+describe('presets', () => {
+  it('include today', () => {
+    expect(presetPeriod('7d', '2026-03-02')).toEqual({ from: '2026-02-24', to: '2026-03-02' });
+    expect(dayCount(presetPeriod('90d', '2026-03-02'))).toBe(90);
+    expect(dayCount(presetPeriod('365d', '2024-03-02'))).toBe(365);
+  });
+
+  it('end this year today and last year in December', () => {
+    expect(presetPeriod('this-year', '2026-03-02')).toEqual({ from: '2026-01-01', to: '2026-03-02' });
+    expect(presetPeriod('last-year', '2026-03-02')).toEqual({ from: '2025-01-01', to: '2025-12-31' });
+  });
+
+  it('are valid on the first day of a year and on a leap day', () => {
+    for (const today of ['2026-01-01', '2024-02-29', '2025-12-31']) {
+      for (const { id } of PRESETS) expect(isPeriod(presetPeriod(id, today))).toBe(true);
+    }
+  });
+});
+
+it('returns the previous period of the same length', () => {
+  expect(previousPeriod({ from: '2026-03-01', to: '2026-03-31' })).toEqual({ from: '2026-01-29', to: '2026-02-28' });
+  expect(previousPeriod({ from: '2024-03-01', to: '2024-03-01' })).toEqual({ from: '2024-02-29', to: '2024-02-29' });
+});
+
+it('requests whole days to the last microsecond', () => {
+  expect(requestDates({ from: '2026-03-01', to: '2026-03-02' })).toEqual({
+    start_date: '2026-03-01T00:00:00Z',
+    end_date: '2026-03-02T23:59:59.999999Z',
+  });
+});
+
+it('counts days, also across a change to summer time', () => {
+  expect(dayCount({ from: '2026-03-29', to: '2026-03-29' })).toBe(1);
+  expect(dayCount({ from: '2026-03-28', to: '2026-03-30' })).toBe(3);
+});
+
+it.each([
+  null,
+  7,
+  {},
+  { from: '2026-03-02' },
+  { from: '2026-03-02', to: '2026-03-01' },
+  { from: '2026-02-30', to: '2026-03-01' },
+  { from: '2026-03-01', to: 'x' },
+  { from: 1, to: 2 },
+  { from: '1899-12-31', to: '1900-01-01' },
+  { from: '1900-01-01', to: '9999-12-31' },
+])('rejects %j', (value) => expect(isPeriod(value)).toBe(false));
+
+it('allows twenty years and no more', () => {
+  expect(isPeriod({ from: '2006-01-01', to: '2025-12-31' })).toBe(true);
+  expect(PERIOD_DAYS_MAX).toBeGreaterThanOrEqual(20 * 366);
+});

@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import { activity, distributions, dots, headline, series, stepFor } from './statistics';
+import { allRows, sampleColumns } from './test-data';
+
+const on = (day: string, rate: string | null, crop_type: string | null = 'Tomato') => ({
+  batch_creation_date: `${day}T12:00:00Z`,
+  avg_germination_rate: rate,
+  crop_type,
+});
+
+describe('headline', () => {
+  it('ignores nulls in a mean', () => {
+    const columns = sampleColumns([
+      { avg_germination_rate: '90.00', avg_usable_seedling_rate: null, warnings: true },
+      { avg_germination_rate: null, avg_usable_seedling_rate: null },
+      { avg_germination_rate: '80.00', avg_usable_seedling_rate: null },
+    ]);
+    expect(headline(columns, allRows(columns))).toEqual({
+      batches: 3,
+      images: 12,
+      germination: 85,
+      usable: null,
+      warnings: 1,
+    });
+  });
+
+  it('uses only the given rows', () => {
+    const columns = sampleColumns([{ avg_germination_rate: '90.00' }, { avg_germination_rate: '10.00' }]);
+    expect(headline(columns, Int32Array.of(1)).germination).toBe(10);
+    expect(headline(columns, new Int32Array())).toEqual({
+      batches: 0,
+      images: 0,
+      germination: null,
+      usable: null,
+      warnings: 0,
+    });
+  });
+
+  it('adds images beyond 32 bits', () => {
+    const columns = sampleColumns([{ number_of_images: 1e12 }, { number_of_images: 1e12 }]);
+    expect(headline(columns, allRows(columns)).images).toBe(2e12);
+  });
+});
+
+it('uses days, weeks or months by the length of the period', () => {
+  expect(stepFor({ from: '2026-03-01', to: '2026-03-31' })).toBe('day');
+  expect(stepFor({ from: '2026-01-01', to: '2026-03-31' })).toBe('week');
+  expect(stepFor({ from: '2025-01-01', to: '2026-06-30' })).toBe('week');
+  expect(stepFor({ from: '2024-01-01', to: '2026-03-31' })).toBe('month');
+});
+
+describe('series', () => {
+  it('has every day of the period, with gaps for days without scans', () => {
+    const columns = sampleColumns([on('2026-03-01', '90.00'), on('2026-03-01', null), on('2026-03-03', '70.00')]);
+    const { step, all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-03' }, 'germination', 5);
+    expect(step).toBe('day');
+    expect(all).toEqual([
+      { start: '2026-03-01', batches: 2, measured: 1, mean: 90, low: 90, high: 90 },
+      { start: '2026-03-02', batches: 0, measured: 0, mean: null, low: null, high: null },
+      { start: '2026-03-03', batches: 1, measured: 1, mean: 70, low: 70, high: 70 },
+    ]);
+  });
+
+  it('starts weeks on Monday and uses the 10th and 90th percentile', () => {
+    // 2026-03-02 is a Monday. By hand, of 50 60 70 80 90 100: the position of 0.1 is 0.5, that of 0.9 is 4.5.
+    const rates = ['50.00', '60.00', '70.00', '80.00', '90.00', '100.00'];
+    const columns = sampleColumns(rates.map((rate, at) => on(`2026-03-0${at + 2}`, rate)));
+    const { step, all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-04-30' }, 'germination', 5);
+    expect(step).toBe('week');
+    expect(all[0]!.start).toBe('2026-02-23');
+    expect(all[1]).toEqual({ start: '2026-03-02', batches: 6, measured: 6, mean: 75, low: 55, high: 95 });
+    expect(all.at(-1)!.start).toBe('2026-04-27');
+  });
+
+  it('starts months on the first, also in leap years', () => {
+    const columns = sampleColumns([on('2024-02-29', '90.00')]);
+    const { step, all } = series(columns, allRows(columns), { from: '2023-06-15', to: '2025-01-02' }, 'germination', 5);
+    expect(step).toBe('month');
+    expect(all).toHaveLength(20);
+    expect(all.filter((point) => point.batches > 0).map((point) => point.start)).toEqual(['2024-02-01']);
+  });
+
+  it('ignores rows outside the period', () => {
+    const columns = sampleColumns([
+      on('2026-02-28', '1.00'),
+      on('2026-03-01', '90.00'),
+      on('2026-03-02', '1.00', 'Basil'),
+    ]);
+    const { all, crops } = series(
+      columns,
+      allRows(columns),
+      { from: '2026-03-01', to: '2026-03-01' },
+      'germination',
+      5,
+    );
+    expect(all.map((point) => point.batches)).toEqual([1]);
+    expect(crops.map((crop) => crop.crop)).toEqual(['Tomato']);
+  });
+
+  it('has the crops with most batches, and counts the omitted ones', () => {
+    const crops = ['Basil', '__proto__', '__proto__', null, null, null, 'Aster'];
+    const columns = sampleColumns(crops.map((crop) => on('2026-03-01', '90.00', crop)));
+    const found = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-02' }, 'germination', 3);
+    expect(found.crops.map(({ crop, batches, points }) => [crop, batches, points.length])).toEqual([
+      [null, 3, 2],
+      ['__proto__', 2, 2],
+      ['Aster', 1, 2],
+    ]);
+    expect(found.omitted).toBe(1);
+  });
+
+  it('has all steps without rows', () => {
+    const columns = sampleColumns([]);
+    const found = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-02' }, 'usable', 3);
+    expect([found.all.length, found.crops.length, found.omitted]).toEqual([2, 0, 0]);
+  });
+});
+
+it('computes the quartiles of each crop', () => {
+  const rates = ['10.00', '20.00', '30.00', '40.00', null];
+  const columns = sampleColumns([
+    ...rates.map((rate) => on('2026-03-01', rate)),
+    on('2026-03-01', null, 'Never measured'),
+    on('2026-03-01', '5.00', null),
+  ]);
+  expect(distributions(columns, allRows(columns), 'germination')).toEqual([
+    { crop: 'Tomato', batches: 5, min: 10, q1: 17.5, median: 25, q3: 32.5, max: 40, mean: 25 },
+    { crop: null, batches: 1, min: 5, q1: 5, median: 5, q3: 5, max: 5, mean: 5 },
+  ]);
+});
+
+describe('dots', () => {
+  const columns = sampleColumns([
+    ...Array.from({ length: 10 }, (_, at) => ({ avg_median_seedling_size_mm2: `${at}.00` })),
+    { avg_median_seedling_size_mm2: null },
+    { avg_coefficient_of_variation: null },
+  ]);
+
+  it('are the batches with both values', () => {
+    const { dots: all, total } = dots(columns, allRows(columns), 100);
+    expect([all.length, total]).toEqual([10, 10]);
+    expect(all[3]).toEqual({ row: 3, crop: 0, size: 3, variation: 18.2 });
+  });
+
+  it('are evenly sampled when there are more', () => {
+    const { dots: some, total } = dots(columns, allRows(columns), 4);
+    expect(some.map((dot) => dot.row)).toEqual([0, 2, 5, 7]);
+    expect(total).toBe(10);
+    expect(dots(columns, allRows(columns), 0).dots).toEqual([]);
+  });
+});
+
+it('counts batches and images of each day of the period', () => {
+  const columns = sampleColumns([
+    on('2026-03-28', null),
+    on('2026-03-30', null),
+    on('2026-03-30', null),
+    on('2026-04-01', null),
+  ]);
+  expect(activity(columns, allRows(columns), { from: '2026-03-28', to: '2026-03-31' })).toEqual([
+    { day: '2026-03-28', batches: 1, images: 4 },
+    { day: '2026-03-29', batches: 0, images: 0 },
+    { day: '2026-03-30', batches: 2, images: 8 },
+    { day: '2026-03-31', batches: 0, images: 0 },
+  ]);
+});

@@ -1,0 +1,223 @@
+// The statistics of the overview. Means and percentiles ignore missing values. Days, ISO weeks and months are UTC.
+
+import type { Columns } from './columns';
+import { dayNumber, dayText } from './day';
+import { ascendingValues, mean, percentile, presentValues, splitRows } from './percentile';
+import { dayCount, type Period } from './period';
+
+export type Measure = 'germination' | 'usable';
+
+export interface Headline {
+  batches: number;
+  images: number;
+  germination: number | null;
+  usable: number | null;
+  /** Batches with warnings. */
+  warnings: number;
+}
+
+export function headline(columns: Columns, rows: Int32Array): Headline {
+  let images = 0;
+  let warnings = 0;
+  for (const row of rows) {
+    images += columns.images[row]!;
+    warnings += columns.warning[row]!;
+  }
+  return {
+    batches: rows.length,
+    images,
+    germination: mean(presentValues(columns.germination, rows)),
+    usable: mean(presentValues(columns.usable, rows)),
+    warnings,
+  };
+}
+
+export type Step = 'day' | 'week' | 'month';
+
+// Between ten and eighty points read as a line.
+const DAYS_BY_DAY_MAX = 45;
+const DAYS_BY_WEEK_MAX = 550;
+
+export function stepFor(period: Period): Step {
+  const length = dayCount(period);
+  return length <= DAYS_BY_DAY_MAX ? 'day' : length <= DAYS_BY_WEEK_MAX ? 'week' : 'month';
+}
+
+export interface SeriesPoint {
+  /** The first UTC day of the step; may be before the start of the period. */
+  start: string;
+  batches: number;
+  /** How many of `batches` have the measure. */
+  measured: number;
+  mean: number | null;
+  /** 10th and 90th percentile. */
+  low: number | null;
+  high: number | null;
+}
+
+export interface CropSeries {
+  crop: string | null;
+  batches: number;
+  /** The same steps as `all`. */
+  points: SeriesPoint[];
+}
+
+export interface Series {
+  step: Step;
+  /** Every step of the period, including those without batches. */
+  all: SeriesPoint[];
+  /** Those with most batches first, at most `cropsMax`. */
+  crops: CropSeries[];
+  /** How many crops are not in `crops`. */
+  omitted: number;
+}
+
+export function series(columns: Columns, rows: Int32Array, period: Period, measure: Measure, cropsMax: number): Series {
+  const step = stepFor(period);
+  const steps = stepsOf(period, step);
+  const inPeriod = rowsIn(columns, rows, period);
+  const crops = rowsByCrop(columns, inPeriod);
+  const shown = crops.slice(0, Math.max(0, cropsMax));
+  return {
+    step,
+    all: pointsOf(columns, inPeriod, steps, measure),
+    crops: shown.map(({ index, rows: cropRows }) => ({
+      crop: columns.cropName(index),
+      batches: cropRows.length,
+      points: pointsOf(columns, cropRows, steps, measure),
+    })),
+    omitted: crops.length - shown.length,
+  };
+}
+
+export interface Distribution {
+  crop: string | null;
+  batches: number;
+  min: number;
+  q1: number;
+  median: number;
+  q3: number;
+  max: number;
+  mean: number;
+}
+
+/** One per crop that has the measure; those with most batches first. */
+export function distributions(columns: Columns, rows: Int32Array, measure: Measure): Distribution[] {
+  const found: Distribution[] = [];
+  for (const { index, rows: cropRows } of rowsByCrop(columns, rows)) {
+    const values = ascendingValues(columns[measure], cropRows);
+    if (values.length === 0) continue;
+    found.push({
+      crop: columns.cropName(index),
+      batches: cropRows.length,
+      min: values[0]!,
+      q1: percentile(values, 0.25)!,
+      median: percentile(values, 0.5)!,
+      q3: percentile(values, 0.75)!,
+      max: values.at(-1)!,
+      mean: mean(values)!,
+    });
+  }
+  return found;
+}
+
+export interface Dot {
+  row: number;
+  crop: number;
+  size: number;
+  variation: number;
+}
+
+/** The batches with a size and a variation; an even sample when there are more than `max`. */
+export function dots(columns: Columns, rows: Int32Array, max: number): { dots: Dot[]; total: number } {
+  const { size, variation, crop } = columns;
+  const both = rows.filter((row) => size[row] === size[row] && variation[row] === variation[row]);
+  const count = Math.min(both.length, Math.max(0, max));
+  const sample: Dot[] = [];
+  for (let at = 0; at < count; at++) {
+    const row = both[Math.floor((at * both.length) / count)]!;
+    sample.push({ row, crop: crop[row]!, size: size[row]!, variation: variation[row]! });
+  }
+  return { dots: sample, total: both.length };
+}
+
+/** Every day of the period, including those without scans. Ignores rows outside the period. */
+export function activity(
+  columns: Columns,
+  rows: Int32Array,
+  period: Period,
+): { day: string; batches: number; images: number }[] {
+  const first = dayNumber(period.from);
+  const all = Array.from({ length: dayCount(period) }, (_, at) => ({
+    day: dayText(first + at),
+    batches: 0,
+    images: 0,
+  }));
+  for (const row of rows) {
+    const entry = all[columns.day[row]! - first];
+    if (entry === undefined) continue;
+    entry.batches++;
+    entry.images += columns.images[row]!;
+  }
+  return all;
+}
+
+/** The rows of each crop, those with most batches first, then by name, "not recorded" last. */
+export function rowsByCrop(columns: Columns, rows: Int32Array): { index: number; rows: Int32Array }[] {
+  return splitRows(rows, columns.crops.length + 1, (row) => columns.crop[row]! + 1)
+    .map((cropRows, group) => ({ index: group - 1, rows: cropRows }))
+    .filter((crop) => crop.rows.length > 0)
+    .sort((a, b) => b.rows.length - a.rows.length || byName(columns.cropName(a.index), columns.cropName(b.index)));
+}
+
+function byName(a: string | null, b: string | null): number {
+  if (a === b) return 0;
+  if (a === null || b === null) return a === null ? 1 : -1;
+  return a < b ? -1 : 1;
+}
+
+interface Steps {
+  starts: string[];
+  firstDay: number;
+  /** The step of each day. */
+  stepOfDay: Int32Array;
+}
+
+function stepsOf(period: Period, step: Step): Steps {
+  const firstDay = dayNumber(period.from);
+  const starts: string[] = [];
+  const stepOfDay = new Int32Array(dayCount(period));
+  for (let at = 0; at < stepOfDay.length; at++) {
+    const start = stepStart(firstDay + at, step);
+    if (start !== starts.at(-1)) starts.push(start);
+    stepOfDay[at] = starts.length - 1;
+  }
+  return { starts, firstDay, stepOfDay };
+}
+
+function stepStart(day: number, step: Step): string {
+  if (step === 'month') return `${dayText(day).slice(0, 7)}-01`;
+  // 1970-01-01 was a Thursday, three days after its Monday.
+  return dayText(step === 'week' ? Math.floor((day + 3) / 7) * 7 - 3 : day);
+}
+
+function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Measure): SeriesPoint[] {
+  const { starts, firstDay, stepOfDay } = steps;
+  return splitRows(rows, starts.length, (row) => stepOfDay[columns.day[row]! - firstDay] ?? -1).map((stepRows, at) => {
+    const values = ascendingValues(columns[measure], stepRows);
+    return {
+      start: starts[at]!,
+      batches: stepRows.length,
+      measured: values.length,
+      mean: mean(values),
+      low: percentile(values, 0.1),
+      high: percentile(values, 0.9),
+    };
+  });
+}
+
+function rowsIn(columns: Columns, rows: Int32Array, period: Period): Int32Array {
+  const first = dayNumber(period.from);
+  const last = dayNumber(period.to);
+  return rows.filter((row) => columns.day[row]! >= first && columns.day[row]! <= last);
+}

@@ -1,0 +1,230 @@
+import { describe, expect, it } from 'vitest';
+import {
+  DEFAULT_FIELDS,
+  hasInvalidDates,
+  LIST_MAX,
+  parseSignIn,
+  parseUrl,
+  TEXT_CHARS_MAX,
+  toUrl,
+  type View,
+} from './url';
+import { FIELDS } from './batch';
+import { dayNumber, dayText } from './day';
+import { seededRandom } from './test-data';
+
+const TODAY = '2026-03-02';
+const at = (path: string): URL => new URL(path, 'https://scan.example.org');
+const defaultView = (): View => parseUrl(at('/'), TODAY);
+
+it('detects invalid dates', () => {
+  const broken = ['from=2026-03-09&to=2026-03-02', 'from=x&to=y', 'from=1900-01-01&to=2026-01-01', 'from=2026-03-02'];
+  for (const dates of broken) expect(hasInvalidDates(at(`/?${dates}`))).toBe(true);
+  for (const fine of ['', 'q=a', 'from=2026-03-02&to=2026-03-02']) expect(hasInvalidDates(at(`/?${fine}`))).toBe(false);
+});
+
+const UNUSUAL = [
+  'a/b',
+  'ü',
+  '日本',
+  '🌱',
+  '?',
+  '#',
+  '%',
+  '%2F',
+  '%zz',
+  '&',
+  '=',
+  '+',
+  ' ',
+  '.',
+  '..',
+  '...',
+  '\\',
+  ':',
+  ';',
+  ',',
+  '"',
+  '<',
+  "'",
+  '__proto__',
+  '\u0000',
+  '~',
+  '-x',
+];
+
+/** A random valid view. */
+function randomView(random: () => number): View {
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+  const some = <T>(from: readonly T[], max: number): T[] => [
+    ...new Set(Array.from({ length: Math.floor(random() * max) }, () => pick(from))),
+  ];
+  const text = (): string => Array.from({ length: 1 + Math.floor(random() * 3) }, () => pick(UNUSUAL)).join('');
+  const first = dayNumber('2020-01-01') + Math.floor(random() * 2000);
+  const fields = some(
+    FIELDS.map((field) => field.name),
+    10,
+  );
+  return {
+    screen: pick<View['screen']>([
+      { name: 'overview' },
+      { name: 'table' },
+      { name: 'batch', id: text() },
+      { name: 'batch', id: pick(UNUSUAL) },
+    ]),
+    period: { from: dayText(first), to: dayText(first + Math.floor(random() * 900)) },
+    filter: {
+      crops: some(['', ...UNUSUAL], 4),
+      warnings: pick(['all', 'with', 'without']),
+      operators: some(['', ...UNUSUAL], 4),
+      text: pick(['', text()]),
+    },
+    sort: { field: pick(FIELDS).name, descending: random() < 0.5 },
+    fields: fields.length === 0 ? defaultView().fields : fields,
+  };
+}
+
+describe('parseUrl and toUrl', () => {
+  it('round-trip every view', () => {
+    const random = seededRandom(3);
+    for (let round = 0; round < 3_000; round++) {
+      const view = randomView(random);
+      expect(parseUrl(at(toUrl(view, TODAY)), TODAY)).toEqual(view);
+    }
+  });
+
+  it('omit defaults', () => {
+    expect(toUrl(defaultView(), TODAY)).toBe('/');
+    expect(toUrl({ ...defaultView(), screen: { name: 'table' } }, TODAY)).toBe('/batches');
+    expect(defaultView().period).toEqual({ from: '2025-12-03', to: TODAY });
+  });
+
+  it('use readable parameters', () => {
+    const view: View = {
+      ...defaultView(),
+      screen: { name: 'batch', id: 'a/b c' },
+      period: { from: '2026-01-01', to: '2026-01-31' },
+      filter: { crops: ['Tomato', ''], warnings: 'with', operators: ['a@x.org'], text: 'dry' },
+      sort: { field: 'batch_name', descending: false },
+      fields: ['batch_id', 'warnings'],
+    };
+    expect(toUrl(view, TODAY)).toBe(
+      '/batches/a%2Fb%20c?from=2026-01-01&to=2026-01-31&crop=Tomato&crop=&warnings=with&by=a%40x.org&q=dry&sort=batch_name&fields=batch_id%2Cwarnings',
+    );
+  });
+
+  it('return independent objects', () => {
+    const { filter, fields } = defaultView();
+    filter.crops.push('Tomato');
+    fields.pop();
+    expect(defaultView().filter.crops).toEqual([]);
+    expect(defaultView().fields).toEqual(DEFAULT_FIELDS);
+  });
+});
+
+describe('parseUrl', () => {
+  it('falls back to the default of each invalid part', () => {
+    const view = parseUrl(
+      at('/batches?from=2026-01-01&to=nonsense&warnings=maybe&sort=-constructor&fields=__proto__,,x&crop=Basil'),
+      TODAY,
+    );
+    expect(view).toEqual({
+      ...defaultView(),
+      screen: { name: 'table' },
+      filter: { ...defaultView().filter, crops: ['Basil'] },
+    });
+  });
+
+  it.each([
+    ['/batches/', { name: 'table' }],
+    ['/batches/%E0%A4%A', { name: 'table' }],
+    ['/batches/a/b', { name: 'batch', id: 'a/b' }],
+    ['/batches?id=x', { name: 'table' }],
+    ['/batchesque', { name: 'overview' }],
+    ['/anything/else', { name: 'overview' }],
+  ])('parses %s as %j', (path, screen) => expect(parseUrl(at(path), TODAY).screen).toEqual(screen));
+
+  it('keeps known fields among unknown ones, each once', () => {
+    expect(parseUrl(at('/batches?fields=warnings,nope,batch_id,warnings'), TODAY).fields).toEqual([
+      'warnings',
+      'batch_id',
+    ]);
+  });
+
+  it('limits lists and text', () => {
+    const many = Array.from({ length: LIST_MAX + 50 }, (_, index) => `crop=${index}`).join('&');
+    const view = parseUrl(at(`/?${many}&q=${'x'.repeat(TEXT_CHARS_MAX - 1)}${encodeURIComponent('🌱')}`), TODAY);
+    expect(view.filter.crops).toHaveLength(LIST_MAX);
+    expect(view.filter.text).toBe('x'.repeat(TEXT_CHARS_MAX - 1));
+  });
+
+  it('never throws, and round-trips what it parsed from garbage', () => {
+    const random = seededRandom(5);
+    const fragments = [
+      '/batches',
+      '/',
+      '%',
+      '%zz',
+      '%E0',
+      '?',
+      '&',
+      '=',
+      'from',
+      'to',
+      '2026-02-30',
+      '9999-99-99',
+      'sort',
+      'fields',
+      'crop',
+      'q',
+      '-',
+      ',',
+      '#',
+      '\ud800',
+      '\u0000',
+      '🌱',
+      '..',
+      'id=..',
+    ];
+    for (let round = 0; round < 3_000; round++) {
+      const path =
+        '/' +
+        Array.from(
+          { length: Math.floor(random() * 12) },
+          () => fragments[Math.floor(random() * fragments.length)]!,
+        ).join('');
+      let url: URL;
+      try {
+        url = at(path);
+      } catch {
+        continue; // Not a valid URL.
+      }
+      const view = parseUrl(url, TODAY);
+      expect(parseUrl(at(toUrl(view, TODAY)), TODAY)).toEqual(view);
+      parseSignIn(url);
+    }
+  });
+});
+
+it('replaces a lone surrogate in an id', () => {
+  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } }, TODAY)).toBe('/batches/a%EF%BF%BDb');
+});
+
+describe('parseSignIn', () => {
+  it('parses id and secret from the fragment', () => {
+    expect(parseSignIn(at('/#sign-in=demo-1:s3cret_x'))).toEqual({ clientId: 'demo-1', clientSecret: 's3cret_x' });
+    expect(parseSignIn(at('/batches?q=1#sign-in=a%3Ab:c%2Fd:e'))).toEqual({ clientId: 'a:b', clientSecret: 'c/d:e' });
+  });
+
+  it.each([
+    '/',
+    '/#',
+    '/#sign-in=',
+    '/#sign-in=a',
+    '/#sign-in=a:',
+    '/#sign-in=:b',
+    '/#sign-in=%zz:b',
+    '/#other=a:b',
+    '/?sign-in=a:b',
+  ])('ignores %s', (path) => expect(parseSignIn(at(path))).toBeNull());
+});
