@@ -1,4 +1,16 @@
-// A real service for the examples in the docs and for the tests: a temporary database, a port of its own.
+// A real service for the documentation's examples and the tests, with a temporary database and a free port.
+
+/// Runs a documentation example against a service with this many batches.
+#[allow(dead_code, reason = "only documentation examples use it")]
+pub(crate) fn run_example(
+    batches: u32,
+    example: impl AsyncFnOnce(&Service) -> Result<(), Box<dyn std::error::Error>>,
+) {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let service = Service::with_batches(batches).await;
+        example(&service).await.unwrap();
+    });
+}
 
 /// A service that runs until it is dropped.
 pub(crate) struct Service {
@@ -10,16 +22,16 @@ pub(crate) struct Service {
     _folder: tempfile::TempDir,
 }
 
-#[allow(dead_code, reason = "each example uses a part of it")]
+#[allow(dead_code, reason = "each example uses some of it")]
 impl Service {
-    /// A service with so many batches, an hour apart from the beginning of 2026; every second one has a warning.
+    /// Starts a service with this many batches: one per hour from the start of 2026, every second one with a warning.
     pub(crate) async fn with_batches(count: u32) -> Self {
         let service = Self::configured(batchscan_server::config::Config::default(), None).await;
         service.import(0..count).await;
         service
     }
 
-    /// An empty one, set as an operator would.
+    /// Starts an empty service.
     pub(crate) async fn configured(
         config: batchscan_server::config::Config,
         tls: Option<batchscan_server::config::TlsFiles>,
@@ -47,7 +59,7 @@ impl Service {
         Self { url, client_id, client_secret, store, _stop, _folder: folder }
     }
 
-    /// Imports batches by their numbers.
+    /// Imports the batches with these numbers.
     pub(crate) async fn import(&self, numbers: std::ops::Range<u32>) {
         self.import_batches(&numbers.map(Self::batch).collect::<Vec<_>>()).await;
     }
@@ -73,6 +85,11 @@ impl Service {
             number.is_multiple_of(2),
         ))
         .unwrap()
+    }
+
+    /// A client with valid credentials.
+    pub(crate) fn client(&self) -> batchscan_client::ClientBuilder {
+        batchscan_client::Client::builder(&self.url).credentials(&self.client_id, &self.client_secret)
     }
 
     pub(crate) fn url(&self) -> &str {

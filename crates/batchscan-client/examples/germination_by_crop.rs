@@ -1,6 +1,6 @@
-//! Prints each crop's mean germination rate, in exact hundredths: no float is involved.
+//! Prints the mean germination rate of each crop, in exact hundredths without floats.
 //!
-//! Wants `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment.
+//! Set `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment.
 
 use std::collections::BTreeMap;
 use std::env::var;
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
     print(&client, &mut stdout()).await
 }
 
-/// A line for each crop. Batches without a crop or a rate do not count.
+/// Prints one line per crop. Batches without a crop or a rate are ignored.
 pub(crate) async fn print(client: &Client, out: &mut impl Write) -> Result<()> {
     let mut rates: BTreeMap<String, Vec<Hundredths>> = BTreeMap::new();
     let mut batches = client.batches(DateRange::default());
@@ -31,13 +31,13 @@ pub(crate) async fn print(client: &Client, out: &mut impl Write) -> Result<()> {
         }
     }
     for (crop, rates) in &rates {
-        let mean = mean(rates).context("no mean of so many")?.to_string();
+        let mean = mean(rates).context("too many batches")?.to_string();
         writeln!(out, "{crop:<10}  {mean:>6} %  {:>6} batches", rates.len())?;
     }
     Ok(())
 }
 
-/// Rounded half away from zero, as the service rounds.
+/// Rounds half away from zero, like the service.
 fn mean(rates: &[Hundredths]) -> Option<Hundredths> {
     let count = i64::try_from(rates.len()).ok()?;
     let sum = rates.iter().try_fold(0_i64, |sum, rate| sum.checked_add(rate.count()))?;

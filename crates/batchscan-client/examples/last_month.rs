@@ -1,6 +1,6 @@
-//! Prints what was scanned in the last 30 days, as a little table.
+//! Prints a table of the batches of the last 30 days.
 //!
-//! Wants `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment.
+//! Set `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment.
 
 use std::env::var;
 use std::io::{Write, stdout};
@@ -22,7 +22,7 @@ async fn main() -> Result<()> {
     print(&client, now, &mut stdout()).await
 }
 
-/// The table.
+/// Prints the table.
 pub(crate) async fn print(client: &Client, now: UtcInstant, out: &mut impl Write) -> Result<()> {
     let last_month = DateRange { start: Some(now.plus_secs(-30 * 86_400)), end: Some(now) };
     let mut batches = client.batches(last_month);

@@ -1,7 +1,7 @@
-//! Writes every batch to standard output, one JSON text a line, and tells how to go on where it fails.
+//! Writes every batch to standard output as NDJSON, and prints how to continue after a failure.
 //!
-//! Wants `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment. An argument is the
-//! cursor to go on from: `to_ndjson CURSOR >> batches.ndjson`.
+//! Set `BATCHSCAN_URL`, `BATCHSCAN_CLIENT_ID` and `BATCHSCAN_CLIENT_SECRET` in the environment. To continue after a
+//! failure, give the cursor: `to_ndjson CURSOR >> batches.ndjson`.
 
 use std::env::{args, var};
 use std::io::{Write, stdout};
@@ -20,25 +20,27 @@ async fn main() -> Result<()> {
     write(&client, args().nth(1), &mut stdout()).await
 }
 
-/// Every batch after the cursor.
+/// Writes every batch after the cursor.
 pub(crate) async fn write(client: &Client, mut cursor: Option<String>, out: &mut impl Write) -> Result<()> {
     let mut pages = match &cursor {
         Some(cursor) => client.pages_after(DateRange::default(), cursor),
         None => client.pages(DateRange::default()),
     };
     loop {
-        let how_to_go_on = || match &cursor {
-            Some(cursor) => format!("what is written is whole; go on with: to_ndjson {cursor}"),
-            None => "nothing is written yet".to_owned(),
+        let how_to_continue = || match &cursor {
+            Some(cursor) => {
+                format!("the output is complete up to a cursor; continue with: to_ndjson {cursor}")
+            }
+            None => "nothing was written".to_owned(),
         };
-        let Some(page) = pages.try_next().await.with_context(how_to_go_on)? else { return Ok(()) };
-        // A page with something in it that is no batch is not begun.
-        let texts = page.texts().collect::<Result<Vec<_>, _>>().with_context(how_to_go_on)?;
+        let Some(page) = pages.try_next().await.with_context(how_to_continue)? else { return Ok(()) };
+        // Validate the whole page before writing any of it.
+        let texts = page.texts().collect::<Result<Vec<_>, _>>().with_context(how_to_continue)?;
         for text in texts {
-            // Some services print JSON over many lines. Inside of its strings there are no line ends.
+            // Some services format JSON over several lines. JSON strings contain no line breaks.
             writeln!(out, "{}", text.replace(['\n', '\r'], " "))?;
         }
-        // A cursor is good once all that stands before it is out.
+        // The cursor is valid once everything before it has been written.
         out.flush()?;
         cursor = page.next_token().map(str::to_owned);
     }

@@ -1,186 +1,225 @@
-//! v1's one array, cut into batches as its bytes come. Looks at brackets and quotes alone; a batch is judged later.
+//! Splits the array of v1 into batches while its bytes arrive. Does not parse the batches.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use crate::Page;
+use batchscan_model::json_scan::{ValueScanner, is_json_whitespace};
+use reqwest::Response;
+use url::Url;
 
-/// A batch is some 700 bytes and never more than a few times 64 KiB; what runs on longer is no batch, nor are
-/// blanks without end.
+use crate::response::read_chunk;
+use crate::session::Session;
+use crate::{Error, Page, Version};
+
+/// Limit for one batch, and for whitespace between batches. A batch has about 700 bytes.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Batches that are handed on together: by their number, or by their bytes where they are large.
-const PIECE_BATCHES: usize = 1_000;
-const PIECE_BYTES: usize = 4 * 1024 * 1024;
+/// A page is returned when it has this many batches or bytes.
+const PAGE_BATCHES: usize = 1_000;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Cuts an array into pages.
+/// The array of v1 as a stream of pages.
+pub(crate) struct ArrayStream {
+    session: Arc<Session>,
+    url: Url,
+    splitter: ArraySplitter,
+    state: State,
+}
+
+enum State {
+    Start,
+    Reading(Response),
+    Ended,
+}
+
+impl ArrayStream {
+    pub(crate) fn new(session: Arc<Session>, url: Url) -> Self {
+        Self { session, url, splitter: ArraySplitter::default(), state: State::Start }
+    }
+
+    /// Reads the next batches. Returns the rest of the stream with them, or `None` at the end.
+    pub(crate) async fn next_page(mut self) -> Result<Option<(Page, Self)>, Error> {
+        let mut response = match self.state {
+            State::Start => self.session.get(Version::V1, &self.url, None).await?,
+            State::Reading(response) => response,
+            State::Ended => return Ok(None),
+        };
+        self.state = State::Ended;
+        while !self.splitter.has_full_page() {
+            match read_chunk(&mut response).await? {
+                Some(chunk) => {
+                    let pushed = self.splitter.push(&chunk);
+                    pushed.map_err(|reason| Error::unexpected_response(&self.url, reason))?;
+                }
+                None if self.splitter.is_complete() => return Ok(Some((self.splitter.take_page(), self))),
+                None => return Err(Error::connection_lost(&self.url, "the array was truncated")),
+            }
+        }
+        self.state = State::Reading(response);
+        Ok(Some((self.splitter.take_page(), self)))
+    }
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct ArrayCutter {
-    /// Bytes of batches that are not given out yet.
-    held: Vec<u8>,
-    /// The whole batches among them.
-    texts: Vec<Range<usize>>,
-    /// Where the batch under way begins.
-    begun: Option<usize>,
-    depth: u32,
-    in_text: bool,
-    after_backslash: bool,
-    stage: Stage,
+struct ArraySplitter {
+    /// Starts with the first batch of the next page.
+    buffer: Vec<u8>,
+    /// How far the buffer has been scanned: to the start of the open batch, if there is one.
+    scanned: usize,
+    /// Scans the batch that is not complete yet.
+    open: Option<ValueScanner>,
+    /// The number of complete batches, and the end of the last.
+    batches: usize,
+    last_end: usize,
+    section: Section,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum Section {
     #[default]
     Before,
     Inside,
     After,
 }
 
-impl ArrayCutter {
-    /// Takes more bytes; fails with what is wrong with them.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let begin = self.held.len();
-        self.held.extend_from_slice(bytes);
-        for place in begin..self.held.len() {
-            self.look_at(place)?;
+impl ArraySplitter {
+    /// Appends bytes. An error says what is wrong with them.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.buffer.extend_from_slice(bytes);
+        while self.scanned < self.buffer.len() {
+            let Some(scanner) = &mut self.open else {
+                self.scan_between_batches()?;
+                continue;
+            };
+            let Some(length) = scanner.find_end(&self.buffer[self.scanned..]) else { break };
+            self.end_batch(self.scanned + length)?;
         }
-        let judged = self.begun.unwrap_or_else(|| self.texts.last().map_or(0, |last| last.end));
-        if self.held.len() - judged > BATCH_BYTES_MAX {
-            return Err("a batch that does not end".into());
+        let pending_from = if self.open.is_some() { self.scanned } else { self.last_end };
+        if self.buffer.len() - pending_from > BATCH_BYTES_MAX {
+            return Err(format!("a batch larger than {} MiB", BATCH_BYTES_MAX >> 20));
         }
         Ok(())
     }
 
-    /// Whether there are batches enough to be taken.
-    pub(crate) fn is_full(&self) -> bool {
-        self.texts.len() >= PIECE_BATCHES || (!self.texts.is_empty() && self.held.len() >= PIECE_BYTES)
-    }
-
-    /// Takes the batches that are whole.
-    pub(crate) fn take(&mut self) -> Page {
-        let rest = self.held.split_off(self.begun.unwrap_or(self.held.len()));
-        let mut whole = std::mem::replace(&mut self.held, rest);
-        self.begun = self.begun.map(|_| 0);
-        let texts = std::mem::take(&mut self.texts);
-        whole.truncate(texts.last().map_or(0, |last| last.end));
-        whole.drain(..texts.first().map_or(0, |first| first.start));
-        // Each batch was found to be text, and between them there are commas and blanks.
-        Page::of_array(String::from_utf8(whole).unwrap_or_default())
+    fn has_full_page(&self) -> bool {
+        self.batches >= PAGE_BATCHES || (self.batches > 0 && self.buffer.len() >= PAGE_BYTES)
     }
 
     /// Whether the array has been closed.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.stage == Stage::After
+    fn is_complete(&self) -> bool {
+        self.section == Section::After
     }
 
-    fn look_at(&mut self, place: usize) -> Result<(), String> {
-        let byte = self.held[place];
-        match self.begun {
-            Some(begun) => self.inside_batch(begun, place, byte),
-            None => self.between_batches(place, byte),
-        }
+    /// Removes the complete batches.
+    fn take_page(&mut self) -> Page {
+        let open = self.buffer.split_off(self.scanned);
+        let mut page = std::mem::replace(&mut self.buffer, open);
+        page.truncate(self.last_end);
+        (self.scanned, self.batches, self.last_end) = (0, 0, 0);
+        // Each batch was checked to be UTF-8; between them are only commas and whitespace.
+        Page::from_array_part(String::from_utf8(page).unwrap_or_default())
     }
 
-    fn inside_batch(&mut self, begun: usize, place: usize, byte: u8) -> Result<(), String> {
-        if self.in_text {
-            match byte {
-                _ if self.after_backslash => self.after_backslash = false,
-                b'\\' => self.after_backslash = true,
-                b'"' => self.in_text = false,
-                _ => {}
+    fn scan_between_batches(&mut self) -> Result<(), String> {
+        let byte = self.buffer[self.scanned];
+        match (self.section, byte) {
+            (Section::Inside, b',') => {}
+            _ if is_json_whitespace(byte) => {}
+            (Section::Before, b'[') => self.section = Section::Inside,
+            (Section::Inside, b']') => self.section = Section::After,
+            (Section::Inside, b'{') => {
+                self.open = Some(ValueScanner::default());
+                if self.batches == 0 {
+                    self.buffer.drain(..self.scanned);
+                    self.scanned = 0;
+                }
+                return Ok(());
             }
-            return Ok(());
+            _ => return Err(format!("not an array of batches: found {:?}", char::from(byte))),
         }
-        match byte {
-            b'"' => self.in_text = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth -= 1,
-            _ => {}
-        }
-        if self.depth == 0 {
-            str::from_utf8(&self.held[begun..=place]).map_err(|_| "a batch that is not UTF-8 text")?;
-            self.texts.push(begun..place + 1);
-            self.begun = None;
-        }
+        self.scanned += 1;
         Ok(())
     }
 
-    fn between_batches(&mut self, place: usize, byte: u8) -> Result<(), String> {
-        match (self.stage, byte) {
-            (_, b' ' | b'\n' | b'\r' | b'\t') | (Stage::Inside, b',') => {}
-            (Stage::Before, b'[') => self.stage = Stage::Inside,
-            (Stage::Inside, b']') => self.stage = Stage::After,
-            (Stage::Inside, b'{') => (self.begun, self.depth) = (Some(place), 1),
-            _ => return Err(format!("no array of batches: found {:?}", char::from(byte))),
-        }
+    fn end_batch(&mut self, end: usize) -> Result<(), String> {
+        str::from_utf8(&self.buffer[self.scanned..end]).map_err(|_| "a batch that is not UTF-8 text")?;
+        (self.open, self.scanned, self.last_end) = (None, end, end);
+        self.batches += 1;
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
 
-    fn cut(text: &str, step: usize) -> Result<(Vec<String>, bool), String> {
-        let (mut cutter, mut texts) = (ArrayCutter::default(), Vec::new());
-        for piece in text.as_bytes().chunks(step) {
-            cutter.push(piece)?;
-            let page = cutter.take();
-            texts.extend(page.pieces());
+    /// The texts of the batches, which need not be valid.
+    fn take_texts(splitter: &mut ArraySplitter) -> Vec<String> {
+        let array = format!("[{}]", splitter.take_page().data());
+        let texts: Vec<&RawValue> = serde_json::from_str(&array).unwrap();
+        texts.into_iter().map(|text| text.get().to_owned()).collect()
+    }
+
+    fn split(bytes: &[u8], step: usize) -> Result<(Vec<String>, bool), String> {
+        let (mut splitter, mut texts) = (ArraySplitter::default(), Vec::new());
+        for chunk in bytes.chunks(step) {
+            splitter.push(chunk)?;
+            texts.extend(take_texts(&mut splitter));
         }
-        Ok((texts, cutter.is_whole()))
+        Ok((texts, splitter.is_complete()))
     }
 
     #[test]
-    fn batches_come_out_whole_wherever_the_bytes_are_cut() {
+    fn batches_are_found_however_the_bytes_arrive() {
         let batches = [r#"{"a":"}]\"\\","b":[{"c":1}]}"#, "{}", "{\"ü\":\"é\\\\\"}"];
         let text = format!(" [ {} ,\n{}, {} ] \n", batches[0], batches[1], batches[2]);
         for step in 1..text.len() {
-            assert_eq!(cut(&text, step), Ok((batches.map(str::to_owned).to_vec(), true)), "{step}");
+            assert_eq!(
+                split(text.as_bytes(), step),
+                Ok((batches.map(str::to_owned).to_vec(), true)),
+                "{step}"
+            );
         }
-        assert_eq!(cut("[]", 1), Ok((vec![], true)));
+        assert_eq!(split(b"[]", 1), Ok((vec![], true)));
     }
 
     #[test]
-    fn an_array_that_breaks_off_is_not_whole() {
-        let text = r#"[{"a":1},{"b":2}]"#;
+    fn a_truncated_array_is_not_complete() {
+        let text = br#"[{"a":1},{"b":2}]"#;
         for end in 0..text.len() {
-            assert!(!cut(&text[..end], 3).unwrap().1, "{end}");
+            assert!(!split(&text[..end], 3).unwrap().1, "{end}");
         }
     }
 
     #[test]
-    fn what_is_no_text_is_refused_and_not_given_out_as_an_empty_one() {
-        let mut cutter = ArrayCutter::default();
-        assert_eq!(cutter.push(b"[{\"a\":\"\xff\"}]").unwrap_err(), "a batch that is not UTF-8 text");
+    fn invalid_arrays_are_rejected() {
+        for text in ["{}", "<html>", "[1]", "[{}]]", "[{}][", "[\"a\"]", "null"] {
+            assert!(split(text.as_bytes(), 4).unwrap_err().starts_with("not an array of batches"), "{text}");
+        }
+        assert_eq!(split(b"[{\"a\":\"\xff\"}]", 99).unwrap_err(), "a batch that is not UTF-8 text");
     }
 
     #[test]
-    fn an_array_that_brings_no_batch_ends_somewhere() {
+    fn an_array_that_never_completes_a_batch_is_rejected() {
         for endless in [" ", ",", "{\"a\":["] {
-            let mut cutter = ArrayCutter::default();
-            cutter.push(b"[{},").unwrap();
-            let piece = endless.repeat(1 << 20);
-            let refused = (0..17).find_map(|_| cutter.push(piece.as_bytes()).err());
-            assert_eq!(refused.as_deref(), Some("a batch that does not end"), "{endless}");
+            let mut splitter = ArraySplitter::default();
+            splitter.push(b"[{},").unwrap();
+            let chunk = endless.repeat(1 << 20);
+            let error = (0..17).find_map(|_| splitter.push(chunk.as_bytes()).err());
+            assert_eq!(error.as_deref(), Some("a batch larger than 16 MiB"), "{endless}");
         }
     }
 
     #[test]
-    fn large_batches_are_handed_on_before_they_fill_the_memory() {
-        let mut cutter = ArrayCutter::default();
-        cutter.push(b"[").unwrap();
+    fn a_page_of_large_batches_is_limited_by_bytes() {
+        let mut splitter = ArraySplitter::default();
+        splitter.push(b"[").unwrap();
         let batch = format!("{{\"comment\":\"{}\"}},", "x".repeat(1 << 20));
         let count = (1..).find(|_| {
-            cutter.push(batch.as_bytes()).unwrap();
-            cutter.is_full()
+            splitter.push(batch.as_bytes()).unwrap();
+            splitter.has_full_page()
         });
         assert_eq!(count, Some(4));
-        assert_eq!((cutter.take().pieces().len(), cutter.is_full()), (4, false));
-    }
-
-    #[test]
-    fn what_is_no_array_of_batches_is_refused() {
-        for text in ["{}", "<html>", "[1]", "[{}]]", "[{}][", "[\"a\"]", "null"] {
-            assert!(cut(text, 4).is_err(), "{text}");
-        }
+        assert_eq!((take_texts(&mut splitter).len(), splitter.has_full_page()), (4, false));
     }
 }

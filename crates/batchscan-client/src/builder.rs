@@ -1,4 +1,4 @@
-//! Builds a client: the address, the credentials, the patience.
+//! Builds a client: address, credentials, retry policy, TLS.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -8,27 +8,27 @@ use std::time::Duration;
 use batchscan_model::ClientSecret;
 use url::{Host, Url};
 
-use crate::ask::Asker;
-use crate::patience::{Retry, Rules};
+use crate::retry::{Retry, RetryPolicy};
+use crate::session::Session;
 use crate::{Client, Error, tls};
 
-/// Longer than any network takes to connect that is worth waiting for.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long an answer may pause before its connection counts as broken: services that gather a page first take a while.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+/// Generous for any usable network.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit for a pause within a response. Some services take a while to prepare a page.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which version of the interface to read from.
+/// The version of the API to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// `/v1`: one array. A connection that breaks in the middle of it ends the stream with an error.
+    /// `/v1`: one array. A lost connection ends the stream with an error.
     V1,
-    /// `/v2`: pages with a cursor. A page that breaks is asked for again.
+    /// `/v2`: pages with a cursor. A page that was interrupted is requested again.
     #[default]
     V2,
 }
 
 impl Version {
-    pub(crate) fn prefix(self) -> &'static str {
+    pub(crate) fn path(self) -> &'static str {
         match self {
             Version::V1 => "v1",
             Version::V2 => "v2",
@@ -36,7 +36,7 @@ impl Version {
     }
 }
 
-/// A client in the making. [`Client::builder`] begins one.
+/// Builds a [`Client`]. Created by [`Client::builder`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +45,7 @@ impl Version {
 /// let client = Client::builder("https://scans.example.org")
 ///     .credentials("bs_6Qy0cVgJ0xXhT3mD", "a secret from a safe place")
 ///     .retry_for(Duration::from_secs(300))
-///     .on_retry(|retry| eprintln!("{}; trying again in {:?}", retry.error, retry.wait))
+///     .on_retry(|retry| eprintln!("{}; retry in {:?}", retry.error, retry.wait))
 ///     .build()?;
 /// # Ok::<(), batchscan_client::Error>(())
 /// ```
@@ -54,114 +54,115 @@ pub struct ClientBuilder {
     base: Result<Url, Error>,
     credentials: Option<(String, ClientSecret)>,
     version: Version,
-    rules: Rules,
+    retry_policy: RetryPolicy,
     added_roots_pem: Vec<Vec<u8>>,
 }
 
 impl ClientBuilder {
     pub(crate) fn new(url: &str) -> Self {
-        // Read at once: an address with a password in it is not kept, and so never shown.
-        let base = read_address(url);
-        let (rules, added_roots_pem) = (Rules::default(), Vec::new());
-        Self { base, credentials: None, version: Version::default(), rules, added_roots_pem }
+        // Parsed at once, so that an address with a password is never stored or shown.
+        let (base, retry_policy) = (parse_address(url), RetryPolicy::default());
+        Self {
+            base,
+            credentials: None,
+            version: Version::default(),
+            retry_policy,
+            added_roots_pem: Vec::new(),
+        }
     }
 
-    /// What the service's operator issued.
+    /// Sets the credentials that the service's operator issued.
     #[must_use]
     pub fn credentials(mut self, client_id: impl Into<String>, client_secret: impl Into<String>) -> Self {
         self.credentials = Some((client_id.into(), ClientSecret::new(client_secret)));
         self
     }
 
-    /// Which version of the interface to read from; v2 unless told otherwise.
+    /// Sets the version of the API (default: v2).
     #[must_use]
     pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// How long one page may be tried in all, waits included: two minutes unless told otherwise. Zero never tries
-    /// again, and errors come as they are.
+    /// Sets the time limit for one page, all retries and waits included (default: two minutes). Zero disables retries.
     #[must_use]
     pub fn retry_for(mut self, limit: Duration) -> Self {
-        self.rules.limit = limit;
+        self.retry_policy.limit = limit;
         self
     }
 
-    /// How long to wait before trying again where the service does not say: 3 to 5 seconds unless told otherwise.
+    /// Sets the wait before a retry if the service does not send `Retry-After` (default: 3 to 5 seconds).
     #[must_use]
     pub fn retry_wait(mut self, wait: RangeInclusive<Duration>) -> Self {
-        self.rules.wait = wait;
+        self.retry_policy.wait = wait;
         self
     }
 
-    /// Calls this before each wait, for a log or a progress bar.
+    /// Sets a function that is called before each wait, for example to log it.
     #[must_use]
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
-        self.rules.listener = Some(Arc::new(listener));
+        self.retry_policy.listener = Some(Arc::new(listener));
         self
     }
 
-    /// Trusts these certificates in PEM form, too, besides the system's: for an authority of one's own.
+    /// Trusts these certificates in PEM format in addition to the system's, for a private certificate authority.
     #[must_use]
     pub fn root_certificates_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.added_roots_pem.push(pem.into());
         self
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Settings`] when the address, the credentials or an added certificate cannot be used.
+    /// [`Error::Config`] if the address, the credentials or an added certificate is not valid.
     pub fn build(self) -> Result<Client, Error> {
-        let wrong = |what: &str| Error::Settings(what.to_owned());
         let base = self.base?;
-        let Some((id, secret)) = self.credentials else { return Err(wrong("the credentials are missing")) };
-        if id.is_empty() || secret.reveal().is_empty() {
-            return Err(wrong("the client id or the client secret is empty"));
+        let credentials =
+            self.credentials.ok_or_else(|| Error::Config("the credentials are missing".into()))?;
+        if credentials.0.is_empty() || credentials.1.reveal().is_empty() {
+            return Err(Error::Config("the client id or the client secret is empty".into()));
         }
-        let config = tls::config(&self.added_roots_pem, base.scheme() == "https")?;
-        // Compressing for a network that is none costs more than it saves.
-        let is_far = !is_loopback(&base);
+        let is_local = is_loopback(&base);
         let mut http = reqwest::Client::builder()
-            .tls_backend_preconfigured(config)
-            // Credentials go to the address they were given for, and nowhere else.
+            .tls_backend_preconfigured(tls::config(&self.added_roots_pem, base.scheme() == "https")?)
+            // Credentials only go to the address they were given for.
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_LIMIT)
-            .read_timeout(SILENCE_LIMIT)
-            .gzip(is_far)
-            .zstd(is_far)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            // On loopback, compression costs more than it saves.
+            .gzip(!is_local)
             .user_agent(concat!("batchscan-client/", env!("CARGO_PKG_VERSION")));
-        if !is_far {
-            // A proxy would look for the service on its own machine.
+        if is_local {
+            // A proxy would connect to its own loopback.
             http = http.no_proxy();
         }
-        let http = http.build().map_err(|error| Error::Settings(format!("no HTTP client: {error}")))?;
-        Ok(Client::new(Asker::new(http, base, id, secret, self.version, self.rules)))
+        let http = http.build().map_err(|error| Error::Config(format!("cannot set up HTTP: {error}")))?;
+        Ok(Client::new(Session::new(http, base, credentials, self.version, self.retry_policy)))
     }
 }
 
-/// An address that requests can be made under: `http` or `https`, a host, perhaps a path.
-fn read_address(text: &str) -> Result<Url, Error> {
-    let wrong = |why: &str| Error::Settings(format!("the address cannot be used: {why}"));
-    let url = Url::parse(text.trim())
-        .map_err(|error| wrong(&format!("{error}; write it like https://scans.example.org")))?;
+/// Parses the address of a service: `http` or `https`, a host, optionally a path.
+fn parse_address(text: &str) -> Result<Url, Error> {
+    let invalid = |reason: String| Err(Error::Config(format!("invalid address: {reason}")));
+    let url = match Url::parse(text.trim()) {
+        Ok(url) => url,
+        Err(error) => return invalid(format!("{error}; write it like https://scans.example.org")),
+    };
+    let last_segment = url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it must begin with http:// or https://"));
+        invalid("it must begin with http:// or https://".into())
+    } else if !url.username().is_empty() || url.password().is_some() {
+        invalid("it must not contain a user name or a password".into())
+    } else if url.query().is_some() || url.fragment().is_some() {
+        invalid("it must not contain ? or #".into())
+    } else if matches!(last_segment, "v1" | "v2") {
+        invalid(format!("remove /{last_segment}"))
+    } else {
+        Ok(url)
     }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it must not hold a user name or a password"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it must end with the host or a path, without ? or #"));
-    }
-    if let Some(version) =
-        url.path().trim_end_matches('/').rsplit('/').next().filter(|last| ["v1", "v2"].contains(last))
-    {
-        return Err(wrong(&format!("leave /{version} out of it")));
-    }
-    Ok(url)
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -177,33 +178,23 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn refused(url: &str) -> String {
-        Client::builder(url).credentials("id", "hush-5f").build().unwrap_err().to_string()
-    }
-
     #[test]
-    fn an_address_that_cannot_work_is_refused_before_anything_is_sent() {
-        assert!(refused("scans.example.org").contains("write it like https://"), "{}", refused("x"));
-        assert!(refused("ftp://scans.example.org").contains("http:// or https://"));
-        assert!(refused("https://ann:hush@scans.example.org").contains("user name or a password"));
-        assert!(refused("https://scans.example.org/?a=1").contains("without ? or #"));
-        assert!(refused("").contains("write it like"));
-        assert!(refused("https://scans.example.org/v2/").ends_with("leave /v2 out of it"));
-    }
-
-    #[test]
-    fn credentials_are_needed_and_never_shown() {
-        let builder = Client::builder("https://scans.example.org");
-        assert_eq!(builder.clone().build().unwrap_err().to_string(), "the credentials are missing");
-        assert!(builder.clone().credentials("id", "").build().is_err());
-        let builder = builder.credentials("id", "hush-5f");
-        assert!(!format!("{builder:?} {:?}", builder.clone().build().unwrap()).contains("hush-5f"));
-    }
-
-    #[test]
-    fn an_added_root_must_be_a_certificate() {
-        let builder =
-            Client::builder("https://a.example").credentials("i", "s").root_certificates_pem("none");
-        assert!(builder.build().unwrap_err().to_string().contains("no certificate in PEM form"));
+    fn invalid_settings_are_rejected_before_anything_is_sent() {
+        let at = |url: &str| Client::builder(url).credentials("id", "hush-5f");
+        let valid = "https://scans.example.org";
+        for (builder, expected) in [
+            (at("scans.example.org"), "write it like https://scans.example.org"),
+            (at(""), "write it like https://scans.example.org"),
+            (at("ftp://scans.example.org"), "it must begin with http:// or https://"),
+            (at("https://ann:hush@scans.example.org"), "it must not contain a user name or a password"),
+            (at("https://scans.example.org/?a=1"), "it must not contain ? or #"),
+            (at("https://scans.example.org/v2/"), "remove /v2"),
+            (at(valid).root_certificates_pem("none"), "no certificate in PEM format"),
+            (at(valid).credentials("id", ""), "the client id or the client secret is empty"),
+            (Client::builder(valid), "the credentials are missing"),
+        ] {
+            let error = builder.build().unwrap_err();
+            assert!(matches!(error, Error::Config(_)) && error.to_string().ends_with(expected), "{error}");
+        }
     }
 }

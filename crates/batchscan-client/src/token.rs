@@ -1,4 +1,4 @@
-//! A token, and when it is too old to be sent. Knows nothing of HTTP.
+//! Decides when to renew a token. Knows nothing about HTTP.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,20 +6,19 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-/// A token is renewed a tenth of its life before its end, within these bounds. Services that count in whole seconds
-/// end it up to one early.
+/// A token is renewed before it expires: by a tenth of its lifetime, within these bounds. At least one second, because
+/// services count whole seconds.
 const MARGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
-/// A life that is longer is as good as endless; it keeps sums of times in range.
-const LIFE_SECS_MAX: u64 = 10 * 365 * 86_400;
+/// Longer lifetimes are cut, so that adding them to an instant cannot overflow.
+const LIFETIME_SECS_MAX: u64 = 10 * 365 * 86_400;
 
-/// The answer of the auth endpoint. The interface promises the token alone.
+/// The response of the auth endpoint. The API promises only the token.
 #[derive(Deserialize)]
-pub(crate) struct TokenAnswer {
+pub(crate) struct TokenResponse {
     access_token: String,
     expires_in: Option<serde_json::Value>,
 }
 
-/// A token with the end of its usefulness.
 #[derive(Clone)]
 pub(crate) struct Token {
     text: String,
@@ -27,26 +26,24 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// `asked_at` is when it was asked for: its life began after that.
-    pub(crate) fn new(answer: TokenAnswer, asked_at: Instant) -> Self {
-        // Some services write the seconds as text; what cannot be read is as if it were not there.
-        let secs = answer.expires_in.and_then(|value| match value {
+    pub(crate) fn new(response: TokenResponse, requested_at: Instant) -> Self {
+        // Some services send the seconds as text. An unreadable value counts as missing.
+        let secs = response.expires_in.and_then(|value| match value {
             serde_json::Value::String(text) => text.parse().ok(),
             other => other.as_u64(),
         });
         let renew_at = secs.map(|secs: u64| {
-            let life = Duration::from_secs(secs.min(LIFE_SECS_MAX));
-            asked_at + life.saturating_sub((life / 10).clamp(*MARGIN.start(), *MARGIN.end()))
+            let lifetime = Duration::from_secs(secs.min(LIFETIME_SECS_MAX));
+            requested_at + lifetime.saturating_sub((lifetime / 10).clamp(*MARGIN.start(), *MARGIN.end()))
         });
-        Self { text: answer.access_token, renew_at }
+        Self { text: response.access_token, renew_at }
     }
 
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Marks it as one that the service does not take.
-    pub(crate) fn refuse(&mut self) {
+    pub(crate) fn expire(&mut self) {
         self.renew_at = Some(Instant::now());
     }
 
@@ -59,31 +56,26 @@ impl Token {
 mod tests {
     use super::*;
 
-    fn token(expires_in: &str) -> Token {
-        let answer = serde_json::from_str(&format!(r#"{{"access_token":"t","expires_in":{expires_in}}}"#));
-        Token::new(answer.unwrap(), Instant::now())
-    }
-
-    fn is_fresh_after(token: &Token, secs: u64) -> bool {
-        token.is_fresh(Instant::now() + Duration::from_secs(secs))
-    }
-
     #[test]
-    fn a_token_is_renewed_before_its_end() {
-        let hour = token("3600");
-        assert!(is_fresh_after(&hour, 3_530) && !is_fresh_after(&hour, 3_541));
-        let short = token("\"10\"");
-        assert!(is_fresh_after(&short, 8) && !is_fresh_after(&short, 9));
-        let shorter = token("3");
-        assert!(is_fresh_after(&shorter, 1) && !is_fresh_after(&shorter, 2));
-        assert!(!is_fresh_after(&token("1"), 0) && !is_fresh_after(&token("0"), 0));
-    }
-
-    #[test]
-    fn a_token_without_a_readable_end_is_used_until_it_is_refused() {
-        for odd in ["null", "-1", "\"soon\"", "{}", "1.5"] {
-            assert!(is_fresh_after(&token(odd), 1_000_000), "{odd}");
+    fn a_token_is_renewed_before_it_expires() {
+        let decade = 10 * 365 * 86_400 - 60;
+        for (expires_in, renewed_after) in [
+            ("3600", Some(3_540)),
+            ("\"10\"", Some(9)),
+            ("3", Some(2)),
+            ("1", Some(0)),
+            ("0", Some(0)),
+            ("18446744073709551615", Some(decade)),
+            ("null", None),
+            ("-1", None),
+            ("\"soon\"", None),
+            ("{}", None),
+            ("1.5", None),
+        ] {
+            let json = format!(r#"{{"access_token":"t","expires_in":{expires_in}}}"#);
+            let now = Instant::now();
+            let token = Token::new(serde_json::from_str(&json).unwrap(), now);
+            assert_eq!(token.renew_at, renewed_after.map(|secs| now + Duration::from_secs(secs)), "{json}");
         }
-        assert!(is_fresh_after(&token("18446744073709551615"), 86_400));
     }
 }

@@ -134,7 +134,7 @@ fn asked(client_id: &str, or_else: &str) -> anyhow::Result<ClientSecret> {
 fn in_short(error: &Error) -> String {
     match error {
         Error::Unavailable { status, .. } => format!("the service is busy ({})", status.as_u16()),
-        Error::Unreachable { .. } => "the service is away".into(),
-        _ => "the connection broke".into(),
+        Error::Unreachable { .. } => "the service is unreachable".into(),
+        _ => "the connection was lost".into(),
     }
 }

@@ -1,20 +1,20 @@
-//! The SDK against the real service, and against a scripted one for what a real one cannot be made to show.
+//! Tests the SDK against the real service, and against a mock server for what a real service does not do.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its servers too")]
 
-mod breaks;
-mod circles;
+mod error_messages;
 mod examples;
-mod foreign;
 mod freshness;
-mod messages;
+mod lost_connections;
+mod mock_server;
+mod other_services;
 mod pages;
+mod pagination_loops;
+mod response_sizes;
 mod retries;
-mod script;
 mod secrets;
 #[path = "../../doctest/service.rs"]
 mod service;
-mod sizes;
 mod tls;
 mod tokens;
 mod v1;
@@ -22,61 +22,65 @@ mod v1;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use batchscan_client::{Batches, Client, ClientBuilder, DateRange, Error, Pages, Retry, TryStreamExt};
+use batchscan_client::{ClientBuilder, DateRange, Error, Pages, Retry, TryStreamExt};
 use batchscan_server::config::Config;
 use service::Service;
 
-/// A window without ends.
 const ALL: DateRange = DateRange { start: None, end: None };
 
-/// A service with so many batches on pages of so many.
+/// Starts a service with this many batches in total and per page.
 async fn paged(batches: u32, page_rows: usize) -> Service {
     let service = Service::configured(Config { page_rows, ..Config::default() }, None).await;
     service.import(0..batches).await;
     service
 }
 
-fn to(service: &Service) -> ClientBuilder {
-    Client::builder(service.url()).credentials(service.client_id(), service.client_secret())
-}
-
-/// Every text of a walk, as it was sent.
+/// Reads all JSON texts.
 async fn texts(pages: Pages) -> Result<Vec<String>, Error> {
-    let all = |mut all: Vec<String>, page: batchscan_client::Page| async move {
+    let append = |mut all: Vec<String>, page: batchscan_client::Page| async move {
         for text in page.texts() {
             all.push(text?.to_owned());
         }
         Ok(all)
     };
-    bounded(pages.try_fold(Vec::new(), all)).await
+    bounded(pages.try_fold(Vec::new(), append)).await
 }
 
-/// Every id of a walk.
-async fn ids(batches: Batches) -> Result<Vec<String>, Error> {
+/// Reads the ids of all batches.
+async fn ids(client: ClientBuilder) -> Result<Vec<String>, Error> {
+    ids_in(client, ALL).await
+}
+
+async fn ids_in(client: ClientBuilder, range: DateRange) -> Result<Vec<String>, Error> {
+    let batches = client.build().unwrap().batches(range);
     bounded(batches.map_ok(|received| received.batch_id.as_str().to_owned()).try_collect()).await
 }
 
-/// What would otherwise go on for ever is a failure.
-async fn bounded<T>(walk: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(40), walk).await.unwrap()
+/// Panics instead of waiting forever.
+async fn bounded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(40), future).await.unwrap()
 }
 
-/// The ids of the batches of these numbers.
+/// The ids of the batches with these numbers.
 fn numbered(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.map(|number| format!("b{number:06}")).collect()
 }
 
-/// Keeps what a client says before each wait.
+/// Records the retries of a client.
 #[derive(Clone, Default)]
-struct Waits(Arc<Mutex<Vec<(String, Duration)>>>);
+struct RetryLog(Arc<Mutex<Vec<(String, Duration)>>>);
 
-impl Waits {
+impl RetryLog {
     fn listener(&self) -> impl Fn(&Retry<'_>) + Send + Sync + 'static {
-        let kept = self.0.clone();
-        move |retry| kept.lock().unwrap().push((retry.error.to_string(), retry.wait))
+        let log = self.0.clone();
+        move |retry| log.lock().unwrap().push((retry.error.to_string(), retry.wait))
     }
 
-    fn heard(&self) -> Vec<(String, Duration)> {
-        self.0.lock().unwrap().clone()
+    fn errors(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|(error, _)| error.clone()).collect()
+    }
+
+    fn waits(&self) -> Vec<Duration> {
+        self.0.lock().unwrap().iter().map(|(_, wait)| *wait).collect()
     }
 }

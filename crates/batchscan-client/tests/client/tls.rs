@@ -1,28 +1,29 @@
-//! Whom the SDK trusts, and what it says of those it does not.
+//! Which certificates the SDK trusts, and how it reports the others.
 
 use batchscan_client::{Client, ClientBuilder};
 use batchscan_server::config::{Config, TlsFiles};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
-use crate::script::{Script, client_of};
-use crate::{ALL, Service, ids, numbered, to};
+use crate::error_messages::first_error;
+use crate::mock_server::{MockServer, client_of};
+use crate::{Service, ids, numbered};
 
-/// A service behind a certificate, and the PEM of the authority that it is from.
-struct Site {
+/// A service with a certificate of a private authority.
+struct TlsService {
     service: Service,
-    authority: String,
+    authority_pem: String,
     _files: TempDir,
 }
 
-impl Site {
-    /// A certificate of a private authority for this name, after the changes that `alter` makes.
-    async fn named(name: &str, alter: impl FnOnce(&mut CertificateParams)) -> Self {
+impl TlsService {
+    /// Starts a service with a certificate for this host name, after `change`.
+    async fn start(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut root = CertificateParams::new(Vec::new()).unwrap();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = CertifiedIssuer::self_signed(root, KeyPair::generate().unwrap()).unwrap();
         let mut leaf = CertificateParams::new([name.to_owned()]).unwrap();
-        alter(&mut leaf);
+        change(&mut leaf);
         let key = KeyPair::generate().unwrap();
         let leaf = leaf.signed_by(&key, &root).unwrap();
         let files = tempfile::tempdir().unwrap();
@@ -31,105 +32,72 @@ impl Site {
         std::fs::write(&tls.key, key.serialize_pem()).unwrap();
         let service = Service::configured(Config { page_rows: 2, ..Config::default() }, Some(tls)).await;
         service.import(0..5).await;
-        Self { service, authority: root.pem(), _files: files }
+        Self { service, authority_pem: root.pem(), _files: files }
     }
 
     fn host(&self) -> String {
         format!("localhost:{}", self.service.url().rsplit(':').next().unwrap())
     }
 
+    /// A client that trusts only the system's authorities.
     fn client(&self) -> ClientBuilder {
         let Service { client_id, client_secret, .. } = &self.service;
         Client::builder(format!("https://{}", self.host())).credentials(client_id, client_secret)
     }
 }
 
-async fn told(client: ClientBuilder) -> (String, bool) {
-    let error = ids(client.build().unwrap().batches(ALL)).await.unwrap_err();
-    (error.to_string(), error.can_retry())
-}
-
 #[tokio::test]
-async fn a_private_authority_is_trusted_where_it_is_added() {
-    let site = Site::named("localhost", |_| ()).await;
-    let client = site.client().root_certificates_pem(site.authority.clone()).build().unwrap();
-    assert_eq!(ids(client.batches(ALL)).await.unwrap(), numbered(0..5));
-}
-
-#[tokio::test]
-async fn an_authority_is_found_among_several() {
-    let (site, other) = (Site::named("localhost", |_| ()).await, Site::named("localhost", |_| ()).await);
-    let both = format!("{}\n{}", other.authority, site.authority);
+async fn an_added_authority_is_trusted() {
+    let service = TlsService::start("localhost", |_| ()).await;
+    let (own, other) =
+        (service.authority_pem.clone(), TlsService::start("localhost", |_| ()).await.authority_pem);
     for client in [
-        site.client().root_certificates_pem(both),
-        site.client().root_certificates_pem(other.authority).root_certificates_pem(site.authority.clone()),
+        service.client().root_certificates_pem(own.clone()),
+        service.client().root_certificates_pem(format!("{other}\n{own}")),
+        service.client().root_certificates_pem(other).root_certificates_pem(own),
     ] {
-        assert_eq!(ids(client.build().unwrap().batches(ALL)).await.unwrap(), numbered(0..5));
+        assert_eq!(ids(client).await.unwrap(), numbered(0..5));
+    }
+    let expected = format!("cannot trust {}: the certificate is not from a known authority", service.host());
+    assert_eq!(first_error(service.client()).await, (expected, false));
+}
+
+#[tokio::test]
+async fn an_invalid_certificate_is_not_trusted() {
+    let expired = |leaf: &mut CertificateParams| leaf.not_after = date_time_ymd(2020, 1, 1);
+    let early = |leaf: &mut CertificateParams| leaf.not_before = date_time_ymd(3000, 1, 1);
+    for (service, reason) in [
+        (TlsService::start("scans.example.org", |_| ()).await, "the certificate is for another host name"),
+        (TlsService::start("localhost", expired).await, "the certificate has expired"),
+        (TlsService::start("localhost", early).await, "the certificate is not valid yet"),
+    ] {
+        let client = service.client().root_certificates_pem(service.authority_pem.clone());
+        let expected = format!("cannot trust {}: {reason}", service.host());
+        assert_eq!(first_error(client).await, (expected, false));
     }
 }
 
 #[tokio::test]
-async fn an_unknown_authority_is_not_trusted() {
-    let site = Site::named("localhost", |_| ()).await;
-    let expected = format!("cannot trust {}: the certificate is not from a known authority", site.host());
-    assert_eq!(told(site.client()).await, (expected, false));
-}
-
-#[tokio::test]
-async fn a_certificate_for_another_host_is_not_trusted() {
-    let site = Site::named("scans.example.org", |_| ()).await;
-    let client = site.client().root_certificates_pem(site.authority.clone());
-    let expected = format!("cannot trust {}: the certificate is for another host name", site.host());
-    assert_eq!(told(client).await, (expected, false));
-}
-
-#[tokio::test]
-async fn a_certificate_whose_time_is_over_or_has_not_come_is_not_trusted() {
-    let expired = |leaf: &mut CertificateParams| leaf.not_after = rcgen::date_time_ymd(2020, 1, 1);
-    let early = |leaf: &mut CertificateParams| leaf.not_before = rcgen::date_time_ymd(3000, 1, 1);
-    let site = Site::named("localhost", expired).await;
-    let client = site.client().root_certificates_pem(site.authority.clone());
-    assert_eq!(told(client).await.0, format!("cannot trust {}: the certificate has expired", site.host()));
-    let site = Site::named("localhost", early).await;
-    let client = site.client().root_certificates_pem(site.authority.clone());
-    assert_eq!(
-        told(client).await.0,
-        format!("cannot trust {}: the certificate is not valid yet", site.host())
-    );
-}
-
-#[tokio::test]
-async fn http_at_an_https_port() {
-    let site = Site::named("localhost", |_| ()).await;
-    let url = format!("http://{}", site.host());
+async fn the_wrong_scheme_is_reported() {
+    let service = TlsService::start("localhost", |_| ()).await;
+    let url = format!("http://{}", service.host());
     let expected = format!(
-        "{url}/v2/auth does not answer like a batch scan service: it does not speak HTTP, perhaps its address begins \
-         with https://; check the address"
+        "{url}/v2/auth does not respond like a batch scan service: it does not speak HTTP (try https://); check the \
+         address"
     );
-    assert_eq!(told(client_of(&url)).await, (expected, false));
-}
-
-#[tokio::test]
-async fn https_at_an_http_port() {
+    assert_eq!(first_error(client_of(&url)).await, (expected, false));
     let service = Service::with_batches(1).await;
-    let url = to(&service).build().map(|_| service.url().replace("http://", "https://")).unwrap();
-    let why = "it does not speak TLS, perhaps its address begins with http://";
-    let host = url.strip_prefix("https://").unwrap();
-    assert_eq!(told(client_of(&url)).await, (format!("cannot trust {host}: {why}"), false));
+    let host = service.url().strip_prefix("http://").unwrap();
+    let expected = format!("cannot trust {host}: it does not speak TLS (try http://)");
+    assert_eq!(first_error(client_of(&format!("https://{host}"))).await, (expected, false));
 }
 
 #[tokio::test]
-async fn https_where_every_caller_is_turned_away() {
-    let script = Script::greeting("").await;
-    let (told, can_retry) = told(client_of(&format!("https://{}", script.address))).await;
-    assert_eq!(
-        (told, can_retry),
-        (
-            format!(
-                "cannot reach {}: it hung up; check the address, and that the service runs",
-                script.address
-            ),
-            true
-        )
+async fn a_connection_closed_during_the_handshake_is_reported() {
+    let server = MockServer::greeting("").await;
+    let expected = format!(
+        "cannot reach {}: it closed the connection; check the address, and that the service is running",
+        server.address
     );
+    assert_eq!(first_error(client_of(&format!("https://{}", server.address))).await, (expected, true));
 }

@@ -1,65 +1,59 @@
-//! v1's one array: it comes whole, or with an error.
+//! The array of v1 is complete or ends with an error.
 
 use batchscan_client::{Error, TryStreamExt, Version};
 
-use crate::script::{Answer, Framing, Script};
-use crate::{ALL, Service, Waits, ids, numbered};
+use crate::mock_server::{Framing, MockServer, Response};
+use crate::{ALL, RetryLog, Service, ids, numbered};
 
-/// Decision 026: a failed stream is cut.
+/// Decision 026.
 #[tokio::test]
-async fn an_array_that_breaks_in_the_middle_is_an_error_and_never_a_clean_end() {
-    let array = Answer::array(0..3);
+async fn a_truncated_array_is_an_error_and_not_retried() {
+    let array = Response::array(0..3);
     let bytes = array.body_bytes();
     for framing in [Framing::Length, Framing::Chunked, Framing::UntilClose] {
-        for lacking in [1, 2, bytes / 3, bytes / 2, bytes - 1, bytes] {
-            let script = Script::signed_in([array.clone().framed(framing).lacking(lacking)]).await;
-            let client = script.client().version(Version::V1).build().unwrap();
-            let error = client.batches(ALL).try_collect::<Vec<_>>().await.unwrap_err();
-            assert!(matches!(error, Error::Broken { .. }), "{framing:?} lacking {lacking}: {error:?}");
-            assert!(error.can_retry());
-            assert_eq!(
-                script.counts(),
-                (1, 1),
-                "an array is not asked for again: its batches may be out already"
-            );
+        for missing in [1, 2, bytes / 3, bytes / 2, bytes - 1, bytes] {
+            let server = MockServer::with_tokens([array.clone().framed(framing).truncated(missing)]).await;
+            let error = ids(server.client().version(Version::V1)).await.unwrap_err();
+            let is_lost = matches!(error, Error::ConnectionLost { .. });
+            assert!(is_lost && error.can_retry(), "{framing:?} without {missing}: {error:?}");
+            assert_eq!(server.counts(), (1, 1), "the caller may have used some of its batches");
         }
     }
 }
 
 #[tokio::test]
-async fn what_came_before_the_break_is_delivered_first() {
-    let array = Answer::array(0..2_500).framed(Framing::UntilClose).lacking(1);
-    let script = Script::signed_in([array]).await;
-    let mut batches = script.client().version(Version::V1).build().unwrap().batches(ALL);
+async fn batches_before_the_truncation_are_returned_first() {
+    let array = Response::array(0..2_500).framed(Framing::UntilClose).truncated(1);
+    let server = MockServer::with_tokens([array]).await;
+    let mut batches = server.client().version(Version::V1).build().unwrap().batches(ALL);
     let mut count = 0;
     let error = loop {
         match batches.try_next().await {
             Ok(Some(_)) => count += 1,
-            Ok(None) => panic!("a clean end"),
+            Ok(None) => panic!("no error"),
             Err(error) => break error,
         }
     };
     assert!((2_000..2_500).contains(&count), "{count}");
-    let expected = format!("the connection to {} broke: the array ends in the middle", script.address);
+    let expected = format!("lost the connection to {}: the array was truncated", server.address);
     assert_eq!(error.to_string(), expected);
     assert!(batches.try_next().await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn the_beginning_is_tried_again() {
-    let answers =
-        [Answer::error(503, "busy"), Answer::nothing(), Answer::error(401, "old"), Answer::array(0..3)];
-    let script = Script::signed_in(answers).await;
-    let waits = Waits::default();
-    let client = script.client().version(Version::V1).on_retry(waits.listener()).build().unwrap();
-    assert_eq!(ids(client.batches(ALL)).await.unwrap(), numbered(0..3));
-    assert_eq!((script.counts(), waits.heard().len()), ((2, 4), 2));
+async fn errors_before_the_array_are_retried() {
+    let responses =
+        [Response::error(503, "busy"), Response::none(), Response::error(401, "old"), Response::array(0..3)];
+    let (server, log) = (MockServer::with_tokens(responses).await, RetryLog::default());
+    let client = server.client().version(Version::V1).on_retry(log.listener());
+    assert_eq!(ids(client).await.unwrap(), numbered(0..3));
+    assert_eq!((server.counts(), log.waits().len()), ((2, 4), 2));
 }
 
 #[tokio::test]
-async fn what_follows_the_array_is_an_error() {
-    let batch = Service::batch(0).to_json();
-    let script = Script::signed_in([Answer::new(200, format!("[{batch}]{{\"detail\":\"oh no\"}}"))]).await;
-    let error = ids(script.client().version(Version::V1).build().unwrap().batches(ALL)).await.unwrap_err();
-    assert!(error.to_string().contains("no array of batches: found '{'"), "{error}");
+async fn text_after_the_array_is_an_error() {
+    let body = format!("[{}]{{\"detail\":\"oh no\"}}", Service::batch(0).to_json());
+    let server = MockServer::with_tokens([Response::new(200, body)]).await;
+    let error = ids(server.client().version(Version::V1)).await.unwrap_err();
+    assert!(error.to_string().contains("not an array of batches: found '{'"), "{error}");
 }

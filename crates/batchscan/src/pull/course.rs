@@ -71,7 +71,7 @@ impl Stopped {
     pub(crate) fn leaves_hope(&self) -> bool {
         match self {
             Stopped::Interrupted | Stopped::Naming(_) => true,
-            Stopped::Service(error) => !matches!(error, Error::NotABatch { .. } | Error::Circle { .. }),
+            Stopped::Service(error) => !matches!(error, Error::InvalidBatch(_) | Error::PaginationLoop(_)),
             Stopped::Writing(_) | Stopped::NobodyReads => false,
         }
     }

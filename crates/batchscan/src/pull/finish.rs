@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow, bail};
-use batchscan_client::Received;
+use batchscan_client::ReceivedBatch;
 use batchscan_model::Batch;
 
 use super::course::{Growing, Stopped, write_out};
@@ -159,7 +159,7 @@ impl Spooled<'_> {
         if self.lines.read_line(&mut self.line).context("cannot read what was pulled")? == 0 {
             return Ok(None);
         }
-        Ok(Some(Received::from_json(&self.line)?.batch))
+        Ok(Some(ReceivedBatch::from_json(&self.line)?.batch))
     }
 }
 

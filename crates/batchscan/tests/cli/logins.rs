@@ -62,12 +62,12 @@ fn a_login_that_the_service_refuses_is_not_kept() {
     let user = User::of(&site, &service);
     let config = site.path("config");
     let mut wrong = user.command(&["login"]);
-    let message = "the service refused the credentials (The client_id or client_secret is wrong); check client id \
-        and secret";
+    let message = "the service rejected the credentials (The client_id or client_secret is wrong); check the \
+        client id and secret";
     Outcome::of(wrong.env("BATCHSCAN_CLIENT_SECRET", "hush")).fails(message);
     let nobody = Stranger::with_html("200 OK");
     let outcome = user.at(&nobody.url()).run(&["login"]);
-    assert!(outcome.code == Some(1) && outcome.err.contains("does not answer like"), "{outcome:?}");
+    assert!(outcome.code == Some(1) && outcome.err.contains("does not respond like"), "{outcome:?}");
     assert!(!config.exists());
     // A good one stays when a bad one follows.
     login(&user, "default");

@@ -203,7 +203,7 @@ fn wrong_dates_and_limits_are_told() {
              (2025-12-31T23:59:59.999999Z)",
         );
         run(&[]).fails(
-            "cannot reach 127.0.0.1:9: connection refused; check the address, and that the service runs",
+            "cannot reach 127.0.0.1:9: connection refused; check the address, and that the service is running",
         );
     }
     for limit in ["0", "10001", "-1x", "many"] {

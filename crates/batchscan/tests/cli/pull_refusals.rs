@@ -29,8 +29,8 @@ fn a_wrong_secret_is_told_and_not_tried_again() {
     let site = Site::new();
     let service = few(&site);
     let user = User::of(&site, &service);
-    let message = "the service refused the credentials (The client_id or client_secret is wrong); check client id \
-        and secret";
+    let message = "the service rejected the credentials (The client_id or client_secret is wrong); check the \
+        client id and secret";
     let Credential { id, .. } = user.credential.clone();
     let wrong = User::with(&site, &service.url, Credential { id, secret: "hush".into() });
     refused(&wrong, &service.url, &[], message);
@@ -49,14 +49,18 @@ fn a_host_that_is_not_there_is_named() {
         &user,
         &format!("http://{closed}"),
         &[],
-        &format!("cannot reach {closed}: connection refused; check the address, and that the service runs"),
+        &format!(
+            "cannot reach {closed}: connection refused; check the address, and that the service is running"
+        ),
     );
     let Outcome { code, out, err } = user.at("https://nothing.invalid").pull("a.csv", &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     // A machine without a resolver cannot tell that there is no such host.
-    let whys = ["no such host", "its name cannot be looked up at the moment"];
+    let whys = ["no such host", "host name lookup failed"];
     let lines = whys.map(|why| {
-        format!("error: cannot reach nothing.invalid: {why}; check the address, and that the service runs\n")
+        format!(
+            "error: cannot reach nothing.invalid: {why}; check the address, and that the service is running\n"
+        )
     });
     assert!(lines.contains(&err), "{err}");
     assert_eq!(user.files(), [""; 0]);
@@ -85,14 +89,14 @@ fn a_certificate_that_is_not_to_be_trusted_is_told_and_ca_cert_makes_it_work() {
     let message = format!("cannot trust 127.0.0.1:{port}: the certificate is for another host name");
     refused(&user, &by_number, &trusting, &message);
     let message = format!(
-        "http://127.0.0.1:{port}/v2/auth does not answer like a batch scan service: it does not speak HTTP, perhaps \
-         its address begins with https://; check the address"
+        "http://127.0.0.1:{port}/v2/auth does not respond like a batch scan service: it does not speak HTTP (try \
+         https://); check the address"
     );
     refused(&user, &format!("http://127.0.0.1:{port}"), &[], &message);
     let missing = site.name("missing.pem");
     let message = format!("cannot read {missing}: No such file or directory (os error 2)");
     refused(&user, &named, &["--ca-cert", &missing], &message);
-    let message = "the added root certificate cannot be read: no certificate in PEM form";
+    let message = "cannot read the added root certificate: no certificate in PEM format";
     refused(&user, &named, &["--ca-cert", &site.name("a.ndjson")], message);
     user.at(&named).pull("a.csv", &trusting).done();
     assert_eq!(user.read("a.csv").iter().filter(|byte| **byte == b'\n').count(), 51);
@@ -104,8 +108,7 @@ fn tls_to_a_port_without_it_is_told() {
     let service = few(&site);
     let user = User::of(&site, &service);
     let address = service.address();
-    let message =
-        format!("cannot trust {address}: it does not speak TLS, perhaps its address begins with http://");
+    let message = format!("cannot trust {address}: it does not speak TLS (try http://)");
     refused(&user, &format!("https://{address}"), &[], &message);
 }
 
@@ -116,21 +119,20 @@ fn a_server_that_is_something_else_is_told_apart() {
     let unlike = |stranger: &Stranger, why: &str| {
         let url = stranger.url();
         let message =
-            format!("{url}/v2/auth does not answer like a batch scan service: {why}; check the address");
+            format!("{url}/v2/auth does not respond like a batch scan service: {why}; check the address");
         refused(&user, &url, &[], &message);
     };
-    unlike(&Stranger::with_html("200 OK"), "its answer holds no access_token");
-    unlike(&Stranger::with_html("404 Not Found"), "it answered 404 Not Found");
-    unlike(&Stranger::with_html("403 Forbidden"), "it answered 403 Forbidden");
-    let no_http = "it does not speak HTTP, perhaps its address begins with https://";
+    unlike(&Stranger::with_html("200 OK"), "the response has no access_token");
+    unlike(&Stranger::with_html("404 Not Found"), "it returned 404 Not Found");
+    unlike(&Stranger::with_html("403 Forbidden"), "it returned 403 Forbidden");
+    let no_http = "it does not speak HTTP (try https://)";
     unlike(&Stranger::saying("SSH-2.0-OpenSSH_9.6\r\n"), no_http);
     unlike(
         &Stranger::saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"),
-        "its answer holds no access_token",
+        "the response has no access_token",
     );
     let silent = Stranger::saying("");
-    let message =
-        format!("the connection to {} broke: it was closed before the answer was whole", silent.address());
+    let message = format!("lost the connection to {}: it closed the connection", silent.address());
     refused(&user, &silent.url(), &[], &message);
     let moved = Stranger::saying(
         "HTTP/1.1 301 Moved\r\nLocation: https://scans.example.org/v2/auth\r\nContent-Length: 0\r\n\r\n",
