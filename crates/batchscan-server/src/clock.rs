@@ -1,4 +1,4 @@
-//! The time, handed in from outside so that a test can set it.
+//! The time. Passed in, so that tests can set it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use batchscan_model::UtcInstant;
 
-/// Tells the time.
+/// A source of the current time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> UtcInstant + Send + Sync>);
 
 impl Clock {
-    /// The machine's clock.
+    /// The system clock.
     pub fn system() -> Self {
         Self::from_fn(|| {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -20,12 +20,12 @@ impl Clock {
         })
     }
 
-    /// A clock that asks `now`.
+    /// A clock that calls `now`.
     pub fn from_fn(now: impl Fn() -> UtcInstant + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The instant it is.
+    /// The current time.
     pub fn now(&self) -> UtcInstant {
         (self.0)()
     }

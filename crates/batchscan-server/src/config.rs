@@ -1,30 +1,32 @@
-//! What an operator can set, ready to use. Arguments and variables are read elsewhere.
+//! The settings of a service. Arguments and environment variables are parsed elsewhere.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use batchscan_model::UtcInstant;
 
-/// How the service answers.
+/// How the service handles requests.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How long a token lives, in seconds (decision 008).
+    /// Lifetime of a token in seconds (decision 008).
     pub token_ttl_secs: i64,
     /// Batches on a page of v2 (decision 019).
     pub page_rows: usize,
-    /// What the page cache may hold, in bytes.
+    /// Size of the page cache in bytes.
     pub cache_bytes: u64,
-    /// Origins whose pages may read answers (decision 030). `*` names them all.
+    /// Memory for pages and v1 streams that are cached or being sent, in bytes. Requests beyond it get a 503.
+    pub response_bytes_max: usize,
+    /// Origins allowed by CORS (decision 030). `*` allows every origin.
     pub cors_origins: Vec<String>,
-    /// Requests a credential may make (decision 033).
+    /// Rate limit per credential (decision 033).
     pub rate_limit: Option<Rate>,
-    /// When v1 ends, if it does (decision 038).
+    /// When v1 ends (decision 038).
     pub v1_sunset: Option<UtcInstant>,
-    /// The share of batch requests answered with 503, for trying out clients: from 0 to 1.
+    /// Share of batch requests that fail with 503, from 0 to 1: for testing clients.
     pub fail_rate: f64,
-    /// Whether `/metrics` is served beside the interface. Not where operators have an address of their own.
+    /// Whether `/metrics` is a public route. Not if there is a separate address for operators.
     pub metrics_in_public: bool,
-    /// The address clients use, without a slash at its end, if the operator named one (decision 046).
+    /// The URL that clients use, without a trailing slash (decision 046).
     pub public_url: Option<String>,
 }
 
@@ -34,6 +36,8 @@ impl Default for Config {
             token_ttl_secs: 3_600,
             page_rows: 1_000,
             cache_bytes: 64 * 1024 * 1024,
+            // Several hundred pages, or a thousand streams.
+            response_bytes_max: 512 * 1024 * 1024,
             cors_origins: Vec::new(),
             rate_limit: None,
             v1_sunset: None,
@@ -44,20 +48,20 @@ impl Default for Config {
     }
 }
 
-/// So many requests in so long a time.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How many.
+    /// Number of requests.
     pub requests: u32,
-    /// In what time.
+    /// In this time.
     pub per: Duration,
 }
 
-/// The certificate and key of a TLS listener.
+/// The files of a TLS listener.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate chain, PEM.
+    /// Certificate chain in PEM format.
     pub cert: PathBuf,
-    /// The private key, PEM.
+    /// Private key in PEM format.
     pub key: PathBuf,
 }

@@ -1,137 +1,132 @@
-//! Seals and opens the cursors of v2 (decision 022). Knows nothing of HTTP and keeps no state.
+//! Encrypts and decrypts the cursors of v2 (decision 022). Knows nothing about HTTP and keeps no state.
 //!
-//! A cursor holds the last batch that was given out, the window, and the data versions that the walk began with and
-//! read last. It is encrypted and authenticated with ChaCha20-Poly1305, with the organisation as associated data: what
-//! was issued to one organisation does not open for another. The nonce is a keyed hash of the content, so equal pages
-//! have equal bytes on every node, and a nonce is never used for two contents.
+//! A cursor contains the date range and where paging continues. It is encrypted and authenticated with
+//! ChaCha20-Poly1305, with the organisation as associated data: a cursor of one organisation is invalid for another. The
+//! nonce is a keyed hash of the content, so equal pages have equal bytes on every node, and no nonce is used for two
+//! contents.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use batchscan_model::{BatchId, DateRange, OrgId, Position, UtcInstant};
+use batchscan_store::{Resume, ServiceKey};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 
-use batchscan_store::{ServiceKey, Walk};
-
-/// Cursors stay below this (decision 022); a longer text is refused before any work is done on it.
+/// Cursors are shorter than this (decision 022); a longer text is rejected without decoding it.
 const CURSOR_BYTES_MAX: usize = 512;
-/// The form of the content. A later form gets the next number, and this one stays readable.
-const FORM: u8 = 2;
-/// The form before: it did not hold the version of the last page, only that of the walk's beginning.
-const FORM_WITHOUT_SEEN: u8 = 1;
-/// Stands for an open end of the window: no instant has this value.
-const OPEN: i64 = i64::MIN;
+/// First byte of the content, for future formats.
+const FORMAT: u8 = 1;
+/// Encodes an open end of the date range: no instant has this value.
+const OPEN_END: i64 = i64::MIN;
 
-/// What a cursor remembers.
+/// The content of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Where the walk goes on.
-    pub walk: Walk,
-    /// The window it was begun with.
+    /// Where paging continues.
+    pub resume: Resume,
+    /// The date range of the first request.
     pub range: DateRange,
 }
 
-/// The keys that seal and open cursors.
-pub struct Sealer {
-    keys: Vec<SealingKey>,
+/// Encrypts and decrypts cursors.
+pub struct CursorCipher {
+    keys: Vec<CipherKey>,
 }
 
-struct SealingKey {
+struct CipherKey {
     aead: LessSafeKey,
     nonces: hmac::Key,
 }
 
-impl Sealer {
-    /// From the cursor keys: the one that seals first, the others open.
+impl CursorCipher {
+    /// The first key encrypts, all keys decrypt.
     pub fn new(keys: &[ServiceKey]) -> Self {
-        let sealing = |key: &ServiceKey| {
-            // One stored key, two uses: each gets a key of its own, derived from it.
+        let cipher_key = |key: &ServiceKey| {
+            // One stored key, two purposes: derive a key for each.
             let root = hmac::Key::new(hmac::HMAC_SHA256, &key.bytes);
             let sealing = hmac::sign(&root, b"batchscan cursor sealing");
             let nonces = hmac::sign(&root, b"batchscan cursor nonces");
             let aead = UnboundKey::new(&CHACHA20_POLY1305, sealing.as_ref()).ok()?;
-            Some(SealingKey {
+            Some(CipherKey {
                 aead: LessSafeKey::new(aead),
                 nonces: hmac::Key::new(hmac::HMAC_SHA256, nonces.as_ref()),
             })
         };
-        Self { keys: keys.iter().filter_map(sealing).collect() }
+        Self { keys: keys.iter().filter_map(cipher_key).collect() }
     }
 
-    /// The cursor as text for a client of `org`.
-    pub fn seal(&self, org: OrgId, cursor: &Cursor) -> Option<String> {
+    /// The cursor as URL-safe text.
+    pub fn encrypt(&self, org: OrgId, cursor: &Cursor) -> Option<String> {
         let key = self.keys.first()?;
         let mut content = encode(cursor);
-        let bound = org.0.to_be_bytes();
+        let org = org.0.to_be_bytes();
         let mut nonce = [0u8; NONCE_LEN];
-        let digest = hmac::sign(&key.nonces, &[&bound, content.as_slice()].concat());
+        let digest = hmac::sign(&key.nonces, &[&org, content.as_slice()].concat());
         nonce.copy_from_slice(&digest.as_ref()[..NONCE_LEN]);
-        let sealed = Nonce::assume_unique_for_key(nonce);
-        key.aead.seal_in_place_append_tag(sealed, Aad::from(bound), &mut content).ok()?;
+        let unique = Nonce::assume_unique_for_key(nonce);
+        key.aead.seal_in_place_append_tag(unique, Aad::from(org), &mut content).ok()?;
         Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &content].concat()))
     }
 
-    /// What the text remembers, if it was sealed here for `org`.
-    pub fn open(&self, org: OrgId, text: &str) -> Option<Cursor> {
+    /// The cursor, if the text was encrypted with one of the keys for this organisation.
+    pub fn decrypt(&self, org: OrgId, text: &str) -> Option<Cursor> {
         if text.len() >= CURSOR_BYTES_MAX {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
-        let nonce: [u8; NONCE_LEN] = nonce.try_into().ok()?;
+        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_LEN>()?;
         self.keys.iter().find_map(|key| {
-            let mut content = sealed.to_vec();
-            let bound = Aad::from(org.0.to_be_bytes());
-            let opened =
-                key.aead.open_in_place(Nonce::assume_unique_for_key(nonce), bound, &mut content).ok()?;
-            decode(opened)
+            let mut content = encrypted.to_vec();
+            let org = Aad::from(org.0.to_be_bytes());
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            decode(key.aead.open_in_place(nonce, org, &mut content).ok()?)
         })
     }
 }
 
-impl std::fmt::Debug for Sealer {
+impl std::fmt::Debug for CursorCipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealer").field("keys", &self.keys.len()).finish()
+        f.debug_struct("CursorCipher").field("keys", &self.keys.len()).finish()
     }
 }
 
 fn encode(cursor: &Cursor) -> Vec<u8> {
-    let instant = |end: Option<UtcInstant>| end.map_or(OPEN, UtcInstant::micros).to_be_bytes();
-    let mut content = vec![FORM];
-    content.extend_from_slice(&cursor.walk.since.to_be_bytes());
-    content.extend_from_slice(&cursor.walk.seen.to_be_bytes());
-    content.extend_from_slice(&instant(cursor.range.start));
-    content.extend_from_slice(&instant(cursor.range.end));
-    content.extend_from_slice(&cursor.walk.after.created.micros().to_be_bytes());
-    content.extend_from_slice(cursor.walk.after.id.as_str().as_bytes());
+    let Cursor { resume, range } = cursor;
+    let micros = |end: Option<UtcInstant>| end.map_or(OPEN_END, UtcInstant::micros);
+    let numbers = [
+        resume.first_version,
+        resume.last_version,
+        micros(range.start),
+        micros(range.end),
+        resume.after.created.micros(),
+    ];
+    let mut content = vec![FORMAT];
+    content.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    content.extend_from_slice(resume.after.id.as_str().as_bytes());
     content
 }
 
 fn decode(content: &[u8]) -> Option<Cursor> {
-    let (form, rest) = content.split_first()?;
-    let (since, rest) = take_i64(rest)?;
-    let (seen, rest) = match *form {
-        FORM => take_i64(rest)?,
-        FORM_WITHOUT_SEEN => (since, rest),
-        _ => return None,
-    };
-    let (start, rest) = take_i64(rest)?;
-    let (end, rest) = take_i64(rest)?;
-    let (created, id) = take_i64(rest)?;
-    let range = DateRange { start: open_end(start)?, end: open_end(end)? };
+    let (&FORMAT, rest) = content.split_first()? else { return None };
+    let (first_version, rest) = split_i64(rest)?;
+    let (last_version, rest) = split_i64(rest)?;
+    let (start, rest) = split_i64(rest)?;
+    let (end, rest) = split_i64(rest)?;
+    let (created, id) = split_i64(rest)?;
+    let range = DateRange { start: range_end(start)?, end: range_end(end)? };
     let after = Position {
         created: UtcInstant::from_micros(created)?,
         id: BatchId::new(std::str::from_utf8(id).ok()?)?,
     };
-    Some(Cursor { walk: Walk { after, since, seen }, range })
+    Some(Cursor { resume: Resume { after, first_version, last_version }, range })
 }
 
-/// An end of the window: open, an instant, or (outer `None`) neither.
-fn open_end(micros: i64) -> Option<Option<UtcInstant>> {
-    if micros == OPEN { Some(None) } else { UtcInstant::from_micros(micros).map(Some) }
+/// An open end (inner `None`), an instant, or invalid (outer `None`).
+fn range_end(micros: i64) -> Option<Option<UtcInstant>> {
+    if micros == OPEN_END { Some(None) } else { UtcInstant::from_micros(micros).map(Some) }
 }
 
-fn take_i64(bytes: &[u8]) -> Option<(i64, &[u8])> {
+fn split_i64(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<8>()?;
     Some((i64::from_be_bytes(*head), rest))
 }
@@ -142,8 +137,10 @@ mod tests {
     use batchscan_store::KeyPurpose;
     use proptest::prelude::*;
 
-    fn sealer(byte: u8) -> Sealer {
-        Sealer::new(&[ServiceKey {
+    const ORG: OrgId = OrgId(1);
+
+    fn cipher(byte: u8) -> CursorCipher {
+        CursorCipher::new(&[ServiceKey {
             kid: "k".into(),
             purpose: KeyPurpose::Cursor,
             bytes: [byte; 32],
@@ -153,69 +150,60 @@ mod tests {
 
     fn cursor(id: &str) -> Cursor {
         let after = Position { created: UtcInstant::EPOCH, id: BatchId::new(id).unwrap() };
-        Cursor { walk: Walk { after, since: 3, seen: 4 }, range: DateRange::default() }
+        Cursor { resume: Resume { after, first_version: 3, last_version: 4 }, range: DateRange::default() }
     }
 
-    /// Decision 022: url-safe without padding, under 512 bytes, the same on every node.
+    /// Decision 022: URL-safe without padding, under 512 bytes, the same on every node.
     #[test]
     fn the_longest_cursor_is_short_and_url_safe() {
-        let text = sealer(1).seal(OrgId(1), &cursor(&"ä".repeat(64))).unwrap();
+        let text = cipher(1).encrypt(ORG, &cursor(&"ä".repeat(64))).unwrap();
         assert!(text.len() < 512, "{}", text.len());
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)));
-        assert_eq!(sealer(1).seal(OrgId(1), &cursor(&"ä".repeat(64))), Some(text));
+        assert_eq!(cipher(1).encrypt(ORG, &cursor(&"ä".repeat(64))), Some(text));
     }
 
     /// Decisions 022, 023.
     #[test]
     fn a_cursor_of_another_organisation_or_key_is_invalid() {
-        let text = sealer(1).seal(OrgId(1), &cursor("a")).unwrap();
-        assert_eq!(sealer(1).open(OrgId(1), &text), Some(cursor("a")));
-        assert_eq!(sealer(1).open(OrgId(2), &text), None);
-        assert_eq!(sealer(2).open(OrgId(1), &text), None);
-        assert!(!text.contains("YQ"), "the id is not readable in it");
-    }
-
-    /// Clients hold cursors over an upgrade.
-    #[test]
-    fn a_cursor_of_the_form_before_still_opens() {
-        let mut content = encode(&cursor("a"));
-        content.drain(9..17);
-        content[0] = FORM_WITHOUT_SEEN;
-        let opened = decode(&content).unwrap();
-        assert_eq!((opened.walk.since, opened.walk.seen), (3, 3));
-        assert_eq!(opened.walk.after, cursor("a").walk.after);
+        let text = cipher(1).encrypt(ORG, &cursor("a")).unwrap();
+        assert_eq!(cipher(1).decrypt(ORG, &text), Some(cursor("a")));
+        assert_eq!(cipher(1).decrypt(OrgId(2), &text), None);
+        assert_eq!(cipher(2).decrypt(ORG, &text), None);
+        assert!(!text.contains("YQ"), "the id is readable");
     }
 
     prop_compose! {
-        fn any_cursor()(id in "[^\\p{Cc}]{1,32}", created in -1_000_000_000_000i64..1_000_000_000_000, since: i64, seen: i64,
-            start in proptest::option::of(0i64..1_000_000_000), end in proptest::option::of(0i64..1_000_000_000)) -> Cursor {
+        fn any_cursor()(id in "[^\\p{Cc}]{1,32}", created in -1_000_000_000_000i64..1_000_000_000_000,
+            first_version: i64, last_version: i64, start in proptest::option::of(0i64..1_000_000_000),
+            end in proptest::option::of(0i64..1_000_000_000)) -> Cursor {
             let instant = |micros| UtcInstant::from_micros(micros).unwrap();
             let after = Position { created: instant(created), id: BatchId::new(id).unwrap() };
-            Cursor { walk: Walk { after, since, seen }, range: DateRange { start: start.map(instant), end: end.map(instant) } }
+            let range = DateRange { start: start.map(instant), end: end.map(instant) };
+            Cursor { resume: Resume { after, first_version, last_version }, range }
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_sealed_opens_as_itself(cursor in any_cursor(), org: i64) {
-            let text = sealer(1).seal(OrgId(org), &cursor).unwrap();
-            prop_assert_eq!(sealer(1).open(OrgId(org), &text), Some(cursor));
+        fn a_cursor_decrypts_to_itself(cursor in any_cursor(), org: i64) {
+            let text = cipher(1).encrypt(OrgId(org), &cursor).unwrap();
+            prop_assert_eq!(cipher(1).decrypt(OrgId(org), &text), Some(cursor));
         }
 
         #[test]
-        fn a_cursor_changed_anywhere_is_refused(place in 0usize..100, to in "[A-Za-z0-9_-]") {
-            let text = sealer(1).seal(OrgId(1), &cursor("a")).unwrap();
-            let mut forged: Vec<char> = text.chars().collect();
-            let place = place % forged.len();
-            forged[place] = to.chars().next().unwrap();
-            let forged: String = forged.into_iter().collect();
-            prop_assume!(forged != text);
-            prop_assert_eq!(sealer(1).open(OrgId(1), &forged), None);
+        fn a_modified_cursor_is_rejected(index in 0usize..100, to in "[A-Za-z0-9_-]") {
+            let text = cipher(1).encrypt(ORG, &cursor("a")).unwrap();
+            let mut modified: Vec<char> = text.chars().collect();
+            let index = index % modified.len();
+            modified[index] = to.chars().next().unwrap();
+            let modified: String = modified.into_iter().collect();
+            prop_assume!(modified != text);
+            prop_assert_eq!(cipher(1).decrypt(ORG, &modified), None);
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "(?s).{0,80}|[A-Za-z0-9_-]{0,120}") {
-            prop_assert_eq!(sealer(1).open(OrgId(1), &text), None);
+        fn no_text_causes_a_panic(text in "(?s).{0,80}|[A-Za-z0-9_-]{0,120}") {
+            prop_assert_eq!(cipher(1).decrypt(ORG, &text), None);
         }
     }
 }

@@ -2,21 +2,24 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`serve`] | the running service: listeners, background work, the way down |
-//! | [`edge`] | connections: accepts, caps, times out, drains, TLS |
-//! | [`http`] | the interface: routes, requests, answers, statuses |
+//! | [`serve`] | the running service: listeners, background tasks, shutdown |
+//! | [`listener`], [`tls`] | connections: limits, timeouts, TLS, draining |
+//! | [`http`] | the API: routes, extractors, responses, error statuses |
 //! | [`auth`] | secrets, tokens, keys |
-//! | [`cursor`] | the sealed cursors of v2 |
-//! | [`config`], [`clock`], [`metrics`] | what the operator sets, what time it is, what the operator sees |
+//! | [`cursor`] | the encrypted cursors of v2 |
+//! | [`config`], [`clock`], [`metrics`] | settings, time, Prometheus metrics |
 //!
-//! Imports run one way: `serve → edge → http → {auth, cursor}`. Only `http` and `edge` know HTTP; SQL is the business of
-//! `batchscan-store`.
+//! Imports point one way: `serve → listener → http → {auth, cursor}`. SQL is in `batchscan-store`.
 
 pub mod auth;
 pub mod clock;
 pub mod config;
+mod connection;
 pub mod cursor;
-pub mod edge;
 pub mod http;
+mod in_flight;
+pub mod listener;
 pub mod metrics;
+mod request_id;
 pub mod serve;
+pub mod tls;

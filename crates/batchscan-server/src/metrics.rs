@@ -1,5 +1,6 @@
-//! What the operator's Prometheus sees. Counts; knows nothing of HTTP.
+//! Prometheus metrics. Knows nothing about HTTP.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -16,45 +17,45 @@ use batchscan_store::HostHealth;
 const LATENCY_BUCKETS: [f64; 13] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0];
 
-/// What a request is counted under.
+/// Labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// The route's pattern, or `other`.
-    pub route: &'static str,
-    /// The status answered.
+    pub route: Arc<str>,
+    /// The status of the response.
     pub status: u16,
 }
 
-/// What a latency is counted under.
+/// Label of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RouteLabel {
     /// The route's pattern, or `other`.
-    pub route: &'static str,
+    pub route: Arc<str>,
 }
 
-/// What a failure of the store is counted under.
+/// Label of a store error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ErrorLabel {
     /// `unreachable` or `broken`.
     pub kind: &'static str,
 }
 
-/// What is known of a host of the database is told under.
+/// Label of a database host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct HostLabel {
-    /// Its name and port.
+    /// Name and port.
     pub host: String,
 }
 
-/// The service's counters.
+/// The metrics of the service.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Requests answered.
+    /// Handled requests.
     pub requests: Family<RequestLabels, Counter>,
-    /// How long they took, to the last byte of the body.
+    /// Time to the last byte of the response.
     pub latency: Family<RouteLabel, Histogram, fn() -> Histogram>,
-    /// Bytes of bodies handed to connections.
+    /// Bytes of response bodies.
     pub sent_bytes: Family<RouteLabel, Counter>,
     /// Pages found in the cache.
     pub cache_hits: Counter,
@@ -62,16 +63,16 @@ pub struct Metrics {
     pub cache_misses: Counter,
     /// Requests that failed because of the store.
     pub store_errors: Family<ErrorLabel, Counter>,
-    /// The hosts of the database, as of the last look.
+    /// Updated when the metrics are requested.
     database: DatabaseMetrics,
-    /// Connections open now.
+    /// Open connections.
     pub connections: Gauge,
-    /// Connections refused because too many were open.
+    /// Connections rejected because too many were open.
     pub connections_refused: Counter<u64, AtomicU64>,
 }
 
 impl Metrics {
-    /// All counters at zero.
+    /// All metrics at zero.
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS);
         let mut metrics = Self {
@@ -86,7 +87,7 @@ impl Metrics {
             connections: Gauge::default(),
             connections_refused: Counter::default(),
         };
-        // There from the start, so that the first failure is a rise and not a new series.
+        // Present from the start, so that the first failure increases a series instead of adding one.
         for kind in ["unreachable", "broken"] {
             drop(metrics.store_errors.get_or_create(&ErrorLabel { kind }));
         }
@@ -97,43 +98,43 @@ impl Metrics {
     /// The OpenMetrics text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
 
-    /// Takes over what the store knows of its hosts and how often it repeated a read.
-    pub fn look_at_database(&self, hosts: &[HostHealth], retries: u64) {
-        self.database.look_at(hosts, retries);
+    /// Updates the metrics of the database hosts.
+    pub fn update_database(&self, hosts: &[HostHealth], retries: u64) {
+        self.database.update(hosts, retries);
     }
 
     fn register(&mut self) {
         let registry = &mut self.registry;
         self.database.register(registry);
-        registry.register("requests", "Requests answered, by route and status", self.requests.clone());
+        registry.register("requests", "Handled requests, by route and status", self.requests.clone());
         registry.register(
             "request_seconds",
-            "Time to the last byte of the answer, by route",
+            "Time to the last byte of the response, by route",
             self.latency.clone(),
         );
-        registry.register("sent_bytes", "Bytes of answers, by route", self.sent_bytes.clone());
+        registry.register("sent_bytes", "Bytes of response bodies, by route", self.sent_bytes.clone());
         registry.register("page_cache_hits", "Pages found in the cache", self.cache_hits.clone());
         registry.register("page_cache_misses", "Pages read from the store", self.cache_misses.clone());
         registry.register(
             "store_errors",
-            "Requests that failed because of the store",
+            "Requests that failed because of the database",
             self.store_errors.clone(),
         );
-        registry.register("open_connections", "Connections open now", self.connections.clone());
+        registry.register("open_connections", "Open connections", self.connections.clone());
         registry.register(
             "refused_connections",
-            "Connections refused because too many were open",
+            "Connections rejected because too many were open",
             self.connections_refused.clone(),
         );
     }
 }
 
-/// What is known of the database's hosts. Nothing where it is a file.
+/// Metrics of the hosts of PostgreSQL. None with SQLite.
 #[derive(Debug, Default)]
 struct DatabaseMetrics {
     up: Family<HostLabel, Gauge>,
@@ -145,22 +146,18 @@ struct DatabaseMetrics {
 
 impl DatabaseMetrics {
     fn register(&self, registry: &mut Registry) {
-        registry.register("database_up", "Whether the host answers", self.up.clone());
-        registry.register("database_is_primary", "Whether the host takes writes", self.is_primary.clone());
-        registry.register("database_lag_seconds", "How far a standby is behind", self.lag_secs.clone());
-        registry.register(
-            "database_connections",
-            "Connections to the host that are in use",
-            self.connections.clone(),
-        );
+        registry.register("database_up", "Whether the host is reachable", self.up.clone());
+        registry.register("database_is_primary", "Whether the host is the primary", self.is_primary.clone());
+        registry.register("database_lag_seconds", "Replication lag of a standby", self.lag_secs.clone());
+        registry.register("database_connections", "Connections to the host in use", self.connections.clone());
         registry.register(
             "database_retries",
-            "Reads that were repeated on another host or connection",
+            "Reads retried on another host or connection",
             self.retries.clone(),
         );
     }
 
-    fn look_at(&self, hosts: &[HostHealth], retries: u64) {
+    fn update(&self, hosts: &[HostHealth], retries: u64) {
         for health in hosts {
             let label = HostLabel { host: health.host.clone() };
             self.up.get_or_create(&label).set(i64::from(health.is_up));

@@ -1,64 +1,65 @@
-//! The running service: listeners, background work, and the way down.
+//! The running service: listeners, background tasks, shutdown.
 
 use std::future::Future;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use batchscan_store::Store;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config::{Config, TlsFiles};
-use crate::edge::{Listener, Tls, TlsError};
-use crate::http::{App, Service, StartError};
-use batchscan_store::Store;
+use crate::http::{App, StartError, operator_router, router};
+use crate::listener::Listener;
+use crate::tls::{Tls, TlsError};
 
-/// How often "last used" is written down.
-const FLUSH_EVERY: Duration = Duration::from_secs(5);
-/// How often keys are read again. A leaked one that was removed must be dead everywhere within 5 s, also where a standby
+/// How often the last use of credentials is written to the store.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
+/// How often keys are read from the store. A removed key must be rejected everywhere within 5 s, also where a standby
 /// is 2 s behind.
-const REFRESH_KEYS_EVERY: Duration = Duration::from_secs(2);
+const KEY_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The address of the interface.
+    /// The address of the API.
     pub listen: String,
-    /// An address of its own for health and metrics.
+    /// A separate address for health and metrics.
     pub operator_listen: Option<String>,
-    /// TLS on the interface's address.
+    /// TLS for the address of the API.
     pub tls: Option<TlsFiles>,
-    /// How long answers may take to finish once the service is told to stop.
+    /// How long responses may take to finish after the service was stopped.
     pub drain: Duration,
-    /// How it answers.
+    /// How requests are handled.
     pub config: Config,
 }
 
-/// Why the service does not run. Each says what to do.
+/// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address cannot be listened at.
-    #[error("cannot listen on {address}: {why}: choose another with {flag}")]
+    /// An address cannot be used.
+    #[error("cannot listen on {address}: {why}: choose another address with {flag}")]
     Address {
         /// The address.
         address: String,
-        /// What is in the way.
+        /// The reason.
         why: String,
-        /// Where the address came from.
+        /// The option that set the address.
         flag: &'static str,
     },
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The parts could not be put together.
+    /// The store failed or has no keys.
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
-/// A service that is bound to its addresses and has not begun.
+/// A service that is bound to its addresses and not running yet.
 #[derive(Debug)]
 pub struct Server {
-    app: Arc<App>,
+    app: App,
     listener: Listener,
     operator: Option<Listener>,
     tls: Option<Arc<Tls>>,
@@ -66,7 +67,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the addresses and puts the service together.
+    /// Binds the addresses and loads the keys.
     pub async fn bind(store: Store, options: ServeOptions, clock: Clock) -> Result<Self, ServeError> {
         let tls = options.tls.map(Tls::load).transpose()?;
         let listener = listen(&options.listen, tls.clone(), "--listen").await?;
@@ -78,46 +79,40 @@ impl Server {
         Ok(Self { app, listener, operator, tls, drain: options.drain })
     }
 
-    /// The interface's URL.
+    /// The URL of the API.
     pub fn url(&self) -> String {
         self.listener.url()
     }
 
-    /// The URL of the operator's own address.
+    /// The URL for health and metrics, if it is a separate one.
     pub fn operator_url(&self) -> Option<String> {
         self.operator.as_ref().map(Listener::url)
     }
 
-    /// Serves until `stop` is done, then lets the answers under way finish.
+    /// Serves until `stop` completes, then waits for unfinished responses.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, operator, tls, drain } = self;
-        let (stopping, stopped) = watch::channel(false);
+        let (stop_sender, stop_receiver) = watch::channel(false);
         let background = [
-            tokio::spawn(flush_now_and_then(app.clone())),
-            tokio::spawn(refresh_keys_now_and_then(app.clone())),
+            Some(tokio::spawn(flush_uses_periodically(app.clone()))),
+            Some(tokio::spawn(refresh_keys_periodically(app.clone()))),
+            tls.map(|tls| tokio::spawn(tls.reload_on_change())),
         ];
-        let watching = tls.map(|tls| tokio::spawn(tls.watch()));
         let operator = operator.map(|listener| {
-            tokio::spawn(listener.serve(
-                Service::operator(app.clone()),
-                app.metrics.clone(),
-                stopped.clone(),
-                drain,
-            ))
+            let router = operator_router(app.clone());
+            tokio::spawn(listener.serve(router, app.metrics.clone(), stop_receiver.clone(), drain))
         });
-        let serving = listener.serve(Service::public(app.clone()), app.metrics.clone(), stopped, drain);
-        let told = async {
+        let serving = listener.serve(router(app.clone()), app.metrics.clone(), stop_receiver, drain);
+        let stopping = async {
             stop.await;
-            app.drain();
-            // The listeners hear it while they live; if they are gone there is nobody to tell.
-            let _ = stopping.send(true);
+            app.start_draining();
+            let _ = stop_sender.send(true);
         };
-        tokio::join!(serving, told);
+        tokio::join!(serving, stopping);
         if let Some(operator) = operator {
             let _ = operator.await;
         }
-        background.iter().for_each(tokio::task::JoinHandle::abort);
-        watching.iter().for_each(tokio::task::JoinHandle::abort);
+        background.iter().flatten().for_each(tokio::task::JoinHandle::abort);
         app.flush_uses().await;
     }
 }
@@ -125,25 +120,25 @@ impl Server {
 async fn listen(address: &str, tls: Option<Arc<Tls>>, flag: &'static str) -> Result<Listener, ServeError> {
     Listener::bind(address, tls).await.map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::AddrInUse => "another program uses that port".into(),
-            ErrorKind::PermissionDenied => "ports below 1024 need more rights".into(),
-            ErrorKind::InvalidInput => "it is no address of the form HOST:PORT".into(),
+            ErrorKind::AddrInUse => "the port is already in use".into(),
+            ErrorKind::PermissionDenied => "ports below 1024 require additional privileges".into(),
+            ErrorKind::InvalidInput => "not a valid HOST:PORT".into(),
             _ => error.to_string(),
         };
         ServeError::Address { address: address.to_owned(), why, flag }
     })
 }
 
-async fn flush_now_and_then(app: Arc<App>) {
+async fn flush_uses_periodically(app: App) {
     loop {
-        tokio::time::sleep(FLUSH_EVERY).await;
+        tokio::time::sleep(FLUSH_INTERVAL).await;
         app.flush_uses().await;
     }
 }
 
-async fn refresh_keys_now_and_then(app: Arc<App>) {
+async fn refresh_keys_periodically(app: App) {
     loop {
-        tokio::time::sleep(REFRESH_KEYS_EVERY).await;
+        tokio::time::sleep(KEY_REFRESH_INTERVAL).await;
         app.refresh_keys().await;
     }
 }

@@ -1,15 +1,12 @@
-//! Every claim about HTTP on a PostgreSQL server, and what is true of outages there.
+//! The HTTP tests that the store can influence, on PostgreSQL, and its failures.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, and so does what it is made of"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(dead_code, reason = "some helpers are only used by tests that run once, on SQLite")]
 
 mod http;
 #[path = "http/postgres_failures.rs"]
 mod postgres_failures;
+mod postgres_hosts;
 
-/// The store that the claims are held on.
-const STORE: http::app::Kind = http::app::Kind::Postgres;
+/// The store under test.
+const STORE: http::StoreKind = http::StoreKind::Postgres;

@@ -1,15 +1,11 @@
-//! Every claim about HTTP on an SQLite file, and what is true of outages there.
+//! Every HTTP test on SQLite.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, and so does what it is made of"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod http;
+mod http_once;
 #[path = "http/sqlite_failures.rs"]
 mod sqlite_failures;
 
-/// The store that the claims are held on.
-const STORE: http::app::Kind = http::app::Kind::Sqlite;
+/// The store under test.
+const STORE: http::StoreKind = http::StoreKind::Sqlite;

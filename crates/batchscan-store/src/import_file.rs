@@ -41,13 +41,11 @@ pub async fn import_file(
 ) -> Result<ImportCounts, ImportError> {
     let counter = bytes_read.clone();
     let input = tokio::task::spawn_blocking(move || spool(input, &counter)).await;
-    let input =
-        input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Io)?;
+    let input = input.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))).map_err(ReadError::Io)?;
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
     let reading = tokio::task::spawn_blocking(move || send_file(format, input, dry_run, &bytes_read, &steps));
     let stored = store.import(org, rows).await;
-    let sent =
-        reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
+    let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (sent, stored) {
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),

@@ -1,7 +1,7 @@
-//! Runs a hot path of the service a given number of times, in one process, for counting its instructions.
+//! Runs a hot path of the service in one process, for counting its instructions.
 //!
-//! `hot_path MODE COUNT`: whatever COUNT is, the preparation is the same; so the difference between two runs is the
-//! cost of the difference in COUNT. Every answer is looked at, so that nothing cheap and wrong is counted.
+//! `hot_path MODE COUNT`: the preparation does not depend on COUNT, so the difference between two runs is the cost of the
+//! additional turns. Every response is checked, so that a wrong one is not counted.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -14,23 +14,23 @@ use batchscan_formats::read::Input;
 use batchscan_server::config::Config;
 use batchscan_store::import_file;
 
-use site::{Answer, BATCHES, ORG, Site};
+use site::{BATCHES, ORG, Reply, Site};
 
 mod sample;
 mod site;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Turns before those that are counted: each reader thread has prepared its statements and read its pages by then.
+/// Turns that are not counted: by then each reader thread has prepared its statements.
 const WARM_UPS: usize = 16;
 /// Batches of one turn of `import`. A larger file would only take longer.
 const IMPORT_BATCHES: usize = 2_000;
-/// Empty stores made ready for `import`, used or not. One is for warming up.
+/// Empty stores prepared for `import`. One is for warming up.
 const IMPORT_STORES: usize = 5;
 /// Batches of one turn of `render`.
 const RENDER_BATCHES: usize = 1_000;
-/// Batches of one small window.
-const WINDOW_BATCHES: usize = 20;
+/// Batches of one small date range.
+const RANGE_BATCHES: usize = 20;
 const PAGE: &str = "/v2/batches";
 
 #[tokio::main(flavor = "current_thread")]
@@ -43,11 +43,11 @@ async fn main() -> Result<(), Failure> {
         "uncached-gzip-page" => pages(uncached(), Some("gzip"), count).await,
         "cached-page" => pages(Config::default(), None, count).await,
         "unchanged-page" => unchanged_pages(count).await,
-        "small-window" => small_windows(count).await,
+        "small-window" => small_ranges(count).await,
         "auth" => auths(count).await,
         "import" => imports(count).await,
         "render" => renders(count),
-        other => Err(format!("there is no mode {other}").into()),
+        other => Err(format!("unknown mode {other}").into()),
     }
 }
 
@@ -55,50 +55,50 @@ fn uncached() -> Config {
     Config { cache_bytes: 0, ..Config::default() }
 }
 
-/// The first page, again and again.
+/// The first page.
 async fn pages(config: Config, encoding: Option<&str>, count: usize) -> Result<(), Failure> {
     let site = Site::open(config).await?;
     let field = encoding.map(|encoding| ("accept-encoding", encoding));
     for _ in 0..WARM_UPS + count {
         let page = site.get(PAGE, field).await?;
         let encoded = page.headers.get("content-encoding").map(|value| value.to_str()).transpose()?;
-        // A thousand batches are some 680,000 bytes, and hold too much chance to become 50 bytes each.
+        // A thousand batches have about 680,000 bytes, and too much random data to shrink to 50 bytes each.
         let least = if encoding.is_some() { 50_000 } else { 600_000 };
         if !page.is(StatusCode::OK) || encoded != encoding || page.body.len() < least {
-            return Err(page.unexpected("a page of 1000 batches in the encoding asked for"));
+            return Err(page.unexpected("a page of 1000 batches in the requested encoding"));
         }
     }
     Ok(())
 }
 
-/// The first page, by a client that has it already.
+/// The first page, for a client that has it.
 async fn unchanged_pages(count: usize) -> Result<(), Failure> {
     let site = Site::open(Config::default()).await?;
     let first = site.get(PAGE, None).await?;
     let etag = first.headers.get("etag").ok_or_else(|| first.unexpected("an ETag"))?.to_str()?;
     for _ in 0..WARM_UPS + count {
-        let answer = site.get(PAGE, Some(("if-none-match", etag))).await?;
-        if !answer.is(StatusCode::NOT_MODIFIED) {
-            return Err(answer.unexpected("304"));
+        let reply = site.get(PAGE, Some(("if-none-match", etag))).await?;
+        if !reply.is(StatusCode::NOT_MODIFIED) {
+            return Err(reply.unexpected("304"));
         }
     }
     Ok(())
 }
 
-/// Another window in every turn: the cache is on and never holds it.
-async fn small_windows(count: usize) -> Result<(), Failure> {
+/// Another date range in every turn, which is never cached.
+async fn small_ranges(count: usize) -> Result<(), Failure> {
     let site = Site::open(Config::default()).await?;
     for turn in 0..WARM_UPS + count {
-        let last = turn + WINDOW_BATCHES - 1;
+        let last = turn + RANGE_BATCHES - 1;
         if last >= BATCHES {
-            return Err(format!("there are not so many windows: {count}").into());
+            return Err(format!("not enough date ranges: {count}").into());
         }
         let (start, end) = (sample::created(turn), sample::created(last));
-        let answer = site.get(&format!("{PAGE}?start_date={start}&end_date={end}"), None).await?;
-        // Counting them costs more than the answer, so it is done where it does not count.
-        let is_whole = turn >= WARM_UPS || answer.batches()? == WINDOW_BATCHES;
-        if !answer.is(StatusCode::OK) || answer.body.len() < WINDOW_BATCHES * 600 || !is_whole {
-            return Err(answer.unexpected("a window of 20 batches"));
+        let reply = site.get(&format!("{PAGE}?start_date={start}&end_date={end}"), None).await?;
+        // Parsing costs more than the request, so only the warm-up does it.
+        let is_complete = turn >= WARM_UPS || reply.batches()? == RANGE_BATCHES;
+        if !reply.is(StatusCode::OK) || reply.body.len() < RANGE_BATCHES * 600 || !is_complete {
+            return Err(reply.unexpected("20 batches"));
         }
     }
     Ok(())
@@ -107,15 +107,15 @@ async fn small_windows(count: usize) -> Result<(), Failure> {
 async fn auths(count: usize) -> Result<(), Failure> {
     let site = Site::open(Config::default()).await?;
     for _ in 0..WARM_UPS + count {
-        let answer = site.auth().await?;
-        if !answer.is(StatusCode::OK) {
-            return Err(answer.unexpected("a token"));
+        let reply = site.auth().await?;
+        if !reply.is(StatusCode::OK) {
+            return Err(reply.unexpected("a token"));
         }
     }
     Ok(())
 }
 
-/// A file of lines into a store that holds nothing yet, as the command imports it, until the store is closed again.
+/// Imports a file into an empty store, like the command does, and closes the store.
 async fn imports(count: usize) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let mut stores = Vec::with_capacity(IMPORT_STORES);
@@ -123,7 +123,7 @@ async fn imports(count: usize) -> Result<(), Failure> {
         stores.push(site::fresh_store(&folder, &format!("{number}.db")).await?);
     }
     if count >= IMPORT_STORES {
-        return Err(format!("there are not so many stores: {count}").into());
+        return Err(format!("not enough stores: {count}").into());
     }
     let path = folder.path().join("batches.ndjson");
     let mut lines = File::create(&path)?;
@@ -150,7 +150,7 @@ fn renders(count: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Answer {
+impl Reply {
     fn is(&self, status: StatusCode) -> bool {
         self.status == status
     }
@@ -161,6 +161,6 @@ impl Answer {
     }
 
     fn unexpected(&self, expected: &str) -> Failure {
-        format!("answered {} and {} bytes, expected {expected}", self.status, self.body.len()).into()
+        format!("got {} and {} bytes, expected {expected}", self.status, self.body.len()).into()
     }
 }

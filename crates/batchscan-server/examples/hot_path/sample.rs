@@ -1,4 +1,4 @@
-//! Batches as a nursery has them: some 680 bytes each, ids in no order, values that differ. The same in every run.
+//! Realistic batches of about 680 bytes with random ids and values. The same in every run.
 
 use batchscan_model::{Batch, FieldErrors};
 
@@ -14,25 +14,25 @@ const CROPS: [&str; 8] = [
 ];
 const STAFF: [&str; 5] = ["ines.moreau", "jan.de.vries", "petra.novak", "luca.rossi", "amina.diallo"];
 
-/// So many batches, the first created at the first second of 2026, and one more each second.
+/// Batches, one per second from the start of 2026.
 pub(crate) fn batches(count: usize) -> Result<Vec<Batch>, FieldErrors> {
     (0..count).map(|number| Batch::from_json(&text(number))).collect()
 }
 
-/// The instant at which a batch was created.
+/// When a batch was created.
 pub(crate) fn created(number: usize) -> String {
     let (hours, minutes, seconds) = (number / 3_600, number / 60 % 60, number % 60);
     format!("2026-01-01T{hours:02}:{minutes:02}:{seconds:02}Z")
 }
 
 fn text(number: usize) -> String {
-    let mut chance = Chance(number as u64);
-    let id = format!("{:08x}-9f6a-4c3e-8a55-{:012x}", chance.below(1 << 32), chance.below(1 << 48));
+    let mut random = Random(number as u64);
+    let id = format!("{:08x}-9f6a-4c3e-8a55-{:012x}", random.below(1 << 32), random.below(1 << 48));
     let crop = CROPS[number % CROPS.len()];
-    let name = format!("{crop} W{} bench {}", number % 52, chance.below(40));
+    let name = format!("{crop} W{} bench {}", number % 52, random.below(40));
     let created = created(number);
-    let images = 4 + chance.below(28);
-    let mut decimal = |most: u64| format!("{}.{:02}", chance.below(most), chance.below(100));
+    let images = 4 + random.below(28);
+    let mut decimal = |most: u64| format!("{}.{:02}", random.below(most), random.below(100));
     let (germinated, missing, rate) = (decimal(128), decimal(20), decimal(100));
     let (usable, unusable, usable_rate) = (decimal(128), decimal(30), decimal(100));
     let (variation, size) = (decimal(40), decimal(400));
@@ -44,10 +44,10 @@ fn text(number: usize) -> String {
     )
 }
 
-/// Numbers without a pattern, by multiplying and mixing a counter (Weyl sequence, then two xor-shift-multiply steps).
-struct Chance(u64);
+/// Pseudo-random numbers: a Weyl sequence and two xor-shift-multiply steps.
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,5 +1,6 @@
-//! A service over a filled store, called as a function: no socket between. Log lines go nowhere, as nothing listens.
+//! The service with a filled store, called without a socket. There is no log.
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, request};
@@ -7,29 +8,29 @@ use batchscan_model::{Batch, ClientId};
 use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
-use batchscan_server::http::{App, InFlight, Service};
-use batchscan_store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, Opening, OrgName, Store};
+use batchscan_server::http::{App, router};
+use batchscan_store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, OpenOptions, OrgName, Store};
 use http_body_util::BodyExt;
 use tempfile::TempDir;
+use tower::ServiceExt;
 
 use crate::{Failure, sample};
 
-/// The one organisation of every store.
+/// The organisation of every store.
 pub(crate) const ORG: &str = "hot";
-/// More than one page, so that a page has a cursor to seal.
+/// More than one page, so that a page has a cursor.
 pub(crate) const BATCHES: usize = 4_000;
 
-/// A running service, and a client that is signed in.
+/// A service, and a client with a token.
 pub(crate) struct Site {
-    service: Service,
-    sign_in: String,
+    router: Router,
+    form: String,
     bearer: String,
-    // Removed when the site is.
     _folder: TempDir,
 }
 
-/// What came back.
-pub(crate) struct Answer {
+/// A response.
+pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -42,39 +43,39 @@ impl Site {
         let store = fresh_store(&folder, "hot.db").await?;
         fill(&store, &sample::batches(BATCHES)?).await?;
         let (client, secret) = credential(&store).await?;
-        let service = Service::public(App::new(store, config, Clock::system()).await?);
-        let sign_in = format!("grant_type=client_credentials&client_id={client}&client_secret={secret}");
-        let mut site = Self { service, sign_in, bearer: String::new(), _folder: folder };
+        let router = router(App::new(store, config, Clock::system()).await?);
+        let form = format!("grant_type=client_credentials&client_id={client}&client_secret={secret}");
+        let mut site = Self { router, form, bearer: String::new(), _folder: folder };
         let token: serde_json::Value = serde_json::from_slice(&site.auth().await?.body)?;
         site.bearer = format!("Bearer {}", token["access_token"].as_str().ok_or("no token")?);
         Ok(site)
     }
 
-    /// Signs in.
-    pub(crate) async fn auth(&self) -> Result<Answer, Failure> {
+    /// Gets a token.
+    pub(crate) async fn auth(&self) -> Result<Reply, Failure> {
         let kind = "application/x-www-form-urlencoded";
         let request = Request::post("/v2/auth").header("content-type", kind);
-        self.ask(request, self.sign_in.clone().into()).await
+        self.send(request, self.form.clone().into()).await
     }
 
-    /// Asks for batches, with a header field more if one is given.
-    pub(crate) async fn get(&self, target: &str, field: Option<(&str, &str)>) -> Result<Answer, Failure> {
+    /// Gets batches, with an additional header field.
+    pub(crate) async fn get(&self, target: &str, field: Option<(&str, &str)>) -> Result<Reply, Failure> {
         let request = Request::get(target).header("authorization", &self.bearer);
         let request = field.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        self.ask(request, Body::empty()).await
+        self.send(request, Body::empty()).await
     }
 
-    async fn ask(&self, request: request::Builder, body: Body) -> Result<Answer, Failure> {
-        let response = self.service.answer(request.body(body)?, InFlight::default().begin()).await;
+    async fn send(&self, request: request::Builder, body: Body) -> Result<Reply, Failure> {
+        let response = self.router.clone().oneshot(request.body(body)?).await?;
         let (parts, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        Ok(Reply { status: parts.status, headers: parts.headers, body })
     }
 }
 
-/// A new file with the organisation and nothing else.
+/// A new file with the organisation only.
 pub(crate) async fn fresh_store(folder: &TempDir, name: &str) -> Result<Store, Failure> {
-    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join(name)), Opening::OR_MAKE).await?;
+    let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join(name)), OpenOptions::CREATE).await?;
     store.add_org(&OrgName::new(ORG).ok_or("no name")?, Clock::system().now()).await?;
     Ok(store)
 }

@@ -1,59 +1,33 @@
-//! The service's keys, ready to use. They come from the store, so that every process shares them.
+//! The keys of the service. They come from the store, so that all processes share them.
 
-use std::fmt;
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use batchscan_model::{ClientSecret, UtcInstant};
+use batchscan_store::{Caller, KeyPurpose, ServiceKey};
 use ring::hmac;
 
-use super::{Token, TokenRefused};
-use batchscan_store::{Caller, KeyPurpose, ServiceKey};
+use super::token::{Signer, Token, TokenError};
 
-/// A new key verifies at once and signs only after this time (decision 042): by then every node has read it.
+/// A new key verifies at once but signs only after this time (decision 042): by then every node has read it.
 pub const KEY_SETTLES_SECS: i64 = 60;
 
-/// A key that signs tokens.
-#[derive(Clone)]
-pub struct Signer {
-    /// The first part of every token it signs, which names it.
-    pub(super) header: String,
-    pub(super) key: hmac::Key,
-}
-
-impl Signer {
-    /// A signing key under its name.
-    pub fn new(kid: &str, bytes: &[u8; 32]) -> Self {
-        let header = format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#);
-        Self { header: URL_SAFE_NO_PAD.encode(header), key: hmac::Key::new(hmac::HMAC_SHA256, bytes) }
-    }
-}
-
-impl fmt::Debug for Signer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signer").field("header", &self.header).finish_non_exhaustive()
-    }
-}
-
-/// The keys in use, and those that only verify: retired ones, and new ones that not every node knows yet.
+/// The keys in use, and those that only verify: retired keys, and new keys that not every node has yet.
 #[derive(Clone, Debug)]
 pub struct KeyRing {
     /// Signs tokens.
     pub token: Signer,
-    /// Verify tokens that another one signed.
+    /// Verify tokens only.
     pub token_others: Vec<Signer>,
-    /// Seal cursors: the first one does, the others open.
+    /// The first key encrypts cursors, all decrypt them.
     pub cursor: Vec<ServiceKey>,
     secret: hmac::Key,
 }
 
-/// A store without one of the keys.
+/// The store has no key for one of the purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the database lacks the service's keys: restore a backup that has them")]
+#[error("the database does not contain the service's keys: restore a backup that has them")]
 pub struct NoKeys;
 
 impl KeyRing {
-    /// From the store's keys, newest first.
+    /// From the keys in the store, newest first.
     pub fn new(keys: &[ServiceKey], now: UtcInstant) -> Result<Self, NoKeys> {
         let token = in_use_first(keys, KeyPurpose::Token, now);
         let cursor = in_use_first(keys, KeyPurpose::Cursor, now);
@@ -70,25 +44,25 @@ impl KeyRing {
         })
     }
 
-    /// Who a token was issued to, whichever of the keys signed it.
-    pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Caller, TokenRefused> {
+    /// The caller that a token was issued to, whichever key signed it.
+    pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Caller, TokenError> {
         Token::verify(token, std::iter::once(&self.token).chain(&self.token_others), now)
     }
 
-    /// The keyed hash of a secret: the only form in which one is kept.
+    /// The keyed hash of a secret. Only the hash is stored.
     pub fn hash_secret(&self, secret: &ClientSecret) -> [u8; 32] {
         let mut hash = [0u8; 32];
         hash.copy_from_slice(hmac::sign(&self.secret, secret.reveal().as_bytes()).as_ref());
         hash
     }
 
-    /// Whether a secret is the one that was hashed; compared in constant time.
+    /// Whether the hash is that of the secret. Compares in constant time.
     pub fn is_secret(&self, secret: &ClientSecret, hash: &[u8; 32]) -> bool {
         hmac::verify(&self.secret, secret.reveal().as_bytes(), hash).is_ok()
     }
 }
 
-/// The keys of a purpose: first the one in use, which is the newest that has settled, or the oldest if none has.
+/// The keys of a purpose. The first is the one in use: the newest that has settled, or the oldest if none has.
 pub fn in_use_first(keys: &[ServiceKey], purpose: KeyPurpose, now: UtcInstant) -> Vec<ServiceKey> {
     let mut keys: Vec<ServiceKey> = keys.iter().filter(|key| key.purpose == purpose).cloned().collect();
     let has_settled = |key: &ServiceKey| key.created_at.plus_secs(KEY_SETTLES_SECS) <= now;
@@ -104,39 +78,39 @@ mod tests {
     use super::*;
     use batchscan_model::{ClientId, OrgId};
 
-    fn keys_made_at(made: &[i64]) -> Vec<ServiceKey> {
+    fn keys_created_at(times: &[i64]) -> Vec<ServiceKey> {
         let key = |purpose, secs: i64| ServiceKey {
             kid: format!("{secs}"),
             purpose,
             bytes: [u8::try_from(secs % 251).unwrap(); 32],
             created_at: UtcInstant::EPOCH.plus_secs(secs),
         };
-        let of = |purpose| made.iter().map(move |secs| key(purpose, *secs));
-        of(KeyPurpose::Token).chain(of(KeyPurpose::Cursor)).chain(of(KeyPurpose::Secret)).collect()
+        let purposes = [KeyPurpose::Token, KeyPurpose::Cursor, KeyPurpose::Secret];
+        purposes.into_iter().flat_map(|purpose| times.iter().map(move |secs| key(purpose, *secs))).collect()
     }
 
-    fn sealing_at(made: &[i64], now: i64) -> String {
-        let ring = KeyRing::new(&keys_made_at(made), UtcInstant::EPOCH.plus_secs(now)).unwrap();
-        assert_eq!(ring.cursor.len(), made.len(), "none is lost");
+    fn key_in_use(created_at: &[i64], now: i64) -> String {
+        let ring = KeyRing::new(&keys_created_at(created_at), UtcInstant::EPOCH.plus_secs(now)).unwrap();
+        assert_eq!(ring.cursor.len(), created_at.len(), "all keys are kept");
         ring.cursor[0].kid.clone()
     }
 
     /// Decision 042.
     #[test]
-    fn a_new_key_signs_only_once_every_node_has_it() {
-        assert_eq!(sealing_at(&[100], 100), "100", "the first one has nobody to wait for");
-        assert_eq!(sealing_at(&[1_000, 100], 1_059), "100");
-        assert_eq!(sealing_at(&[1_000, 100], 1_060), "1000");
-        assert_eq!(sealing_at(&[1_010, 1_000, 100], 1_060), "1000");
+    fn a_new_key_is_used_only_when_every_node_has_it() {
+        assert_eq!(key_in_use(&[100], 100), "100", "the first key is used at once");
+        assert_eq!(key_in_use(&[1_000, 100], 1_059), "100");
+        assert_eq!(key_in_use(&[1_000, 100], 1_060), "1000");
+        assert_eq!(key_in_use(&[1_010, 1_000, 100], 1_060), "1000");
     }
 
     #[test]
-    fn a_token_of_a_key_that_does_not_sign_is_verified_all_the_same() {
+    fn a_token_signed_with_a_key_not_in_use_is_verified() {
         let now = UtcInstant::EPOCH.plus_secs(1_000);
-        let tenant = Caller { org: OrgId(1), client: ClientId::new("c").unwrap() };
-        let one = KeyRing::new(&keys_made_at(&[1_000]), now).unwrap();
-        let both = KeyRing::new(&keys_made_at(&[1_000, 100]), now).unwrap();
-        let token = Token::sign(&one.token, &tenant, now, 60);
-        assert_eq!(both.verify(token.reveal(), now), Ok(tenant));
+        let caller = Caller { org: OrgId(1), client: ClientId::new("c").unwrap() };
+        let one = KeyRing::new(&keys_created_at(&[1_000]), now).unwrap();
+        let both = KeyRing::new(&keys_created_at(&[1_000, 100]), now).unwrap();
+        let token = Token::sign(&one.token, &caller, now, 60);
+        assert_eq!(both.verify(token.reveal(), now), Ok(caller));
     }
 }

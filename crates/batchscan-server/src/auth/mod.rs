@@ -1,35 +1,34 @@
-//! Who is calling: secrets, tokens, and the keys behind them. Knows nothing of HTTP.
+//! Authenticates clients: secrets, tokens, keys. Knows nothing about HTTP.
 
 mod keys;
 mod secret;
 mod token;
 
-pub use keys::{KEY_SETTLES_SECS, KeyRing, NoKeys, Signer, in_use_first};
+pub use keys::{KEY_SETTLES_SECS, KeyRing, NoKeys, in_use_first};
 pub use secret::{Issued, issue, new_secret};
-pub use token::{Token, TokenRefused};
+pub use token::{Signer, Token, TokenError};
 
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
+use batchscan_store::{Caller, Credential, CredentialStatus, Freshness, Secret, Store, StoreError};
 
-use batchscan_store::{Caller, Credential, Freshness, Store, StoreError, StoredSecret};
+/// Compared with the secret of an unknown client, so that it takes as long as a known one.
+const DUMMY_HASH: [u8; 32] = [0; 32];
 
-/// Compared with where there is no credential, for the work of it.
-const NOBODYS_HASH: [u8; 32] = [0; 32];
-
-/// What a client is told after it proved itself.
+/// A token for an authenticated client.
 #[derive(Debug)]
 pub struct Granted {
-    /// Whose batches the token opens, and through which credential.
-    pub tenant: Caller,
+    /// The organisation and credential.
+    pub caller: Caller,
     /// The token.
     pub token: Token,
-    /// How long it lives, in whole seconds.
+    /// Its lifetime in seconds.
     pub expires_in_secs: i64,
 }
 
 /// Exchanges credentials for a token; `None` if they are wrong, revoked or expired.
 ///
-/// An unknown client costs the same work as a wrong secret (decision 006): the hash is made in either case. A refusal
-/// is only given on the store's last word: a standby may not have heard of a new credential yet.
+/// An unknown client takes the same time as a wrong secret (decision 006). Credentials are rejected only by the primary:
+/// a standby may not have a new credential yet.
 pub async fn authenticate(
     store: &Store,
     keys: &KeyRing,
@@ -38,38 +37,37 @@ pub async fn authenticate(
     token_ttl_secs: i64,
     now: UtcInstant,
 ) -> Result<Option<Granted>, StoreError> {
-    // A text that cannot be an id is looked up like one that is nobody's.
-    let nobody = ClientId::new("-");
-    let Some(client) = client.or(nobody.as_ref()) else { return Ok(None) };
-    let known = store.credential(client, Freshness::Any).await?;
-    let mut right = judge(known.credential, keys, secret, now);
-    if right.is_none() && !known.is_latest {
-        let known = store.credential(client, Freshness::Latest).await?;
-        right = judge(known.credential, keys, secret, now);
+    // A text that cannot be an id is looked up like an unknown id.
+    let unknown = ClientId::new("-");
+    let Some(client) = client.or(unknown.as_ref()) else { return Ok(None) };
+    let lookup = store.credential(client, Freshness::Any).await?;
+    let mut credential = verify(lookup.credential, keys, secret, now);
+    if credential.is_none() && !lookup.is_latest {
+        let lookup = store.credential(client, Freshness::Latest).await?;
+        credential = verify(lookup.credential, keys, secret, now);
     }
-    let Some(credential) = right else { return Ok(None) };
-    // A token never outlives its credential.
-    let left = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
-    let expires_in_secs = token_ttl_secs.min(left).max(1);
-    let tenant = Caller { org: credential.org, client: client.clone() };
-    let token = Token::sign(&keys.token, &tenant, now, expires_in_secs);
-    Ok(Some(Granted { tenant, token, expires_in_secs }))
+    let Some(credential) = credential else { return Ok(None) };
+    // A token expires no later than its credential.
+    let left_secs = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
+    let expires_in_secs = token_ttl_secs.min(left_secs).max(1);
+    let caller = Caller { org: credential.org, client: client.clone() };
+    let token = Token::sign(&keys.token, &caller, now, expires_in_secs);
+    Ok(Some(Granted { caller, token, expires_in_secs }))
 }
 
-/// The credential, if it is alive and the secret is one of its own.
-fn judge(
+/// The credential, if it is active and the secret is one of its secrets.
+fn verify(
     credential: Option<Credential>,
     keys: &KeyRing,
     secret: &ClientSecret,
     now: UtcInstant,
 ) -> Option<Credential> {
     let Some(credential) = credential else {
-        keys.is_secret(secret, &NOBODYS_HASH);
+        keys.is_secret(secret, &DUMMY_HASH);
         return None;
     };
-    let alive = |until: Option<UtcInstant>| until.is_none_or(|until| now < until);
-    // Every secret is compared, so that the time does not tell which of two matched.
-    let is_right = |kept: &&StoredSecret| keys.is_secret(secret, &kept.hash) & alive(kept.retires_at);
-    let matches = credential.secrets.iter().filter(is_right).count();
-    (matches > 0 && !credential.revoked && alive(credential.expires_at)).then_some(credential)
+    // Every secret is compared, so that the time does not reveal which of two matched.
+    let matches = |known: &&Secret| keys.is_secret(secret, &known.hash) & known.is_valid(now);
+    let is_match = credential.secrets.iter().filter(matches).count() > 0;
+    (is_match && credential.status(now) == CredentialStatus::Active).then_some(credential)
 }

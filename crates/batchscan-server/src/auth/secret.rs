@@ -1,4 +1,4 @@
-//! Issues client ids and secrets: random bytes in an alphabet that needs no escaping (decision 004).
+//! Generates client ids and secrets: random bytes in an alphabet that needs no escaping (decision 004).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,15 +8,15 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// A new credential, before it is stored.
 #[derive(Debug)]
 pub struct Issued {
-    /// Its id.
+    /// The client id.
     pub client: ClientId,
-    /// Its secret, to be shown once.
+    /// The secret, shown only once.
     pub secret: ClientSecret,
 }
 
-/// A new id and secret; `None` if the system gives no random numbers.
+/// A new id and secret; `None` if the system has no random numbers.
 pub fn issue() -> Option<Issued> {
-    // 96 bits keep ids apart without a look at the database; the prefix tells a reader what it is.
+    // 96 bits make ids unique without a lookup; the prefix shows what the text is.
     let id = format!("bs_{}", random_text::<12>()?);
     Some(Issued { client: ClientId::new(id)?, secret: new_secret()? })
 }
@@ -39,11 +39,11 @@ mod tests {
     /// Decision 004.
     #[test]
     fn issued_ids_and_secrets_need_no_escaping() {
-        let plain =
+        let is_plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
         for _ in 0..100 {
             let issued = issue().unwrap();
-            assert!(plain(issued.client.as_str()) && plain(issued.secret.reveal()));
+            assert!(is_plain(issued.client.as_str()) && is_plain(issued.secret.reveal()));
             assert_eq!(issued.secret.reveal().len(), 43, "256 bits");
         }
     }

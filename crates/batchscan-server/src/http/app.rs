@@ -1,58 +1,68 @@
 //! What all handlers share.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use batchscan_model::{ClientId, UtcInstant};
+use batchscan_store::{ServiceKey, Store, StoreError};
 
 use super::budget::Budget;
 use super::cache::PageCache;
-use super::published::Published;
 use super::rate_limit::RateLimit;
+use super::static_files::StaticFile;
 use crate::auth::{KeyRing, NoKeys};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::cursor::Sealer;
+use crate::cursor::CursorCipher;
 use crate::metrics::Metrics;
-use batchscan_store::{ServiceKey, Store, StoreError};
 
-/// The service's parts, shared by all requests.
-#[derive(Debug)]
-pub struct App {
-    /// Where the batches are.
-    pub(super) store: Store,
-    /// Changes when an operator rotates keys.
-    keys: RwLock<Arc<Keys>>,
-    /// Pages that were sent before.
-    pub(super) cache: Arc<PageCache>,
-    /// What the operator set.
-    pub(super) config: Config,
-    /// What the operator sees.
-    pub(crate) metrics: Arc<Metrics>,
-    /// The time.
-    pub(super) clock: Clock,
-    /// Limits each credential, if the operator wants that.
-    pub(super) rate_limit: Option<RateLimit>,
-    /// What pages on their way to clients may hold.
-    pub(super) budget: Budget,
-    /// The OpenAPI document, once somebody has asked for it.
-    pub(super) document: OnceLock<Published>,
-    uses: Mutex<HashMap<ClientId, UtcInstant>>,
-    draining: AtomicBool,
-    failures_drawn: AtomicU64,
+/// The parts of the service. Clones share them.
+#[derive(Clone, Debug)]
+pub struct App(Arc<AppParts>);
+
+impl Deref for App {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
 }
 
-/// The service's keys, ready to use.
+/// The parts of the service.
+#[derive(Debug)]
+pub struct AppParts {
+    pub(super) store: Store,
+    pub(super) config: Config,
+    pub(super) clock: Clock,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Changes when an operator rotates keys.
+    keys: RwLock<Arc<Keys>>,
+    /// Pages of v2.
+    pub(super) cache: Arc<PageCache>,
+    /// Limits each credential, if the operator configured it.
+    pub(super) rate_limit: Option<RateLimit>,
+    /// Limits the memory of responses.
+    pub(super) budget: Budget,
+    /// The OpenAPI document, built on the first request.
+    pub(super) openapi: OnceLock<StaticFile>,
+    /// Last uses of credentials that are not in the store yet.
+    uses: Mutex<HashMap<ClientId, UtcInstant>>,
+    draining: AtomicBool,
+    failure_draws: AtomicU64,
+}
+
+/// The service's keys.
 #[derive(Debug)]
 pub(super) struct Keys {
     /// Sign and verify tokens, hash secrets.
     pub(super) ring: KeyRing,
-    /// Seals and opens cursors.
-    pub(super) sealer: Sealer,
+    /// Encrypts and decrypts cursors.
+    pub(super) cursors: CursorCipher,
 }
 
-/// Why the service could not be put together.
+/// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store failed.
@@ -64,43 +74,45 @@ pub enum StartError {
 }
 
 impl App {
-    /// Puts the parts together; makes the service's keys at the first start.
-    pub async fn new(store: Store, config: Config, clock: Clock) -> Result<Arc<Self>, StartError> {
-        let keys = ready(&store.keys(clock.now()).await?, clock.now())?;
-        Ok(Arc::new(Self {
+    /// Loads the keys, which are generated on the first start.
+    pub async fn new(store: Store, config: Config, clock: Clock) -> Result<Self, StartError> {
+        let keys = Keys::new(&store.keys(clock.now()).await?, clock.now())?;
+        Ok(Self(Arc::new(AppParts {
             keys: RwLock::new(Arc::new(keys)),
             cache: Arc::new(PageCache::new(config.cache_bytes)),
             metrics: Arc::new(Metrics::new()),
             rate_limit: config.rate_limit.map(RateLimit::new),
-            budget: Budget::default(),
-            document: OnceLock::new(),
+            budget: Budget::new(config.response_bytes_max),
+            openapi: OnceLock::new(),
             uses: Mutex::default(),
             draining: AtomicBool::new(false),
-            failures_drawn: AtomicU64::new(0),
+            failure_draws: AtomicU64::new(0),
             store,
             config,
             clock,
-        }))
+        })))
     }
+}
 
-    /// The keys as they are now.
+impl AppParts {
+    /// The current keys.
     pub(super) fn keys(&self) -> Arc<Keys> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the keys again: an operator may have rotated them. What cannot be read leaves the old ones in use.
-    pub async fn refresh_keys(&self) {
+    /// Reads the keys from the store: an operator may have rotated them. On errors the old keys stay in use.
+    pub(crate) async fn refresh_keys(&self) {
         let now = self.clock.now();
-        let read = self.store.latest_keys(now).await.map_err(StartError::from);
-        match read.and_then(|keys| Ok(ready(&keys, now)?)) {
+        let keys = self.store.latest_keys(now).await.map_err(StartError::from);
+        match keys.and_then(|keys| Ok(Keys::new(&keys, now)?)) {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys),
-            // Without a primary nobody can rotate them either.
-            Err(error) => tracing::debug!(%error, "could not read the service's keys again"),
+            // Without a primary, keys cannot be rotated either.
+            Err(error) => tracing::debug!(%error, "cannot refresh the service's keys"),
         }
     }
 
-    /// Says from now on that it is not ready, so that a load balancer sends nothing new.
-    pub fn drain(&self) {
+    /// Makes `/readyz` fail, so that load balancers send no new requests.
+    pub(crate) fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
@@ -108,20 +120,20 @@ impl App {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Notes that a credential got a token. It reaches the store with the next [`App::flush_uses`].
+    /// Notes the use of a credential for the next [`AppParts::flush_uses`].
     pub(super) fn note_use(&self, client: ClientId, now: UtcInstant) {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).insert(client, now);
     }
 
-    /// Writes down which credentials were used. At best effort: no answer hangs on it.
-    pub async fn flush_uses(&self) {
+    /// Writes the last uses of credentials to the store. No response depends on it.
+    pub(crate) async fn flush_uses(&self) {
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         if uses.is_empty() {
             return;
         }
         if let Err(error) = self.store.record_uses(uses.clone().into_iter().collect()).await {
-            tracing::warn!(%error, "could not record when credentials were last used");
-            // The next flush tries again; what was noted meanwhile is later and stays.
+            tracing::warn!(%error, "cannot record when credentials were last used");
+            // For the next try. Uses noted in the meantime are later and stay.
             let mut noted = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
             for (client, at) in uses {
                 noted.entry(client).or_insert(at);
@@ -129,22 +141,24 @@ impl App {
         }
     }
 
-    /// Whether this request is to be failed on purpose: the share the operator asked for, spread evenly.
-    pub(super) fn draws_failure(&self) -> bool {
+    /// Whether to fail this request on purpose ([`Config::fail_rate`]).
+    pub(super) fn draw_failure(&self) -> bool {
         let rate = self.config.fail_rate;
         if rate <= 0.0 {
             return false;
         }
-        // Multiples of the golden ratio visit the unit interval evenly and in no visible rhythm.
-        let turn = self.failures_drawn.fetch_add(1, Ordering::Relaxed);
-        let place = turn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
+        // Multiples of the golden ratio are spread evenly over the unit interval.
+        let draw = self.failure_draws.fetch_add(1, Ordering::Relaxed);
+        let point = draw.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
-        let place = place as f64 / (1u64 << 53) as f64;
-        place < rate
+        let point = point as f64 / (1u64 << 53) as f64;
+        point < rate
     }
 }
 
-fn ready(keys: &[ServiceKey], now: UtcInstant) -> Result<Keys, NoKeys> {
-    let ring = KeyRing::new(keys, now)?;
-    Ok(Keys { sealer: Sealer::new(&ring.cursor), ring })
+impl Keys {
+    fn new(keys: &[ServiceKey], now: UtcInstant) -> Result<Self, NoKeys> {
+        let ring = KeyRing::new(keys, now)?;
+        Ok(Self { cursors: CursorCipher::new(&ring.cursor), ring })
+    }
 }

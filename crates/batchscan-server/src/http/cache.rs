@@ -1,71 +1,81 @@
-//! The page cache: pages as bytes, by data version, so that nothing stale can be found. Bounded in bytes.
+//! The page cache: response bodies by data version, so that no cached page is stale. Limited in bytes.
 //!
-//! A page is kept when it is asked for again. A walk over a year asks for each page once; kept, they would push out what
-//! others poll, and each would be written to memory that no processor's cache holds.
+//! A page is cached on its second request. An export of a year reads each page once; caching those would evict the pages
+//! that other clients poll.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use batchscan_store::{DataVersion, Encoding};
+use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::budget::HeldPage;
-use super::conditional::QueryMark;
-use super::encoding::Encoding;
-use batchscan_store::DataVersion;
+use super::budget::Reservation;
+use super::conditional::QueryHash;
 
-/// What a page of a thousand weighs, for the cache's first guess at how many it holds.
-const PAGE_BYTES_USUAL: u64 = 700_000;
-/// What an entry costs besides its bytes.
+/// Size of a page of 1000 batches, for the initial estimate of the number of entries.
+const PAGE_BYTES_TYPICAL: u64 = 700_000;
+/// Overhead of an entry.
 const ENTRY_BYTES: u64 = 128;
-/// How many pages that were asked for are remembered: 64 KiB of marks.
-const ASKED_MAX: usize = 8_192;
+/// Remembered requests: 64 KiB of hashes.
+const REQUESTED_MAX: usize = 8_192;
 
-/// Which page. The query's mark names the organisation too.
+/// Identifies a page. The hash of the query includes the organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PageKey {
     pub(super) version: DataVersion,
-    pub(super) query: QueryMark,
+    pub(super) query: QueryHash,
+    /// The requested encoding. A small page is not compressed, whatever was requested.
     pub(super) encoding: Encoding,
+}
+
+/// A page that can be sent. Clones share its body.
+#[derive(Clone, Debug)]
+pub(super) struct CachedPage {
+    pub(super) body: Bytes,
+    /// The encoding of the body.
+    pub(super) encoding: Encoding,
+    pub(super) reservation: Reservation,
 }
 
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<PageKey, HeldPage> for ByBytes {
-    fn weight(&self, _: &PageKey, page: &HeldPage) -> u64 {
-        page.bytes.len() as u64 + ENTRY_BYTES
+impl Weighter<PageKey, CachedPage> for ByBytes {
+    fn weight(&self, _: &PageKey, page: &CachedPage) -> u64 {
+        page.body.len() as u64 + ENTRY_BYTES
     }
 }
 
-/// Pages that were sent before.
+/// Pages of v2.
 pub(super) struct PageCache {
-    pages: Cache<PageKey, HeldPage, ByBytes>,
-    /// Marks of what was asked for, each in the one place where it can be.
-    asked: Box<[AtomicU64]>,
-    marks: RandomState,
+    pages: Cache<PageKey, CachedPage, ByBytes>,
+    /// Hashes of requested keys, each at the index given by the hash itself.
+    requested: Box<[AtomicU64]>,
+    hasher: RandomState,
 }
 
 impl PageCache {
-    /// A cache of at most so many bytes; 0 keeps nothing.
+    /// A cache of at most this size; 0 disables it.
     pub(super) fn new(bytes: u64) -> Self {
-        let entries = usize::try_from(bytes / PAGE_BYTES_USUAL + 16).unwrap_or(16);
+        let entries = usize::try_from(bytes / PAGE_BYTES_TYPICAL + 16).unwrap_or(16);
         Self {
             pages: Cache::with_weighter(entries, bytes, ByBytes),
-            asked: (0..ASKED_MAX).map(|_| AtomicU64::new(0)).collect(),
-            marks: RandomState::new(),
+            requested: (0..REQUESTED_MAX).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::new(),
         }
     }
 
-    pub(super) fn get(&self, key: &PageKey) -> Option<HeldPage> {
+    pub(super) fn get(&self, key: &PageKey) -> Option<CachedPage> {
         self.pages.get(key)
     }
 
-    /// Keeps a page, if it was asked for before.
-    pub(super) fn put(&self, key: PageKey, page: HeldPage) {
-        let mark = self.marks.hash_one(key);
-        let place = usize::try_from(mark % ASKED_MAX as u64).ok().and_then(|place| self.asked.get(place));
-        if place.is_some_and(|place| place.swap(mark, Ordering::Relaxed) == mark) {
+    /// Caches a page if it was requested before.
+    pub(super) fn put(&self, key: PageKey, page: CachedPage) {
+        let hash = self.hasher.hash_one(key);
+        let slot = usize::try_from(hash % REQUESTED_MAX as u64).ok().and_then(|at| self.requested.get(at));
+        if slot.is_some_and(|slot| slot.swap(hash, Ordering::Relaxed) == hash) {
             self.pages.insert(key, page);
         }
     }

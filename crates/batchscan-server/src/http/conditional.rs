@@ -1,84 +1,106 @@
-//! ETags and `If-None-Match` (decision 031): a poller of unchanged data costs no read of batches.
+//! ETags and `If-None-Match` (decision 031): polling unchanged data reads no batches.
 
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use batchscan_model::{OrgId, UtcInstant};
+use batchscan_model::{DateRange, OrgId, UtcInstant};
+use batchscan_store::{DataVersion, Resume};
 use ring::digest::{SHA256, digest};
 
-use super::request::BatchQuery;
-use batchscan_store::DataVersion;
-
-/// What an answer depends on besides the data: the version of the interface, the query, the page size.
+/// Identifies what a response depends on besides the data: API version, organisation, query and page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct QueryMark([u8; 12]);
+pub(super) struct QueryHash([u8; 12]);
 
-impl QueryMark {
-    /// `version` is the interface's; `rows` its page size, 0 where there are no pages.
-    pub(super) fn new(version: u8, org: OrgId, query: &BatchQuery, rows: usize) -> Self {
-        let instant = |end: Option<UtcInstant>| end.map_or(i64::MIN, UtcInstant::micros).to_be_bytes();
-        let mut text = vec![version];
-        text.extend_from_slice(&org.0.to_be_bytes());
-        text.extend_from_slice(&rows.to_be_bytes());
-        text.extend_from_slice(&instant(query.range.start));
-        text.extend_from_slice(&instant(query.range.end));
-        if let Some(walk) = &query.walk {
-            text.extend_from_slice(&walk.since.to_be_bytes());
-            text.extend_from_slice(&walk.after.created.micros().to_be_bytes());
-            text.extend_from_slice(walk.after.id.as_str().as_bytes());
-        }
-        let mut mark = [0u8; 12];
-        mark.copy_from_slice(&digest(&SHA256, &text).as_ref()[..12]);
-        Self(mark)
+impl QueryHash {
+    pub(super) fn v1(org: OrgId, range: DateRange) -> Self {
+        Self::new(1, org, range, None, 0)
     }
 
-    /// The ETag of the answer at a data version. Weak: it is the same for every encoding.
+    pub(super) fn v2(org: OrgId, range: DateRange, resume: Option<&Resume>, page_rows: usize) -> Self {
+        Self::new(2, org, range, resume, page_rows)
+    }
+
+    fn new(api_version: u8, org: OrgId, range: DateRange, resume: Option<&Resume>, rows: usize) -> Self {
+        let instant = |end: Option<UtcInstant>| end.map_or(i64::MIN, UtcInstant::micros).to_be_bytes();
+        let mut text = vec![api_version];
+        text.extend_from_slice(&org.0.to_be_bytes());
+        text.extend_from_slice(&rows.to_be_bytes());
+        text.extend_from_slice(&instant(range.start));
+        text.extend_from_slice(&instant(range.end));
+        if let Some(resume) = resume {
+            text.extend_from_slice(&resume.first_version.to_be_bytes());
+            text.extend_from_slice(&resume.after.created.micros().to_be_bytes());
+            text.extend_from_slice(resume.after.id.as_str().as_bytes());
+        }
+        Self(short_hash(&text))
+    }
+
+    /// The ETag of the response at a data version. Weak, since it is the same for every encoding.
     pub(super) fn etag(self, version: DataVersion) -> String {
         let mut tag = format!("W/\"{:x}.{:x}.", version.number, version.mark);
-        self.write_hex(&mut tag);
+        push_hex(&mut tag, &self.0);
         tag.push('"');
         tag
     }
+}
 
-    fn write_hex(self, text: &mut String) {
-        for byte in self.0 {
-            text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-            text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-        }
+/// The first bytes of SHA-256: enough to distinguish contents.
+pub(super) fn short_hash(content: &[u8]) -> [u8; 12] {
+    let mut hash = [0u8; 12];
+    hash.copy_from_slice(&digest(&SHA256, content).as_ref()[..12]);
+    hash
+}
+
+pub(super) fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
     }
 }
 
-/// The ETags a client has already.
+/// The ETags of responses that the client has.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held(Vec<HeaderValue>);
+pub(super) struct IfNoneMatch(Vec<HeaderValue>);
 
-impl Held {
+impl<S: Sync> FromRequestParts<S> for IfNoneMatch {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::new(&parts.headers))
+    }
+}
+
+impl IfNoneMatch {
     pub(super) fn new(headers: &HeaderMap) -> Self {
         Self(headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect())
     }
 
-    /// The number of the latest data version whose answer to this query the client holds; 0 if it holds none.
-    pub(super) fn seen(&self, mark: QueryMark) -> i64 {
+    /// The number of the latest data version that the client has for this query; 0 if it has none.
+    pub(super) fn latest_version(&self, query: QueryHash) -> i64 {
         if self.0.is_empty() {
             return 0;
         }
-        let mut query = String::new();
-        mark.write_hex(&mut query);
+        let mut hash = String::new();
+        push_hex(&mut hash, &query.0);
         let number = |tag: &str| {
             let opaque = tag.trim().trim_start_matches("W/").strip_prefix('"')?.strip_suffix('"')?;
-            let (number, _) = opaque.strip_suffix(&*query)?.split_once('.')?;
+            let (number, _) = opaque.strip_suffix(&*hash)?.split_once('.')?;
             i64::from_str_radix(number, 16).ok()
         };
         self.tags().filter_map(number).max().unwrap_or(0)
     }
 
-    fn tags(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','))
-    }
-
-    /// Whether the client holds the answer of that ETag. Weak comparison (RFC 9110 §13.1.2).
+    /// Whether the client has the response with this ETag. Weak comparison (RFC 9110 §13.1.2).
     pub(super) fn matches(&self, etag: &str) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let wanted = opaque(etag);
         self.tags().any(|tag| tag.trim() == "*" || opaque(tag) == wanted)
+    }
+
+    fn tags(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','))
     }
 }
 
@@ -88,18 +110,18 @@ mod tests {
 
     /// Decision 041.
     #[test]
-    fn what_a_client_has_seen_is_read_from_its_etags() {
-        let (mark, other) = (QueryMark([7; 12]), QueryMark([8; 12]));
-        let tag = |mark: QueryMark, number| mark.etag(DataVersion { number, mark: -5 });
-        let held = |tags: &str| {
+    fn the_latest_version_is_read_from_the_etags() {
+        let (query, other) = (QueryHash([7; 12]), QueryHash([8; 12]));
+        let tag = |query: QueryHash, number| query.etag(DataVersion { number, mark: -5 });
+        let latest = |tags: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(tags).unwrap());
-            Held::new(&headers)
+            IfNoneMatch::new(&headers).latest_version(query)
         };
-        assert_eq!(held(&format!("{}, {}", tag(mark, 3), tag(mark, 17))).seen(mark), 17);
-        assert_eq!(held(&tag(other, 17)).seen(mark), 0, "another query's says nothing of this one");
-        for odd in ["*", "\"\"", "W/\"zz.1.\"", "junk"] {
-            assert_eq!(held(odd).seen(mark), 0, "{odd}");
+        assert_eq!(latest(&format!("{}, {}", tag(query, 3), tag(query, 17))), 17);
+        assert_eq!(latest(&tag(other, 17)), 0, "of another query");
+        for unknown in ["*", "\"\"", "W/\"zz.1.\"", "junk"] {
+            assert_eq!(latest(unknown), 0, "{unknown}");
         }
     }
 }

@@ -1,49 +1,40 @@
-//! `/docs`: Swagger UI over `/openapi.json`, from the executable alone (decision 047).
+//! `/docs`: Swagger UI for `/openapi.json`, served from the executable (decision 047).
 
 use std::sync::LazyLock;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::response::Response;
 use batchscan_web::{DOCS, DOCS_PAGE};
-use bytes::Bytes;
 
-use super::encoding::Encoding;
 use super::error::ApiError;
-use super::published::{Published, fenced, mark};
+use super::static_files::StaticFile;
 
-/// The page may run its own files and speak to its own service, and nothing else. Its few icons are inside its style sheet.
+/// The page may only run its own files and call its own service. Its icons are in the style sheet.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
 );
 
-/// The page, with and without a slash at the end of its address, from where its files are elsewhere.
-pub(super) async fn page(uri: Uri, asked: HeaderMap) -> Response<Body> {
-    static BESIDE: LazyLock<Published> = LazyLock::new(|| page_with("docs/"));
-    static INSIDE: LazyLock<Published> = LazyLock::new(|| page_with(""));
-    let page = if uri.path().ends_with('/') { &INSIDE } else { &BESIDE };
-    fenced(page.answer(&asked), POLICY)
+/// The page. The relative path of its files depends on a trailing slash.
+pub(super) async fn page(uri: Uri, headers: HeaderMap) -> Response {
+    static AT_DOCS: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder("docs/"));
+    static AT_DOCS_SLASH: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder(""));
+    let page = if uri.path().ends_with('/') { &AT_DOCS_SLASH } else { &AT_DOCS };
+    page.respond_with_policy(&headers, POLICY)
 }
 
-/// A script, the style sheet, the licence.
-pub(super) async fn file(uri: Uri, asked: HeaderMap) -> Result<Response<Body>, ApiError> {
-    // Unpacked when the first one is asked for: few services are ever asked for any.
-    static UNPACKED: LazyLock<Vec<(&str, Published)>> = LazyLock::new(unpacked);
+/// A script, the style sheet or the licence.
+pub(super) async fn file(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    // Decompressed on the first request: many services never get one.
+    static FILES: LazyLock<Vec<(&str, StaticFile)>> =
+        LazyLock::new(|| DOCS.iter().map(|file| (file.path, file.into())).collect());
     let name = uri.path().rsplit('/').next();
-    let file = UNPACKED.iter().find(|(known, _)| name == Some(known)).ok_or(ApiError::NotFound)?;
-    Ok(fenced(file.1.answer(&asked), POLICY))
+    let (_, file) = FILES.iter().find(|(known, _)| name == Some(known)).ok_or(ApiError::NotFound)?;
+    Ok(file.respond_with_policy(&headers, POLICY))
 }
 
-fn page_with(here: &str) -> Published {
-    let html = Bytes::from(DOCS_PAGE.replace("{here}", here));
-    // Under a kilobyte: nothing to be compressed.
-    Published::new("text/html; charset=utf-8", &mark(&html), html, Vec::new())
-}
-
-fn unpacked() -> Vec<(&'static str, Published)> {
-    let unpack = |file: &'static batchscan_web::File| {
-        let gzip = vec![(Encoding::Gzip, Bytes::from_static(file.gzip))];
-        (file.path, Published::new(file.content_type, file.hash, file.plain().into(), gzip))
-    };
-    DOCS.iter().map(unpack).collect()
+fn page_with_folder(folder: &str) -> StaticFile {
+    let html = DOCS_PAGE.replace("{here}", folder);
+    // Under a kilobyte, so not compressed.
+    StaticFile::new("text/html; charset=utf-8", html.into(), None)
 }

@@ -1,4 +1,4 @@
-//! A limit on the requests of each credential, where the operator sets one (decision 033).
+//! A rate limit for each credential, if the operator sets one (decision 033).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use batchscan_model::{ClientId, UtcInstant};
 
 use crate::config::Rate;
 
-/// Credentials tracked at once. Past this the idle ones are forgotten, which only ever lets a request through.
+/// Tracked credentials. Beyond this, those without recent requests are dropped: their limit is not in use.
 const CLIENTS_MAX: usize = 100_000;
 
-/// Counts by the instant at which a client's burst will have drained: one number each (GCRA).
+/// The generic cell rate algorithm (GCRA): for each client, the time when its burst has drained.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     rate: Rate,
@@ -22,20 +22,20 @@ impl RateLimit {
         Self { rate, drained_at: Mutex::default() }
     }
 
-    /// `Err` with the seconds to wait if this request is one too many.
-    pub(super) fn admit(&self, client: &ClientId, now: UtcInstant) -> Result<(), u64> {
+    /// `Err` with the seconds to wait if this request exceeds the limit.
+    pub(super) fn check(&self, client: &ClientId, now: UtcInstant) -> Result<(), u64> {
         let now = now.micros();
-        let window = i64::try_from(self.rate.per.as_micros()).unwrap_or(i64::MAX);
-        let one = window / i64::from(self.rate.requests.max(1));
+        let period = i64::try_from(self.rate.per.as_micros()).unwrap_or(i64::MAX);
+        let one = period / i64::from(self.rate.requests.max(1));
         let mut clients = self.drained_at.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CLIENTS_MAX {
             clients.retain(|_, drained_at| *drained_at > now);
         }
-        // Between now and a full window from now, also when the clock was set back.
-        let drained_at = clients.get(client).copied().unwrap_or(now).clamp(now, now.saturating_add(window));
+        // Between now and one period from now, even if the clock was set back.
+        let drained_at = clients.get(client).copied().unwrap_or(now).clamp(now, now.saturating_add(period));
         let after = drained_at.saturating_add(one);
-        if after - now > window {
-            let wait = u64::try_from(after - now - window).unwrap_or(0);
+        if after - now > period {
+            let wait = u64::try_from(after - now - period).unwrap_or(0);
             return Err(wait.div_ceil(1_000_000).max(1));
         }
         clients.insert(client.clone(), after);
@@ -50,24 +50,24 @@ mod tests {
 
     /// Decision 033.
     #[test]
-    fn a_burst_is_admitted_then_one_request_for_each_share_of_the_time() {
+    fn a_burst_is_allowed_and_then_a_steady_rate() {
         let limit = RateLimit::new(Rate { requests: 4, per: Duration::from_secs(60) });
         let (a, b) = (ClientId::new("a").unwrap(), ClientId::new("b").unwrap());
         let at = |secs| UtcInstant::EPOCH.plus_secs(secs);
         for _ in 0..4 {
-            assert_eq!(limit.admit(&a, at(0)), Ok(()));
+            assert_eq!(limit.check(&a, at(0)), Ok(()));
         }
-        assert_eq!(limit.admit(&a, at(0)), Err(15));
-        assert_eq!(limit.admit(&b, at(0)), Ok(()), "another credential has a limit of its own");
-        assert_eq!(limit.admit(&a, at(15)), Ok(()));
-        assert!(limit.admit(&a, at(15)).is_err());
+        assert_eq!(limit.check(&a, at(0)), Err(15));
+        assert_eq!(limit.check(&b, at(0)), Ok(()), "each credential has its own limit");
+        assert_eq!(limit.check(&a, at(15)), Ok(()));
+        assert!(limit.check(&a, at(15)).is_err());
     }
 
     #[test]
-    fn a_clock_that_is_set_back_locks_nobody_out_for_longer_than_the_window() {
+    fn a_clock_that_is_set_back_blocks_a_client_for_one_period_at_most() {
         let limit = RateLimit::new(Rate { requests: 1, per: Duration::from_secs(60) });
         let a = ClientId::new("a").unwrap();
-        assert_eq!(limit.admit(&a, UtcInstant::EPOCH.plus_secs(7_200)), Ok(()));
-        assert_eq!(limit.admit(&a, UtcInstant::EPOCH), Err(60));
+        assert_eq!(limit.check(&a, UtcInstant::EPOCH.plus_secs(7_200)), Ok(()));
+        assert_eq!(limit.check(&a, UtcInstant::EPOCH), Err(60));
     }
 }

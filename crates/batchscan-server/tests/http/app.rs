@@ -1,4 +1,4 @@
-//! The real service in process: a database and a port of its own, a clock that the test sets.
+//! The service in process, with its own database and port and a clock that the test sets.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, Opening, OrgName, Rotation, Store,
+    DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, OpenOptions, OrgName, Rotation, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
@@ -19,17 +19,15 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::http::journal;
-use crate::http::reply::Reply;
-use crate::http::sample::many;
+use super::{Reply, log, many};
 
-/// When every test begins.
-pub(crate) const BEGINNING: &str = "2026-02-01T00:00:00Z";
-
-/// The password to PostgreSQL, which asks for none. It must not be seen anywhere.
+/// The time at the start of every test.
+const START: &str = "2026-02-01T00:00:00Z";
+/// The password for PostgreSQL, which does not require one. It must not be logged.
 pub(crate) const PASSWORD: &str = "hush-6bd1";
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A service that runs.
+/// A running service.
 pub(crate) struct TestApp {
     pub(crate) url: String,
     pub(crate) operator_url: Option<String>,
@@ -42,32 +40,36 @@ pub(crate) struct TestApp {
     running: Option<JoinHandle<()>>,
 }
 
-/// Which store the claims are held on.
+/// The store under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(dead_code, reason = "each of the two test programs uses one")]
-pub(crate) enum Kind {
+pub(crate) enum StoreKind {
     Sqlite,
     Postgres,
 }
 
-/// A database of its own for each test.
+/// The database of a test.
+#[cfg_attr(test, allow(dead_code, reason = "each of the two test programs uses some"))]
 pub(crate) enum Database {
     Sqlite(TempDir),
-    Postgres { server: Arc<Postgres>, name: String },
+    Postgres {
+        server: Arc<Postgres>,
+        name: String,
+    },
+    /// A database that the test created.
+    Url(DatabaseUrl),
 }
 
 impl Database {
     fn new() -> Self {
         match crate::STORE {
-            Kind::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
-            Kind::Postgres => Self::on(shared_server()),
+            StoreKind::Sqlite => Self::Sqlite(tempfile::tempdir().unwrap()),
+            StoreKind::Postgres => {
+                let server = shared_server();
+                let name = server.fresh_database().unwrap();
+                Self::Postgres { server, name }
+            }
         }
-    }
-
-    /// A new database on a server.
-    pub(crate) fn on(server: Arc<Postgres>) -> Self {
-        let name = server.fresh_database().unwrap();
-        Self::Postgres { server, name }
     }
 
     fn url(&self) -> DatabaseUrl {
@@ -76,10 +78,11 @@ impl Database {
             Self::Postgres { server, name } => {
                 server.url(name).replace("postgres@", &format!("postgres:{PASSWORD}@")).parse().unwrap()
             }
+            Self::Url(url) => url.clone(),
         }
     }
 
-    /// Runs SQL from outside the service.
+    /// Runs SQL outside the service.
     fn sql(&self, sqlite: &str, postgres: &str) {
         match self {
             Self::Sqlite(folder) => {
@@ -87,14 +90,13 @@ impl Database {
                 connection.busy_timeout(Duration::from_secs(10)).unwrap();
                 connection.execute_batch(sqlite).unwrap();
             }
-            Self::Postgres { server, name } => {
-                server.sql(name, postgres).unwrap();
-            }
+            Self::Postgres { server, name } => drop(server.sql(name, postgres).unwrap()),
+            Self::Url(url) => panic!("no SQL for {url}"),
         }
     }
 }
 
-/// The server of this test run. Tests that break a server have one of their own.
+/// The server of this test run. Tests that break a server start their own.
 pub(crate) fn shared_server() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     let settings = || Settings::default().with("max_connections", "1000");
@@ -109,7 +111,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The form that asks for a token.
+    /// The form of a token request.
     pub(crate) fn form(&self) -> String {
         format!("client_id={}&client_secret={}&grant_type=client_credentials", self.id, self.secret)
     }
@@ -128,37 +130,46 @@ impl TestApp {
         Self::serve(ServeOptions { config, ..Self::options() }).await
     }
 
-    /// Pages of so many batches.
+    /// With pages of this size.
     pub(crate) async fn paged(page_rows: usize) -> Self {
         Self::with(Config { page_rows, ..Config::default() }).await
     }
 
-    /// A service with pages of two, five batches, and a token for them.
-    pub(crate) async fn nursery() -> (Self, String) {
-        let app = Self::paged(2).await;
+    /// With an organisation "Nursery", its credential and a token.
+    pub(crate) async fn signed_in() -> (Self, Client, String) {
+        Self::filled(1_000, &[]).await
+    }
+
+    /// As [`TestApp::signed_in`], with batches and pages of this size.
+    pub(crate) async fn filled(page_rows: usize, batches: &[Batch]) -> (Self, Client, String) {
+        let app = Self::paged(page_rows).await;
         let client = app.org("Nursery").await;
-        app.import("Nursery", &many(5)).await;
+        if !batches.is_empty() {
+            app.import("Nursery", batches).await;
+        }
         let token = app.token(&client).await;
+        (app, client, token)
+    }
+
+    /// Five batches in pages of two, and a token.
+    pub(crate) async fn nursery() -> (Self, String) {
+        let (app, _, token) = Self::filled(2, &many(5)).await;
         (app, token)
     }
 
     pub(crate) async fn serve(options: ServeOptions) -> Self {
-        Self::over_database(Database::new(), options).await
+        Self::open(Database::new(), options, OpenOptions::CREATE).await
     }
 
-    pub(crate) async fn over_database(database: Database, options: ServeOptions) -> Self {
-        Self::opened(database, options, Opening::OR_MAKE).await
-    }
-
-    pub(crate) async fn opened(database: Database, options: ServeOptions, opening: Opening) -> Self {
-        let now = Arc::new(AtomicI64::new(instant(BEGINNING).micros()));
+    pub(crate) async fn open(database: Database, options: ServeOptions, opening: OpenOptions) -> Self {
+        let now = Arc::new(AtomicI64::new(instant(START).micros()));
         Self::over(Arc::new(database), now, options, opening).await
     }
 
-    /// Another process on the same database, in effect: a store and a cache of its own.
+    /// A second service on the same database, like another process: with its own store and cache.
     pub(crate) async fn node(&self, config: Config) -> Self {
         let options = ServeOptions { config, ..Self::options() };
-        Self::over(self.database.clone(), self.now.clone(), options, Opening::OR_MAKE).await
+        Self::over(self.database.clone(), self.now.clone(), options, OpenOptions::CREATE).await
     }
 
     pub(crate) fn options() -> ServeOptions {
@@ -175,12 +186,12 @@ impl TestApp {
         database: Arc<Database>,
         now: Arc<AtomicI64>,
         options: ServeOptions,
-        opening: Opening,
+        opening: OpenOptions,
     ) -> Self {
-        journal::begin();
+        log::start();
         let store = Store::open(&database.url(), opening).await.unwrap();
-        let told = now.clone();
-        let clock = Clock::from_fn(move || UtcInstant::from_micros(told.load(Ordering::SeqCst)).unwrap());
+        let clock = now.clone();
+        let clock = Clock::from_fn(move || UtcInstant::from_micros(clock.load(Ordering::SeqCst)).unwrap());
         let server = Server::bind(store.clone(), options, clock.clone()).await.unwrap();
         let (url, operator_url) = (server.url(), server.operator_url());
         let keys = KeyRing::new(&store.keys(clock.now()).await.unwrap(), clock.now()).unwrap();
@@ -192,12 +203,11 @@ impl TestApp {
         Self { url, operator_url, store, http, now, keys, database, stop: Some(stop), running: Some(running) }
     }
 
-    /// Where the SQLite file is.
-    #[cfg_attr(test, allow(dead_code, reason = "only where the store is a file"))]
+    /// The SQLite file.
     pub(crate) fn database(&self) -> PathBuf {
         match self.database.url() {
             DatabaseUrl::Sqlite(path) => path,
-            DatabaseUrl::Postgres(_) => panic!("no file"),
+            DatabaseUrl::Postgres(_) => panic!("not a file"),
         }
     }
 
@@ -218,13 +228,13 @@ impl TestApp {
         self.set_now(self.now().plus_secs(secs));
     }
 
-    /// Tells the service to stop. What it returns is done when the service is down.
+    /// Stops the service. The task ends when the service has shut down.
     pub(crate) fn stop(&mut self) -> JoinHandle<()> {
         let _ = self.stop.take().unwrap().send(());
         self.running.take().unwrap()
     }
 
-    /// A new organisation and its first credential.
+    /// Adds an organisation and its first credential.
     pub(crate) async fn org(&self, name: &str) -> Client {
         self.store.add_org(&OrgName::new(name).unwrap(), self.now()).await.unwrap();
         self.credential(name, None).await
@@ -240,15 +250,13 @@ impl TestApp {
             now: self.now(),
         };
         self.store.add_credential(org, new).await.unwrap();
-        let (id, secret) = (issued.client.to_string(), issued.secret.reveal().to_owned());
-        Client { id, secret }
+        Client { id: issued.client.to_string(), secret: issued.secret.reveal().to_owned() }
     }
 
-    /// The client with a second secret; the first lives until `retire_at`.
+    /// Adds a secret; the old one is valid until `retire_at`.
     pub(crate) async fn rotate(&self, client: &Client, retire_at: UtcInstant) -> Client {
         let secret = new_secret().unwrap();
-        let secret_hash = self.keys.hash_secret(&secret);
-        let rotation = Rotation { secret_hash, retire_at, now: self.now() };
+        let rotation = Rotation { secret_hash: self.keys.hash_secret(&secret), retire_at, now: self.now() };
         self.store.rotate_credential(&client.client_id(), rotation).await.unwrap();
         Client { secret: secret.reveal().to_owned(), ..client.clone() }
     }
@@ -258,15 +266,14 @@ impl TestApp {
     }
 
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
-        let row = |batch: &Batch| ImportRow { position: batch.position(), json: batch.to_json() };
         let (sender, rows) = mpsc::channel(2);
-        sender.send(ImportStep::Rows(batches.iter().map(row).collect())).await.unwrap();
+        sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
         sender.send(ImportStep::Commit).await.unwrap();
         self.store.import(org, rows).await.unwrap()
     }
 
-    /// Takes a batch away, as only an operator at an SQL prompt can.
-    pub(crate) fn remove(&self, id: &str) {
+    /// Deletes a batch with SQL: the service itself never does.
+    pub(crate) fn delete_batch(&self, id: &str) {
         let statements = |random| {
             format!(
                 "BEGIN;
@@ -278,13 +285,18 @@ impl TestApp {
         self.database.sql(&statements("random()"), &statements("(random() * 1e15)::bigint"));
     }
 
-    /// Destroys the table of batches.
-    pub(crate) fn lose_batches(&self) {
+    /// Makes every read of batches fail.
+    pub(crate) fn drop_batch_table(&self) {
         self.database.sql("DROP TABLE batch", "DROP TABLE batch CASCADE");
     }
 
     pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
         self.http.request(Method::from_bytes(method.as_bytes()).unwrap(), format!("{}{path}", self.url))
+    }
+
+    /// Sends a request without a token.
+    pub(crate) async fn send(&self, method: &str, path: &str) -> Reply {
+        Reply::to(self.request(method, path)).await
     }
 
     /// `GET` with a bearer token.
@@ -299,25 +311,23 @@ impl TestApp {
 
     /// `POST` of a form.
     pub(crate) async fn post_form(&self, path: &str, form: impl Into<String>) -> Reply {
-        let kind = "application/x-www-form-urlencoded";
-        Reply::to(self.request("POST", path).header("content-type", kind).body(form.into())).await
+        Reply::to(self.request("POST", path).header("content-type", FORM).body(form.into())).await
     }
 
-    /// An access token.
     pub(crate) async fn token(&self, client: &Client) -> String {
         let reply = self.post_form("/v2/auth", client.form()).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.json()["access_token"].as_str().unwrap().to_owned()
     }
 
-    /// The ids of v1's answer, in its order.
+    /// The ids in the response of v1.
     pub(crate) async fn v1_ids(&self, query: &str, token: &str) -> Vec<String> {
         let reply = self.get(&format!("/v1/batches{query}"), token).await;
         assert_eq!(reply.status, 200, "{query}: {}", reply.text());
         reply.ids()
     }
 
-    /// The ids of all of v2's pages, in their order.
+    /// The ids on all pages of v2.
     pub(crate) async fn v2_ids(&self, query: &str, token: &str) -> Vec<String> {
         let mut ids = Vec::new();
         let mut path = format!("/v2/batches{query}");
@@ -335,9 +345,16 @@ pub(crate) fn instant(text: &str) -> UtcInstant {
     UtcInstant::parse_any_offset(text).unwrap()
 }
 
-/// A client that decodes nothing by itself and goes through no proxy.
+/// Lets this time pass at once, for every timer of the test's runtime.
+pub(crate) async fn skip_time(duration: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(duration).await;
+    tokio::time::resume();
+}
+
+/// A client that does not decode bodies and uses no proxy.
 pub(crate) fn plain_client() -> reqwest::ClientBuilder {
-    // The first test to come installs it; for the others it is there already.
+    // Fails if another test has installed it.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().no_gzip().no_zstd().tls_certs_only([])
+    reqwest::Client::builder().no_proxy().no_gzip().tls_certs_only([])
 }

@@ -1,129 +1,95 @@
-//! The lives of tokens, credentials and secrets (decisions 008, 010).
+//! Expiry and revocation of tokens, credentials and secrets (decisions 008, 010).
 
 use batchscan_model::UtcInstant;
 
-use crate::http::app::{TestApp, instant};
-use crate::http::reply::{expired_token, invalid_token, wrong_credentials};
+use super::*;
 
-/// Decision 008.
-#[tokio::test]
-async fn a_token_lives_to_the_second_and_has_no_leeway() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    let token = app.token(&client).await;
-    app.set_now(UtcInstant::from_micros(app.now().plus_secs(3_600).micros() - 1).unwrap());
-    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
-    app.set_now(UtcInstant::from_micros(app.now().micros() + 1).unwrap());
-    for path in ["/v1/batches", "/v2/batches"] {
-        let reply = app.get(path, &token).await;
-        reply.is_error(401, &expired_token());
-        assert_eq!(reply.header("www-authenticate").as_deref(), Some("Bearer error=\"invalid_token\""));
-    }
+fn just_before(instant: UtcInstant) -> UtcInstant {
+    UtcInstant::from_micros(instant.micros() - 1).unwrap()
 }
 
-/// Decision 008: `expires_in` tells the truth.
+/// Decision 008: no leeway.
 #[tokio::test]
-async fn a_new_token_is_had_when_the_old_one_has_expired() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    let old = app.token(&client).await;
-    app.advance_secs(3_600);
+async fn a_token_expires_after_exactly_one_hour() {
+    let (app, client, token) = TestApp::signed_in().await;
+    let expiry = app.now().plus_secs(3_600);
+    app.set_now(just_before(expiry));
+    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
+    app.set_now(expiry);
+    for path in PATHS {
+        let reply = app.get(path, &token).await;
+        reply.is_detail(401, "The access token has expired: get a new one");
+        reply.has_headers(&[("www-authenticate", "Bearer error=\"invalid_token\"")]);
+    }
     let new = app.token(&client).await;
-    assert_eq!(app.get("/v2/batches", &old).await.status, 401);
     assert_eq!(app.get("/v2/batches", &new).await.status, 200);
 }
 
-/// Decision 010: here the very next request knows.
+/// Decisions 007, 010: effective with the next request, on every node, whatever is cached.
 #[tokio::test]
-async fn a_revoked_credential_gets_no_token_and_its_tokens_die() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    let token = app.token(&client).await;
-    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
-    app.revoke(&client).await;
-    app.post_form("/v1/auth", client.form()).await.is_error(401, &wrong_credentials());
-    for path in ["/v1/batches", "/v2/batches"] {
-        app.get(path, &token).await.is_error(401, &invalid_token());
-    }
-}
-
-/// Decision 010: on every node, and also where the page is in its cache or the client holds its ETag.
-#[tokio::test]
-async fn a_revocation_is_known_on_every_node_and_past_every_cache() {
-    let app = TestApp::start().await;
-    let other = app.node(Default::default()).await;
-    let client = app.org("Nursery").await;
-    let token = app.token(&client).await;
+async fn a_revoked_credential_gets_no_token_and_its_tokens_are_invalid() {
+    let (app, client, token) = TestApp::filled(2, &many(3)).await;
+    let second = app.credential("Nursery", None).await;
+    let second = app.token(&second).await;
+    let other = app.node(batchscan_server::config::Config { page_rows: 2, ..Default::default() }).await;
     let etag = other.get("/v2/batches", &token).await.header("etag").unwrap();
+    for _ in 0..3 {
+        assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+    }
+    app.get("/v1/batches?start_date=x", &token).await.is_invalid_query(&[not_a_datetime("start_date")]);
     app.revoke(&client).await;
-    assert_eq!(other.get("/v2/batches", &token).await.status, 401);
-    assert_eq!(other.get_with("/v2/batches", &token, "if-none-match", &etag).await.status, 401);
-    assert_eq!(other.get_with("/v1/batches", &token, "if-none-match", "*").await.status, 401);
-}
-
-/// Decision 010: the other credentials of the organisation go on.
-#[tokio::test]
-async fn a_revocation_ends_one_credential_alone() {
-    let app = TestApp::start().await;
-    let one = app.org("Nursery").await;
-    let two = app.credential("Nursery", None).await;
-    let token = app.token(&two).await;
-    app.revoke(&one).await;
-    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
-}
-
-/// Decision 010.
-#[tokio::test]
-async fn an_expired_credential_gets_no_token_and_its_tokens_die() {
-    let app = TestApp::start().await;
-    let _ = app.org("Nursery").await;
-    let expiry = instant("2026-02-01T00:30:00Z");
-    let client = app.credential("Nursery", Some(expiry)).await;
-    let token = app.token(&client).await;
-    app.set_now(UtcInstant::from_micros(expiry.micros() - 1).unwrap());
-    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
-    assert_eq!(app.post_form("/v1/auth", client.form()).await.status, 200);
-    app.set_now(expiry);
-    app.post_form("/v1/auth", client.form()).await.is_error(401, &wrong_credentials());
-    assert_eq!(app.get("/v1/batches", &token).await.status, 401);
+    for node in [&app, &other] {
+        node.post_form("/v1/auth", client.form()).await.is_invalid_client();
+        for path in ["/v1/batches", "/v2/batches", "/v1/batches?start_date=x", "/v2/batches?next_token=x"] {
+            node.get(path, &token).await.is_invalid_token();
+            for held in [etag.as_str(), "*"] {
+                node.get_with(path, &token, "if-none-match", held).await.is_invalid_token();
+            }
+        }
+    }
+    assert_eq!(app.get("/v1/batches", &second).await.status, 200, "other credentials stay valid");
 }
 
 /// Decisions 008, 010.
 #[tokio::test]
-async fn a_token_never_outlives_its_credential() {
-    let app = TestApp::start().await;
-    let _ = app.org("Nursery").await;
-    let client = app.credential("Nursery", Some(app.now().plus_secs(100))).await;
-    assert_eq!(app.post_form("/v1/auth", client.form()).await.json()["expires_in"], 100);
-    let long = app.credential("Nursery", Some(app.now().plus_secs(100_000))).await;
-    assert_eq!(app.post_form("/v1/auth", long.form()).await.json()["expires_in"], 3_600);
+async fn an_expired_credential_gets_no_token_and_its_tokens_are_invalid() {
+    let (app, _, _) = TestApp::signed_in().await;
+    let expiry = instant("2026-02-01T00:30:00Z");
+    let client = app.credential("Nursery", Some(expiry)).await;
+    let token = app.token(&client).await;
+    app.set_now(just_before(expiry));
+    assert_eq!(app.get("/v1/batches", &token).await.status, 200);
+    assert_eq!(app.post_form("/v1/auth", client.form()).await.status, 200);
+    app.set_now(expiry);
+    app.post_form("/v1/auth", client.form()).await.is_invalid_client();
+    assert_eq!(app.get("/v1/batches", &token).await.status, 401);
+    for (secs, expires_in) in [(100, 100), (100_000, 3_600)] {
+        let client = app.credential("Nursery", Some(app.now().plus_secs(secs))).await;
+        assert_eq!(app.post_form("/v1/auth", client.form()).await.json()["expires_in"], expires_in);
+    }
 }
 
-/// Interface section 5: credentials are issued by the operator, who can replace a secret without an outage.
+/// Contract section 5: an operator can replace a secret without an interruption.
 #[tokio::test]
 async fn after_a_rotation_both_secrets_work_until_the_old_one_retires() {
-    let app = TestApp::start().await;
-    let old = app.org("Nursery").await;
-    let token = app.token(&old).await;
+    let (app, old, token) = TestApp::signed_in().await;
     let retire_at = app.now().plus_secs(600);
     let new = app.rotate(&old, retire_at).await;
-    app.set_now(UtcInstant::from_micros(retire_at.micros() - 1).unwrap());
+    app.set_now(just_before(retire_at));
     for client in [&old, &new] {
         assert_eq!(app.post_form("/v2/auth", client.form()).await.status, 200);
     }
     app.set_now(retire_at);
-    app.post_form("/v2/auth", old.form()).await.is_error(401, &wrong_credentials());
+    app.post_form("/v2/auth", old.form()).await.is_invalid_client();
     assert_eq!(app.post_form("/v2/auth", new.form()).await.status, 200);
-    assert_eq!(app.get("/v1/batches", &token).await.status, 200, "a rotation ends no token");
+    assert_eq!(app.get("/v1/batches", &token).await.status, 200, "issued tokens stay valid");
 }
 
-/// Decision 010: an organisation takes its credentials with it.
+/// Decision 010.
 #[tokio::test]
-async fn the_tokens_of_a_removed_organisation_are_dead_for_its_successor_too() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    let token = app.token(&client).await;
+async fn the_tokens_of_a_removed_organisation_are_invalid_for_a_new_one_of_that_name() {
+    let (app, _, token) = TestApp::signed_in().await;
     app.store.remove_org("Nursery").await.unwrap();
     let _ = app.org("Nursery").await;
-    app.get("/v2/batches", &token).await.is_error(401, &invalid_token());
+    app.get("/v2/batches", &token).await.is_invalid_token();
 }

@@ -1,21 +1,22 @@
-//! Pages of v2: together they are v1, whatever their size (decisions 018, 019, 020).
+//! The pages of v2 together are the array of v1 (decisions 018, 019, 020).
+
+use std::io::Read;
 
 use batchscan_model::Batch;
 use batchscan_server::config::Config;
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::http::app::{TestApp, instant};
-use crate::http::reply::Reply;
-use crate::http::sample::{at, many};
+use super::*;
 
-/// Interface section 4, rules 1 to 3.
+async fn follow(app: &TestApp, page: &Reply, token: &str) -> Reply {
+    app.get(&format!("/v2/batches?next_token={}", page.next_token().unwrap()), token).await
+}
+
+/// Contract section 4, rules 1 to 3: `next_token` is null on the last page, also if that page is full.
 #[tokio::test]
-async fn next_token_leads_from_page_to_page_and_is_null_on_the_last() {
-    let app = TestApp::paged(2).await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(5)).await;
-    let token = app.token(&client).await;
+async fn next_token_leads_from_page_to_page() {
+    let (app, token) = TestApp::nursery().await;
     let first = app.get("/v2/batches", &token).await;
     assert_eq!(first.ids(), ["b00000", "b00001"]);
     let second = follow(&app, &first, &token).await;
@@ -23,73 +24,59 @@ async fn next_token_leads_from_page_to_page_and_is_null_on_the_last() {
     let last = follow(&app, &second, &token).await;
     assert_eq!(last.ids(), ["b00004"]);
     assert!(last.json()["next_token"].is_null() && last.text().ends_with(",\"next_token\":null}"));
-    assert_eq!(app.get("/v2/batches", &token).await.ids(), ["b00000", "b00001"], "no token: the first page");
+    let full = app.node(Config { page_rows: 5, ..Config::default() }).await;
+    let page = full.get("/v2/batches", &token).await;
+    assert_eq!((page.ids().len(), page.next_token()), (5, None));
 }
 
-async fn follow(app: &TestApp, page: &Reply, token: &str) -> Reply {
-    app.get(&format!("/v2/batches?next_token={}", page.next_token().unwrap()), token).await
-}
-
-/// Interface section 4, rule 3: no empty page comes after a full one.
+/// Contract sections 8 and 9; decisions 019, 020.
 #[tokio::test]
-async fn a_last_page_that_is_full_says_that_it_is_the_last() {
-    let app = TestApp::paged(3).await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(3)).await;
-    let page = app.get("/v2/batches", &app.token(&client).await).await;
-    assert_eq!((page.ids().len(), page.next_token()), (3, None));
-}
-
-/// Interface section 8; decision 019.
-#[tokio::test]
-async fn a_page_holds_a_thousand_batches_unless_the_operator_says_otherwise() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(1_000)).await;
-    let token = app.token(&client).await;
+async fn a_page_has_a_thousand_batches_and_v1_has_all() {
+    let (app, _, token) = TestApp::filled(Config::default().page_rows, &many(1_000)).await;
     let page = app.get("/v2/batches", &token).await;
     assert_eq!((page.ids().len(), page.next_token()), (1_000, None));
-    assert_eq!(page.ids(), app.v1_ids("", &token).await, "the same batches in both versions");
-    app.import("Nursery", &many(1_001)).await;
-    let page = app.get("/v2/batches", &token).await;
-    assert_eq!((page.ids().len(), page.next_token().is_some()), (1_000, true));
-    assert_eq!(app.v2_ids("", &token).await.len(), 1_001);
-}
-
-/// Decision 020: neither truncates nor refuses.
-#[tokio::test]
-async fn v1_returns_all_above_a_thousand() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
     app.import("Nursery", &many(2_345)).await;
-    let token = app.token(&client).await;
-    let ids = app.v1_ids("", &token).await;
-    assert_eq!(ids.len(), 2_345);
-    assert_eq!(ids, app.v2_ids("", &token).await);
-}
-
-/// Interface section 9: apart from the envelope the versions behave identically.
-#[tokio::test]
-async fn the_objects_of_both_versions_are_the_same_bytes() {
-    let app = TestApp::paged(7).await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(20)).await;
-    let token = app.token(&client).await;
-    let mut joined = Vec::new();
     let mut page = app.get("/v2/batches", &token).await;
+    assert_eq!((page.ids().len(), page.next_token().is_some()), (1_000, true));
+    let mut objects = Vec::new();
     loop {
-        let text = page.text();
-        let data = text.strip_prefix("{\"data\":[").unwrap().rsplit_once("],\"next_token\":").unwrap().0;
-        joined.push(data.to_owned());
+        let data =
+            page.text().strip_prefix("{\"data\":[").unwrap().rsplit_once("],\"next_token\":").unwrap().0;
+        objects.push(data.to_owned());
         if page.next_token().is_none() {
             break;
         }
         page = follow(&app, &page, &token).await;
     }
-    assert_eq!(app.get("/v1/batches", &token).await.text(), format!("[{}]", joined.join(",")));
+    let all = app.get("/v1/batches", &token).await;
+    assert_eq!((all.ids().len(), all.text()), (2_345, format!("[{}]", objects.join(",")).as_str()));
 }
 
-/// Batches with many ties: few instants, ids in no order.
+/// Decisions 032, 049: whatever is stored compressed, gzip decodes to the plain body.
+#[tokio::test]
+async fn a_compressed_range_has_the_same_text_wherever_blocks_begin() {
+    let (app, _, token) = TestApp::filled(150, &many(420)).await;
+    app.import("Nursery", &[named("late", "2026-01-01T00:30:00Z", "Late")]).await;
+    app.import("Nursery", &[named("first", "2025-01-01T00:00:00Z", "First")]).await;
+    let ranges = ["end_date=2025-06-01T00:00:00Z", "", "start_date=2026-01-01T00:00:30Z"];
+    for (path, range) in PATHS.iter().flat_map(|path| ranges.iter().map(move |range| (path, range))) {
+        let path = format!("{path}?{range}");
+        let plain = app.get(&path, &token).await;
+        let is_small = plain.body.len() < 1_024;
+        for _ in 0..3 {
+            let gzip = app.get_with(&path, &token, "accept-encoding", "gzip").await;
+            assert_eq!(gzip.header("content-encoding").is_none(), is_small, "{path}");
+            let mut text = Vec::new();
+            match is_small {
+                true => text.extend(&gzip.body),
+                false => drop(flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut text).unwrap()),
+            }
+            assert!(text == plain.body, "{path}");
+        }
+    }
+}
+
+/// Batches with many ties: few instants, ids in random order.
 fn with_ties() -> impl Strategy<Value = Vec<Batch>> {
     let ids = proptest::collection::btree_set("[a-zA-Z0-9äß]{1,6}", 0..60);
     (ids, proptest::collection::vec(0i64..6, 60)).prop_map(|(ids, seconds)| {
@@ -98,22 +85,18 @@ fn with_ties() -> impl Strategy<Value = Vec<Batch>> {
     })
 }
 
-/// The ids that lie within the seconds, in the order of decision 018.
+/// The ids within these seconds, in the order of decision 018.
 fn expected(batches: &[Batch], from: i64, to: i64) -> Vec<String> {
     let first = instant("2026-01-01T00:00:00Z");
-    let mut within: Vec<&Batch> = batches
-        .iter()
-        .filter(|batch| (first.plus_secs(from)..=first.plus_secs(to)).contains(&batch.batch_creation_date))
-        .collect();
+    let range = first.plus_secs(from)..=first.plus_secs(to);
+    let mut within: Vec<&Batch> =
+        batches.iter().filter(|batch| range.contains(&batch.batch_creation_date)).collect();
     within.sort_by_key(|batch| batch.position());
     within.iter().map(|batch| batch.batch_id.as_str().to_owned()).collect()
 }
 
-async fn assert_pages_make_the_whole(batches: &[Batch], from: i64, to: i64) {
-    let app = TestApp::paged(1).await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", batches).await;
-    let token = app.token(&client).await;
+async fn assert_pages_are_complete(batches: &[Batch], from: i64, to: i64) {
+    let (app, _, token) = TestApp::filled(1, batches).await;
     let expected = expected(batches, from, to);
     let query = format!("?start_date=2026-01-01T00:00:0{from}Z&end_date=2026-01-01T00:00:0{to}Z");
     assert_eq!(app.v1_ids(&query, &token).await, expected);
@@ -127,9 +110,9 @@ async fn assert_pages_make_the_whole(batches: &[Batch], from: i64, to: i64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Decisions 011, 018, 019; interface section 8.
+    /// Decisions 011, 018, 019; contract section 8.
     #[test]
-    fn pages_of_any_size_make_the_whole_in_order(batches in with_ties(), from in 0i64..4, length in 0i64..6) {
-        Runtime::new().unwrap().block_on(assert_pages_make_the_whole(&batches, from, from + length));
+    fn pages_of_any_size_are_complete_and_in_order(batches in with_ties(), from in 0i64..4, length in 0i64..6) {
+        Runtime::new().unwrap().block_on(assert_pages_are_complete(&batches, from, from + length));
     }
 }

@@ -1,12 +1,12 @@
-//! An answer, read whole.
+//! A complete response.
 
 use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::http::contract;
+use super::{TestApp, contract};
 
-/// Status, headers and body of an answer.
+/// Status, headers and body of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Sends a request. Its answer is held against the OpenAPI document, whatever the test is about.
+    /// Sends a request. Every response is compared with the OpenAPI document.
     pub(crate) async fn to(request: RequestBuilder) -> Self {
         let (client, request) = request.build_split();
         let request = request.unwrap();
@@ -23,11 +23,11 @@ impl Reply {
         let response = client.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let reply = Self { status, headers, body: response.bytes().await.unwrap().to_vec() };
-        contract::hold(method.as_str(), &path, &reply);
+        contract::check(method.as_str(), &path, &reply);
         reply
     }
 
-    /// A header's value; all of them, joined, if it stands more than once.
+    /// The value of a header. Several values are joined.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let values: Vec<&str> =
             self.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
@@ -42,7 +42,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The batches, of either version.
+    /// The batches in a response of v1 or v2.
     pub(crate) fn batches(&self) -> Vec<Value> {
         let body = self.json();
         body.as_array().or_else(|| body["data"].as_array()).unwrap().clone()
@@ -56,64 +56,91 @@ impl Reply {
         self.json()["next_token"].as_str().map(str::to_owned)
     }
 
-    /// Interface section 7: every error response has a JSON body with a field detail.
+    #[track_caller]
+    pub(crate) fn has_headers(&self, expected: &[(&str, &str)]) {
+        for (name, value) in expected {
+            assert_eq!(self.header(name).as_deref(), Some(*value), "{name}");
+        }
+    }
+
+    /// Contract section 7: every error response has a JSON body with a field `detail`.
     #[track_caller]
     pub(crate) fn is_error(&self, status: u16, body: &Value) {
         assert_eq!((self.status, &self.json()), (status, body));
-        assert_eq!(self.header("content-type").as_deref(), Some("application/json"));
-        assert_eq!(self.header("cache-control").as_deref(), Some("no-store"));
+        self.has_headers(&[("content-type", "application/json"), ("cache-control", "no-store")]);
+    }
+
+    /// An error whose `detail` is this text.
+    #[track_caller]
+    pub(crate) fn is_detail(&self, status: u16, detail: &str) {
+        self.is_error(status, &json!({ "detail": detail }));
     }
 
     #[track_caller]
-    pub(crate) fn is_invalid_query(&self, faults: &[Value]) {
-        self.is_error(422, &json!({ "detail": faults }));
+    pub(crate) fn is_invalid_query(&self, errors: &[Value]) {
+        self.is_error(422, &json!({ "detail": errors }));
+    }
+
+    #[track_caller]
+    pub(crate) fn is_invalid_token(&self) {
+        self.is_detail(401, "The access token is not valid: get a new one");
+        self.has_headers(&[("www-authenticate", "Bearer error=\"invalid_token\"")]);
+    }
+
+    /// Wrong credentials (decision 005).
+    #[track_caller]
+    pub(crate) fn is_invalid_client(&self) {
+        let text = "The client_id or client_secret is wrong";
+        self.is_error(401, &json!({ "detail": text, "error": "invalid_client", "error_description": text }));
+    }
+
+    /// Decision 028.
+    #[track_caller]
+    pub(crate) fn is_unavailable(&self) {
+        let text = "The service cannot reach its data at the moment: try again in a few seconds";
+        self.is_detail(503, text);
+        let wait: u64 = self.header("retry-after").unwrap().parse().unwrap();
+        assert!((3..=5).contains(&wait), "{wait}");
     }
 }
 
 /// One entry of a 422.
-pub(crate) fn fault(kind: &str, part: &str, field: &str, msg: &str) -> Value {
+pub(crate) fn invalid(kind: &str, part: &str, field: &str, msg: &str) -> Value {
     json!({ "type": kind, "loc": [part, field], "msg": msg })
 }
 
-/// A form field that is missing or empty.
+/// A missing or empty form field.
 pub(crate) fn missing(field: &str) -> Value {
-    fault("missing", "body", field, "Field required")
+    invalid("missing", "body", field, "Field required")
 }
 
-/// A parameter that stands more than once.
 pub(crate) fn repeated(part: &str, field: &str) -> Value {
-    fault("value_error", part, field, "Value error, the parameter is repeated")
+    invalid("value_error", part, field, "Value error, the parameter is repeated")
 }
 
-/// A date without its timezone.
+/// A date without a timezone.
 pub(crate) fn naive(field: &str) -> Value {
-    fault("timezone_aware", "query", field, "Input should have timezone info")
+    invalid("timezone_aware", "query", field, "Input should have timezone info")
 }
 
-/// A text that is no datetime.
-pub(crate) fn no_datetime(field: &str) -> Value {
+pub(crate) fn not_a_datetime(field: &str) -> Value {
     let msg = "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ";
-    fault("datetime_from_date_parsing", "query", field, msg)
+    invalid("datetime_from_date_parsing", "query", field, msg)
 }
 
-/// A cursor that opens nothing.
 pub(crate) fn bad_cursor() -> Value {
     let msg = "Value error, not a cursor of this service: pass next_token of the previous page";
-    fault("value_error", "query", "next_token", msg)
+    invalid("value_error", "query", "next_token", msg)
 }
 
-/// The 401 of a token that opens nothing.
-pub(crate) fn invalid_token() -> Value {
-    json!({ "detail": "The access token is not valid: get a new one" })
+/// The metrics of the service.
+pub(crate) async fn metrics(app: &TestApp) -> String {
+    app.send("GET", "/metrics").await.text().to_owned()
 }
 
-/// The 401 of a token that has run out.
-pub(crate) fn expired_token() -> Value {
-    json!({ "detail": "The access token has expired: get a new one" })
-}
-
-/// The 401 of wrong credentials.
-pub(crate) fn wrong_credentials() -> Value {
-    let text = "The client_id or client_secret is wrong";
-    json!({ "detail": text, "error": "invalid_client", "error_description": text })
+/// A metric without labels.
+pub(crate) async fn metric(app: &TestApp, name: &str) -> u64 {
+    let (start, text) = (format!("{name} "), metrics(app).await);
+    let line = text.lines().find(|line| line.starts_with(&start)).unwrap();
+    line[start.len()..].parse().unwrap()
 }

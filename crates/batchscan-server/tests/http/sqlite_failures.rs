@@ -1,38 +1,24 @@
-//! Outages: 503 for what may pass, 500 for what must not be, and nothing of either for a bad request.
+//! Failures of SQLite: 503 if they are temporary, otherwise 500.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
 use serde_json::json;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::http::app::{Client, TestApp};
-use crate::http::journal;
-use crate::http::reply::{Reply, invalid_token, no_datetime};
-use crate::http::sample::many;
-
-const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
+use crate::http::log::lines_with;
+use crate::http::*;
 
 async fn nursery() -> (TestApp, Client, String) {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(3)).await;
-    let token = app.token(&client).await;
-    (app, client, token)
+    TestApp::filled(1_000, &many(3)).await
 }
 
-#[track_caller]
-fn is_unavailable(reply: &Reply) {
-    let text = "The service cannot reach its data at the moment: try again in a few seconds";
-    reply.is_error(503, &json!({ "detail": text }));
-    let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
-    assert!((3..=5).contains(&wait), "{wait}");
-}
-
-/// A disk that fails to read: the write-ahead log, where all of a young database is, has lost its bytes.
+/// A disk error: the write-ahead log, which contains all of a new database, is truncated.
 struct FailedDisk {
     log: PathBuf,
     bytes: Vec<u8>,
@@ -40,7 +26,7 @@ struct FailedDisk {
 
 impl FailedDisk {
     async fn under(app: &TestApp) -> Self {
-        // A change, so that no connection can answer from pages it has read before.
+        // A change, so that no connection can use pages that it has cached.
         app.import("Nursery", &many(4)).await;
         let log = PathBuf::from(format!("{}-wal", app.database().display()));
         let bytes = std::fs::read(&log).unwrap();
@@ -48,184 +34,142 @@ impl FailedDisk {
         Self { log, bytes }
     }
 
-    fn mend(&self) {
+    fn repair(&self) {
         OpenOptions::new().write(true).open(&self.log).unwrap().write_all(&self.bytes).unwrap();
     }
 }
 
-/// All readers of the store are at work for somebody else, until this is dropped.
+/// Keeps all reader threads of the store busy until it is dropped.
 struct BusyReaders {
-    _release: crossbeam_channel::Sender<()>,
+    _release: OwnedMutexGuard<()>,
 }
 
 impl BusyReaders {
     async fn of(app: &TestApp) -> Self {
         const READERS: usize = 4;
-        let (release, released) = crossbeam_channel::bounded::<()>(0);
-        let (begun, begins) = crossbeam_channel::unbounded();
+        let (gate, started) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
+        let release = gate.clone().lock_owned().await;
         for _ in 0..READERS {
-            let (store, released, begun) = (app.store.clone(), released.clone(), begun.clone());
+            let (store, gate, started) = (app.store.clone(), gate.clone(), started.clone());
             let progress = move |_, _| {
-                begun.send(()).unwrap();
-                let _ = released.recv();
+                started.fetch_add(1, Ordering::SeqCst);
+                drop(gate.blocking_lock());
             };
-            tokio::spawn(async move { store.examine(Arc::new(progress)).await });
+            tokio::spawn(async move { store.doctor(Arc::new(progress)).await });
         }
-        while begins.len() < READERS {
+        while started.load(Ordering::SeqCst) < READERS {
             tokio::task::yield_now().await;
         }
         Self { _release: release }
     }
 }
 
-/// Interface section 7; decision 028.
+/// Contract section 7; decision 028: temporary, and never the response to an invalid request.
 #[tokio::test]
-async fn a_store_that_cannot_be_read_is_a_503_that_says_when_to_retry() {
+async fn a_store_that_cannot_be_read_is_a_503_until_it_recovers() {
     let (app, client, token) = nursery().await;
-    let _disk = FailedDisk::under(&app).await;
-    for path in PATHS {
-        is_unavailable(&app.get(path, &token).await);
-    }
-    is_unavailable(&app.post_form("/v1/auth", client.form()).await);
-}
-
-/// Decision 028: transient.
-#[tokio::test]
-async fn what_failed_is_answered_when_the_store_is_back() {
-    let (app, _, token) = nursery().await;
-    let disk = FailedDisk::under(&app).await;
-    is_unavailable(&app.get("/v1/batches", &token).await);
-    disk.mend();
-    assert_eq!(app.v1_ids("", &token).await.len(), 4);
-    assert_eq!(Reply::to(app.request("GET", "/readyz")).await.status, 200);
-}
-
-/// Decision 028: never for a bad request.
-#[tokio::test]
-async fn bad_requests_are_told_so_also_during_an_outage() {
-    let (app, _, token) = nursery().await;
-    let _disk = FailedDisk::under(&app).await;
-    for path in PATHS {
-        app.get(path, "x.y.z").await.is_error(401, &invalid_token());
-        let reply = app.get(&format!("{path}?start_date=x"), &token).await;
-        reply.is_invalid_query(&[no_datetime("start_date")]);
-    }
-    assert_eq!(app.post_form("/v1/auth", "grant_type=x").await.status, 422);
-    assert_eq!(Reply::to(app.request("PUT", "/v1/auth")).await.status, 405);
-    assert_eq!(Reply::to(app.request("GET", "/nothing")).await.status, 404);
-}
-
-/// Decision 028: the process lives, and is not ready.
-#[tokio::test]
-async fn during_an_outage_the_service_is_alive_and_not_ready() {
-    let (app, _, _) = nursery().await;
-    let ready = Reply::to(app.request("GET", "/readyz")).await;
+    let ready = app.send("GET", "/readyz").await;
     assert_eq!((ready.status, ready.json()), (200, json!({ "status": "ready" })));
-    let _disk = FailedDisk::under(&app).await;
-    is_unavailable(&Reply::to(app.request("GET", "/readyz")).await);
-    let alive = Reply::to(app.request("GET", "/healthz")).await;
+    let disk = FailedDisk::under(&app).await;
+    for path in PATHS {
+        app.get(path, &token).await.is_unavailable();
+        app.get(path, "x.y.z").await.is_invalid_token();
+        let invalid = app.get(&format!("{path}?start_date=x"), &token).await;
+        invalid.is_invalid_query(&[not_a_datetime("start_date")]);
+    }
+    app.post_form("/v1/auth", client.form()).await.is_unavailable();
+    assert_eq!(app.post_form("/v1/auth", "grant_type=x").await.status, 422);
+    assert_eq!(app.send("PUT", "/v1/auth").await.status, 405);
+    assert_eq!(app.send("GET", "/nothing").await.status, 404);
+    app.send("GET", "/readyz").await.is_unavailable();
+    let alive = app.send("GET", "/healthz").await;
     assert_eq!((alive.status, alive.json()), (200, json!({ "status": "alive" })));
+    app.get_with("/v2/batches", &token, "x-request-id", &client.id).await.is_unavailable();
+    let lines = lines_with(&format!("\"id\":\"{}\"", client.id));
+    assert!(lines.len() == 1 && lines[0].contains("disk I/O error"), "{lines:?}");
+    disk.repair();
+    assert_eq!(app.v1_ids("", &token).await.len(), 4);
+    assert_eq!(app.send("GET", "/readyz").await.status, 200);
 }
 
-/// Decision 028: a slot is not had in time; answered within 5 s.
+/// Decision 028: within 5 s.
 #[tokio::test]
 async fn a_store_that_is_too_busy_is_a_503_within_five_seconds() {
     let (app, client, token) = nursery().await;
     let busy = BusyReaders::of(&app).await;
-    let asked = Instant::now();
+    let started = Instant::now();
     let (v1, v2, auth, ready, invalid) = tokio::join!(
         app.get("/v1/batches", &token),
         app.get("/v2/batches", &token),
         app.post_form("/v1/auth", client.form()),
-        Reply::to(app.request("GET", "/readyz")),
+        app.send("GET", "/readyz"),
         app.get("/v2/batches?start_date=x", &token),
     );
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     for reply in [v1, v2, auth, ready] {
-        is_unavailable(&reply);
+        reply.is_unavailable();
     }
-    invalid.is_invalid_query(&[no_datetime("start_date")]);
+    invalid.is_invalid_query(&[not_a_datetime("start_date")]);
     drop(busy);
-    assert_eq!(app.v1_ids("", &token).await.len(), 3, "it recovers by itself");
+    assert_eq!(app.v1_ids("", &token).await.len(), 3, "recovered");
 }
 
-/// Decision 028: the advice varies, so that clients refused together do not come back together.
+/// Decision 028: `Retry-After` varies, so that clients that failed together do not retry together. Failures on demand
+/// affect batch requests only.
 #[tokio::test]
-async fn the_advised_wait_varies_within_three_to_five_seconds() {
-    let app = TestApp::with(Config { fail_rate: 1.0, ..Config::default() }).await;
-    let client = app.org("Nursery").await;
-    let token = app.token(&client).await;
-    let mut waits = std::collections::BTreeSet::new();
-    while waits.len() < 3 {
-        let reply = app.get("/v1/batches", &token).await;
-        is_unavailable(&reply);
-        waits.insert(reply.header("retry-after").unwrap());
-    }
-    assert_eq!(waits.into_iter().collect::<Vec<_>>(), ["3", "4", "5"]);
-}
-
-/// Decision 028: failures on demand fall on batch requests alone, in the share that was asked for.
-#[tokio::test]
-async fn failures_on_demand_fall_on_batch_requests_alone() {
+async fn failures_on_demand_affect_batch_requests_only() {
     let app = TestApp::with(Config { fail_rate: 0.25, ..Config::default() }).await;
     let client = app.org("Nursery").await;
     let token = app.token(&client).await;
-    let mut failed = 0;
+    let mut waits = Vec::new();
     for turn in 0..100 {
         let reply = app.get(PATHS[turn % 2], &token).await;
         if reply.status == 503 {
-            is_unavailable(&reply);
-            failed += 1;
+            reply.is_unavailable();
+            waits.push(reply.header("retry-after").unwrap());
         }
     }
-    assert!((20..=30).contains(&failed), "{failed} of 100");
+    assert!((20..=30).contains(&waits.len()), "{} of 100", waits.len());
+    let different: std::collections::BTreeSet<_> = waits.iter().map(String::as_str).collect();
+    assert_eq!(different.into_iter().collect::<Vec<_>>(), ["3", "4", "5"]);
     for _ in 0..20 {
         assert_eq!(app.post_form("/v1/auth", client.form()).await.status, 200);
-        assert_eq!(Reply::to(app.request("GET", "/readyz")).await.status, 200);
+        assert_eq!(app.send("GET", "/readyz").await.status, 200);
     }
 }
 
-/// Interface section 7; decision 029.
+/// Contract section 7; decision 029: the cause is in the log only.
 #[tokio::test]
-async fn what_must_not_be_is_a_500_of_fixed_text_whose_cause_is_in_the_log_alone() {
+async fn a_permanent_failure_is_a_500_with_a_fixed_text() {
     let (app, client, token) = nursery().await;
-    app.lose_batches();
+    app.drop_batch_table();
     for (turn, path) in PATHS.into_iter().enumerate() {
         let id = format!("{}-{turn}", client.id);
         let reply = app.get_with(path, &token, "x-request-id", &id).await;
-        reply.is_error(500, &json!({ "detail": "Internal Server Error" }));
+        reply.is_detail(500, "Internal Server Error");
         assert_eq!(reply.header("retry-after"), None);
-        let lines = journal::lines_with(&id);
+        let lines = lines_with(&id);
         assert!(lines.len() == 1 && lines[0].contains("no such table"), "{lines:?}");
     }
 }
 
-/// Decision 028: the cause of a 503 is in the log too.
+/// Decision 028: a process with another file open would not see a revocation.
 #[tokio::test]
-async fn the_cause_of_a_503_is_in_the_log_alone() {
-    let (app, client, token) = nursery().await;
-    let _disk = FailedDisk::under(&app).await;
-    let reply = app.get_with("/v2/batches", &token, "x-request-id", &client.id).await;
-    is_unavailable(&reply);
-    let lines = journal::lines_with(&format!("\"id\":\"{}\"", client.id));
-    assert!(lines.len() == 1 && lines[0].contains("disk I/O error"), "{lines:?}");
-}
-
-/// Decision 028: who has another file open than the one at the path would not hear of a revocation.
-#[tokio::test]
-async fn a_database_that_was_replaced_under_the_service_is_out_of_reach() {
+async fn a_replaced_database_file_is_unavailable() {
     let (app, client, token) = nursery().await;
     let moved = app.database().with_extension("moved");
     std::fs::rename(app.database(), &moved).unwrap();
     std::fs::copy(&moved, app.database()).unwrap();
-    let noticed = Instant::now();
+    let replaced = Instant::now();
     while app.get("/readyz", "x").await.status != 503 {
-        assert!(noticed.elapsed() < Duration::from_secs(5), "not noticed");
+        assert!(replaced.elapsed() < Duration::from_secs(5), "not noticed");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    is_unavailable(&app.get("/v2/batches", &token).await);
-    is_unavailable(&app.post_form("/v2/auth", client.form()).await);
+    app.get("/v2/batches", &token).await.is_unavailable();
+    app.post_form("/v2/auth", client.form()).await.is_unavailable();
     std::fs::rename(&moved, app.database()).unwrap();
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(app.get("/v2/batches", &token).await.status, 200, "the file is back");
+    while app.get("/v2/batches", &token).await.status != 200 {
+        assert!(replaced.elapsed() < Duration::from_secs(10), "not recovered");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

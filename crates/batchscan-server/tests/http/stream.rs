@@ -1,131 +1,85 @@
-//! v1's stream: whole or cut, never a part that passes for the whole (decisions 020, 026).
+//! The stream of v1: complete or aborted (decisions 020, 026), within the memory budget.
 
 use std::io::Read;
 
-use crate::http::app::{Client, TestApp, plain_client};
-use crate::http::reply::Reply;
-use crate::http::sample::{many, many_bulky};
-use crate::http::wire::Wire;
+use batchscan_server::config::Config;
 
-/// Some 18 MB: more than the buffers between two sockets hold.
+use super::*;
+
+/// About 18 MB: more than the buffers between two sockets.
 const BULK: usize = 300;
+/// The memory of a stream.
+const STREAM_BYTES: usize = 512 * 1024;
 
 async fn bulky_nursery() -> (TestApp, Client, String) {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many_bulky(BULK)).await;
-    let token = app.token(&client).await;
-    (app, client, token)
+    TestApp::filled(1_000, &many_bulky(BULK)).await
 }
 
 fn get_v1(token: &str, more: &str) -> String {
     format!("GET /v1/batches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{more}\r\n")
 }
 
-/// Reads the first bytes of an answer, lets `harm` happen, and returns all the rest there is.
-async fn rest_after(app: &TestApp, request: &str, harm: impl AsyncFnOnce()) -> Vec<u8> {
-    let mut wire = Wire::open(app).await;
-    wire.send(request).await;
-    let (status, headers) = wire.head().await;
-    assert_eq!(status, 200);
-    assert_eq!(headers.get("content-length"), None, "its length is not known when it begins");
-    harm().await;
-    wire.rest().await
+/// A stream whose client has read the head only.
+async fn stalled(app: &TestApp, request: &str) -> Raw {
+    let mut raw = Raw::sending(app, request).await;
+    let (status, headers) = raw.head().await;
+    assert_eq!((status, headers.get("content-length")), (200, None));
+    raw
 }
 
-fn assert_cut(chunked: &[u8]) {
-    assert!(!chunked.is_empty(), "it had begun");
-    assert!(!chunked.ends_with(b"0\r\n\r\n"), "the last chunk was sent: a client takes this for the whole");
+fn is_aborted(chunked: &[u8]) -> bool {
+    !chunked.is_empty() && !chunked.ends_with(b"0\r\n\r\n")
 }
 
-/// Decision 020; interface section 4.
+/// Decisions 020, 032; contract section 4.
 #[tokio::test]
-async fn thousands_of_batches_come_as_one_array() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
+async fn thousands_of_batches_are_one_array() {
     let batches = many(12_000);
-    app.import("Nursery", &batches).await;
-    let reply = app.get("/v1/batches", &app.token(&client).await).await;
-    let texts: Vec<String> = batches.iter().map(batchscan_model::Batch::to_json).collect();
-    assert_eq!(reply.text(), format!("[{}]", texts.join(",")));
-    assert_eq!(reply.header("transfer-encoding").as_deref(), Some("chunked"));
-}
-
-/// Decision 026.
-#[tokio::test]
-async fn a_revocation_in_mid_stream_cuts_the_connection() {
-    let (app, client, token) = bulky_nursery().await;
-    let rest = rest_after(&app, &get_v1(&token, ""), async || app.revoke(&client).await).await;
-    assert_cut(&rest);
-}
-
-/// Decision 026.
-#[tokio::test]
-async fn damage_in_mid_stream_cuts_the_connection() {
-    let (app, _, token) = bulky_nursery().await;
-    let rest = rest_after(&app, &get_v1(&token, ""), async || app.lose_batches()).await;
-    assert_cut(&rest);
-}
-
-/// Decisions 026, 032.
-#[tokio::test]
-async fn a_compressed_stream_that_fails_is_cut_too() {
-    for encoding in ["gzip", "zstd"] {
-        let (app, client, token) = bulky_nursery().await;
-        let request = get_v1(&token, &format!("accept-encoding: {encoding}\r\n"));
-        assert_cut(&rest_after(&app, &request, async || app.revoke(&client).await).await);
-    }
-}
-
-/// Decision 026: HTTP/1.0 knows no chunks, and an array that does not end is no JSON.
-#[tokio::test]
-async fn a_cut_stream_is_no_json_for_http_1_0_either() {
-    let (app, client, token) = bulky_nursery().await;
-    let request = get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0");
-    let rest = rest_after(&app, &request, async || app.revoke(&client).await).await;
-    assert!(rest.starts_with(b"[{") && !rest.ends_with(b"]"));
-    assert!(serde_json::from_slice::<serde_json::Value>(&rest).is_err());
-}
-
-/// Decision 026: a client library reports it, over either protocol.
-#[tokio::test]
-async fn a_client_library_sees_a_cut_stream_as_an_error() {
-    for http in [plain_client(), plain_client().http2_prior_knowledge()] {
-        let (app, client, token) = bulky_nursery().await;
-        let request = http.build().unwrap().get(format!("{}/v1/batches", app.url)).bearer_auth(&token);
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200);
-        app.revoke(&client).await;
-        assert!(response.bytes().await.is_err());
-    }
-}
-
-/// Decision 026: the token's own end is no failure; what was begun is finished.
-#[tokio::test]
-async fn a_stream_outlives_its_token() {
-    let (app, _, token) = bulky_nursery().await;
-    let request = get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0");
-    let rest = rest_after(&app, &request, async || app.advance_secs(7_200)).await;
-    let whole: Vec<serde_json::Value> = serde_json::from_slice(&rest).unwrap();
-    assert_eq!(whole.len(), BULK);
-}
-
-/// Decision 032.
-#[tokio::test]
-async fn compressed_streams_decode_to_the_same_bytes() {
-    let app = TestApp::start().await;
-    let client = app.org("Nursery").await;
-    app.import("Nursery", &many(3_000)).await;
-    let token = app.token(&client).await;
+    let (app, _, token) = TestApp::filled(1_000, &batches).await;
     let plain = app.get("/v1/batches", &token).await;
+    let texts: Vec<String> = batches.iter().map(batchscan_model::Batch::to_json).collect();
+    assert_eq!(plain.text(), format!("[{}]", texts.join(",")));
+    plain.has_headers(&[("transfer-encoding", "chunked")]);
     let gzip = app.get_with("/v1/batches", &token, "accept-encoding", "gzip").await;
-    assert_eq!(gzip.header("content-encoding").as_deref(), Some("gzip"));
+    gzip.has_headers(&[("content-encoding", "gzip")]);
     let mut decoded = Vec::new();
     flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut decoded).unwrap();
     assert!(decoded == plain.body && gzip.body.len() * 6 < plain.body.len(), "{}", gzip.body.len());
-    let zstd = app.get_with("/v1/batches", &token, "accept-encoding", "zstd").await;
-    assert_eq!(zstd.header("content-encoding").as_deref(), Some("zstd"));
-    assert!(zstd::decode_all(&zstd.body[..]).unwrap() == plain.body);
+}
+
+/// Decisions 026, 032: a client must not take a part for the whole.
+#[tokio::test]
+async fn a_revocation_or_an_error_aborts_the_stream() {
+    let (app, client, token) = bulky_nursery().await;
+    let mut plain = stalled(&app, &get_v1(&token, "")).await;
+    let mut gzip = stalled(&app, &get_v1(&token, "accept-encoding: gzip\r\n")).await;
+    let mut http_1_0 = stalled(&app, &get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    let library = |http: reqwest::ClientBuilder| {
+        http.build().unwrap().get(format!("{}/v1/batches", app.url)).bearer_auth(&token).send()
+    };
+    let http1 = library(plain_client()).await.unwrap();
+    let http2 = library(plain_client().http2_prior_knowledge()).await.unwrap();
+    assert_eq!((http1.status().as_u16(), http2.status().as_u16()), (200, 200));
+    app.revoke(&client).await;
+    assert!(is_aborted(&plain.read_rest().await) && is_aborted(&gzip.read_rest().await));
+    assert!(http1.bytes().await.is_err() && http2.bytes().await.is_err());
+    // HTTP/1.0 has no chunks: the array is not closed.
+    let rest = http_1_0.read_rest().await;
+    assert!(rest.starts_with(b"[{") && serde_json::from_slice::<serde_json::Value>(&rest).is_err());
+    let second = app.credential("Nursery", None).await;
+    let mut failing = stalled(&app, &get_v1(&app.token(&second).await, "")).await;
+    app.drop_batch_table();
+    assert!(is_aborted(&failing.read_rest().await));
+}
+
+/// Decision 026: the token is only checked at the start.
+#[tokio::test]
+async fn a_stream_continues_after_its_token_expired() {
+    let (app, _, token) = bulky_nursery().await;
+    let mut raw = stalled(&app, &get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    app.advance_secs(7_200);
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&raw.read_rest().await).unwrap();
+    assert_eq!(all.len(), BULK);
 }
 
 /// Decision 030.
@@ -140,36 +94,44 @@ async fn head_has_the_headers_of_a_stream_and_no_body() {
     }
 }
 
-/// Decision 020: whoever hangs up early costs nothing more.
+/// Decision 020: slow readers block neither the store nor each other, and those that disconnect are cleaned up.
 #[tokio::test]
-async fn clients_that_hang_up_early_do_no_harm() {
+async fn stalled_and_disconnected_readers_delay_no_one() {
     let (app, _, token) = bulky_nursery().await;
+    let mut readers = Vec::new();
     for _ in 0..40 {
-        let mut wire = Wire::open(&app).await;
-        wire.send(get_v1(&token, "")).await;
-        assert_eq!(wire.head().await.0, 200);
+        readers.push(stalled(&app, &get_v1(&token, "connection: close\r\n")).await);
     }
-    while crate::http::operator::gauge(&app, "batchscan_open_connections").await > 2 {
+    for _ in 0..50 {
+        assert_eq!(app.get("/v2/batches?end_date=2026-01-01T00:00:00Z", &token).await.ids(), ["b00000"]);
+    }
+    let last = readers.pop().unwrap().read_rest().await;
+    assert!(last.ends_with(b"0\r\n\r\n"), "complete");
+    drop(readers);
+    while metric(&app, "batchscan_open_connections").await > 2 {
         tokio::task::yield_now().await;
     }
     assert_eq!(app.v1_ids("", &token).await.len(), BULK);
 }
 
-/// Decision 020: slow readers hold neither a reader of the store nor each other.
+/// Operating guide, "Limits": a stream that its client does not read counts until the client disconnects.
 #[tokio::test]
-async fn many_stalled_readers_keep_nobody_waiting() {
-    let (app, _, token) = bulky_nursery().await;
-    let mut stalled = Vec::new();
-    for _ in 0..12 {
-        let mut wire = Wire::open(&app).await;
-        wire.send(get_v1(&token, "connection: close\r\n")).await;
-        assert_eq!(wire.head().await.0, 200);
-        stalled.push(wire);
+async fn streams_count_against_the_memory_budget() {
+    let config = Config { response_bytes_max: 2 * STREAM_BYTES, ..Config::default() };
+    let app = TestApp::with(config).await;
+    let client = app.org("Nursery").await;
+    app.import("Nursery", &many_bulky(BULK)).await;
+    let token = app.token(&client).await;
+    let small = "?end_date=2026-01-01T00:00:00Z";
+    let first = stalled(&app, &get_v1(&token, "")).await;
+    let _second = stalled(&app, &get_v1(&token, "accept-encoding: gzip\r\n")).await;
+    for path in ["/v1/batches", "/v2/batches"] {
+        app.get(&format!("{path}{small}"), &token).await.is_unavailable();
     }
-    let path = "/v2/batches?end_date=2026-01-01T00:00:00Z";
-    for _ in 0..50 {
-        assert_eq!(app.get(path, &token).await.ids(), ["b00000"]);
+    app.get("/v1/batches", &token).await.is_unavailable();
+    drop(first);
+    while app.get(&format!("/v2/batches{small}"), &token).await.status != 200 {
+        tokio::task::yield_now().await;
     }
-    let last = stalled.last_mut().unwrap().rest().await;
-    assert!(last.ends_with(b"0\r\n\r\n"), "it was only waiting");
+    assert_eq!(app.v1_ids("", &token).await.len(), BULK);
 }

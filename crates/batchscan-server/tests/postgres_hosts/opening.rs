@@ -1,15 +1,15 @@
-//! What must be up for a service to start.
+//! Which hosts must be up to start.
 
-use batchscan_store::{OpenError, Opening, Store};
+use batchscan_store::{OpenError, OpenOptions, Store};
 use batchscan_testbed::{Postgres, Settings};
 
-use crate::site::{Nursery, harm, serve};
+use super::site::{Nursery, blocking, serve};
 
-/// A primary with a standby, and one URL for both.
+/// A primary with a standby.
 fn pair() -> (Postgres, Postgres) {
-    let primary = harm(|| Postgres::start(&Settings::default()));
-    let standby = harm(|| primary.standby("standby"));
-    harm(|| primary.wait_for_standbys(&["standby"]));
+    let primary = blocking(|| Postgres::start(&Settings::default()));
+    let standby = blocking(|| primary.standby("standby"));
+    blocking(|| primary.wait_for_standbys(&["standby"]));
     (primary, standby)
 }
 
@@ -20,45 +20,40 @@ fn url(hosts: &[&Postgres], database: &str) -> String {
 
 /// Operating guide, "PostgreSQL": a node that restarts during a failover must not need the primary.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_starts_on_standbys_alone_if_the_schema_is_current() {
+async fn a_service_starts_with_standbys_only_if_the_schema_is_current() {
     let (primary, standby) = pair();
-    let database = harm(|| primary.fresh_database());
+    let database = blocking(|| primary.fresh_database());
     let url = url(&[&primary, &standby], &database).parse().unwrap();
-    let nursery = Nursery::open(&url, Opening::OR_MAKE).await;
+    let nursery = Nursery::open(&url, OpenOptions::CREATE).await;
     let token = nursery.token(&nursery.client).await;
-    harm(|| standby.wait_to_catch_up_with(&primary));
-    harm(|| primary.kill());
-    let store = Store::open(&url, Opening::OR_MAKE).await.unwrap();
-    let (address, http) = serve(&store).await;
-    let reply = http.get(format!("{address}/v2/batches")).bearer_auth(&token).send().await.unwrap();
-    assert_eq!(reply.status(), 200);
-    let ready = http.get(format!("{address}/readyz")).send().await.unwrap();
-    assert_eq!(ready.status(), 200);
+    blocking(|| standby.wait_to_catch_up_with(&primary));
+    blocking(|| primary.kill());
+    let app = serve(&url, OpenOptions::CREATE).await;
+    assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+    assert_eq!(app.send("GET", "/readyz").await.status, 200);
 }
 
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_database_without_a_primary_is_told_so() {
+async fn an_empty_database_without_a_primary_is_an_error() {
     let (primary, standby) = pair();
-    let database = harm(|| primary.fresh_database());
-    harm(|| standby.wait_to_catch_up_with(&primary));
-    harm(|| primary.kill());
+    let database = blocking(|| primary.fresh_database());
+    blocking(|| standby.wait_to_catch_up_with(&primary));
+    blocking(|| primary.kill());
     let shown = url(&[&primary, &standby], &database);
-    let refused = Store::open(&shown.parse().unwrap(), Opening::OR_MAKE).await.unwrap_err();
-    assert!(matches!(refused, OpenError::NoPrimary(_)), "{refused:?}");
-    let told = format!("no host of {shown} is a primary, and the schema is not up to date: start one first");
-    assert_eq!(refused.to_string(), told);
+    let error = Store::open(&shown.parse().unwrap(), OpenOptions::CREATE).await.unwrap_err();
+    assert!(matches!(error, OpenError::NoPrimary(_)), "{error:?}");
 }
 
-/// The primary migrates, also where a host that was named before it takes connections and says nothing.
+/// Also if a host that comes first in the URL accepts connections and sends nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_host_does_not_keep_the_primary_from_being_migrated() {
+async fn a_frozen_host_does_not_prevent_the_migration_of_the_primary() {
     let (primary, standby) = pair();
-    let database = harm(|| primary.fresh_database());
-    harm(|| standby.wait_to_catch_up_with(&primary));
-    harm(|| standby.freeze());
+    let database = blocking(|| primary.fresh_database());
+    blocking(|| standby.wait_to_catch_up_with(&primary));
+    blocking(|| standby.freeze());
     let url = url(&[&standby, &primary], &database).parse().unwrap();
-    let opening = Store::open(&url, Opening::OR_MAKE);
+    let opening = Store::open(&url, OpenOptions::CREATE);
     let opened = tokio::time::timeout(std::time::Duration::from_secs(10), opening).await;
     standby.thaw();
     opened.unwrap().unwrap();

@@ -1,79 +1,79 @@
-//! Who is read from: `ReadFrom::Standby` spares the primary, as long as there is a choice.
+//! Which hosts are read: `ReadFrom::Standby` uses the primary only if no standby is current.
 
 use std::time::{Duration, Instant};
 
 use batchscan_store::ReadFrom;
 use batchscan_testbed::{Postgres, Settings};
 
-use crate::site::{Site, first_five_and, harm, until};
+use super::site::{Site, blocking, first_five_plus, until};
 
-/// A standby that is further behind is not read from.
+/// A standby that lags more is not read.
 const LAG_MAX: Duration = Duration::from_secs(2);
 
-/// How many pages a server has read, by its own log.
+/// How many pages a server has read, according to its log.
 fn pages_read(host: &Postgres) -> usize {
     host.log().matches("SELECT json FROM batch").count()
 }
 
 impl Site {
-    /// Waits until it is known that the standbys can be read from. Needs servers that log their statements.
-    pub(crate) async fn spares_its_primary(&self) {
-        let is_spared = async || {
+    /// Waits until the store reads from standbys. The servers must log their statements.
+    pub(crate) async fn stops_reading_from_primary(&self) {
+        let is_unused = async || {
             let before = pages_read(self.cluster.primary());
             self.nursery.ids().await;
             pages_read(self.cluster.primary()) == before
         };
-        until(Duration::from_secs(5), is_spared).await;
+        until(Duration::from_secs(5), is_unused).await;
     }
 }
 
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
-async fn standbys_are_read_from_where_that_is_asked_for_and_the_primary_when_none_is_left() {
+async fn with_read_from_standby_the_primary_is_read_only_if_no_standby_is_left() {
     let settings = Settings::default().with("log_statement", "all");
     let site = Site::with(&settings, ReadFrom::Standby).await;
     let (primary, standbys) = (site.cluster.primary(), site.cluster.standbys());
     let by_primary = async |reads| {
         let before = pages_read(primary);
         for _ in 0..reads {
-            assert_eq!(site.nursery.ids().await, first_five_and(&[]));
+            assert_eq!(site.nursery.ids().await, first_five_plus(&[]));
         }
         pages_read(primary) - before
     };
-    // At first nobody knows how far the standbys are.
+    // At first the lag of the standbys is unknown.
     until(Duration::from_secs(5), async || by_primary(4).await == 0).await;
     let before = [pages_read(standbys[0]), pages_read(standbys[1])];
-    assert_eq!(by_primary(40).await, 0, "it is spared");
+    assert_eq!(by_primary(40).await, 0, "standbys only");
     for (standby, before) in standbys.iter().zip(before) {
-        assert_eq!(pages_read(standby), before + 20, "{} takes its turns", standby.name());
+        assert_eq!(pages_read(standby), before + 20, "{} has its share", standby.name());
     }
-    harm(|| standbys[0].kill());
-    site.nursery.sees_host(standbys[0], false).await;
+    blocking(|| standbys[0].kill());
+    site.nursery.wait_for_host(standbys[0], false).await;
     assert_eq!(by_primary(10).await, 0, "one is left");
-    harm(|| standbys[1].kill());
-    site.nursery.sees_host(standbys[1], false).await;
-    assert_eq!(by_primary(10).await, 10, "nobody else is left");
+    blocking(|| standbys[1].kill());
+    site.nursery.wait_for_host(standbys[1], false).await;
+    assert_eq!(by_primary(10).await, 10, "none is left");
 }
 
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
-async fn all_hosts_are_read_from_in_turn_if_nothing_else_is_said() {
+async fn all_hosts_are_read_in_turn_by_default() {
     let settings = Settings::default().with("log_statement", "all");
     let site = Site::with(&settings, ReadFrom::Any).await;
     let all = || site.cluster.nodes().iter().map(pages_read).collect::<Vec<_>>();
     until(Duration::from_secs(5), async || {
         let before = all();
         for _ in 0..30 {
-            assert_eq!(site.nursery.ids().await, first_five_and(&[]));
+            assert_eq!(site.nursery.ids().await, first_five_plus(&[]));
         }
         all().iter().zip(&before).all(|(now, before)| now - before == 10)
     })
     .await;
 }
 
-/// Decision 010: a little behind is not too far behind, also while the primary is written to without pause.
+/// Decision 010: a small lag is acceptable, also during continuous writes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_standby_that_follows_a_busy_primary_closely_is_read_from() {
+async fn a_standby_with_a_small_lag_is_read() {
     let settings = Settings::default().with("log_statement", "all").with("recovery_min_apply_delay", "500ms");
     let site = Site::with(&settings, ReadFrom::Standby).await;
     let (primary, nursery) = (site.cluster.primary(), &site.nursery);
@@ -91,9 +91,9 @@ async fn a_standby_that_follows_a_busy_primary_closely_is_read_from() {
         nursery.ids().await;
         pages_read(primary) - before
     };
-    site.spares_its_primary().await;
-    let (began, mut reads, mut by_primary) = (Instant::now(), 0, 0);
-    while began.elapsed() < LAG_MAX * 2 {
+    site.stops_reading_from_primary().await;
+    let (started, mut reads, mut by_primary) = (Instant::now(), 0, 0);
+    while started.elapsed() < LAG_MAX * 2 {
         by_primary += at_primary().await;
         reads += 1;
     }

@@ -1,45 +1,45 @@
-//! TLS to the database: `sslmode` and `sslrootcert` do what their names say.
+//! TLS to the database: `sslmode` and `sslrootcert`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use batchscan_store::{OpenError, Opening, Store};
+use batchscan_store::{OpenError, OpenOptions, Store};
 use batchscan_testbed::{Postgres, Settings};
 use rcgen::generate_simple_self_signed;
 
-use crate::site::{harm, until};
+use super::site::{blocking, until};
 
-/// A server that speaks TLS.
-struct Guarded {
+/// A server with TLS.
+struct TlsServer {
     postgres: Postgres,
 }
 
-impl Guarded {
-    /// Its certificate, by which clients can know it, is for that name.
-    async fn by(name: &str) -> Self {
-        let guarded = Self { postgres: harm(|| Postgres::start(&Settings::default())) };
+impl TlsServer {
+    /// With a certificate for this name.
+    async fn start(name: &str) -> Self {
+        let server = Self { postgres: blocking(|| Postgres::start(&Settings::default())) };
         let made = generate_simple_self_signed([name.to_owned()]).unwrap();
-        guarded.keep("cert.pem", &made.cert.pem());
-        guarded.keep("key.pem", &made.signing_key.serialize_pem());
+        server.write("cert.pem", &made.cert.pem());
+        server.write("key.pem", &made.signing_key.serialize_pem());
         for (setting, value) in
-            [("ssl_cert_file", guarded.file("cert.pem")), ("ssl_key_file", guarded.file("key.pem"))]
+            [("ssl_cert_file", server.file("cert.pem")), ("ssl_key_file", server.file("key.pem"))]
         {
-            guarded.sql(&format!("ALTER SYSTEM SET {setting} = '{}'", value.display()));
+            server.sql(&format!("ALTER SYSTEM SET {setting} = '{}'", value.display()));
         }
-        guarded.sql("ALTER SYSTEM SET ssl = on");
-        guarded.sql("SELECT pg_reload_conf()");
-        until(Duration::from_secs(10), async || guarded.sql("SHOW ssl") == "on").await;
-        guarded
+        server.sql("ALTER SYSTEM SET ssl = on");
+        server.sql("SELECT pg_reload_conf()");
+        until(Duration::from_secs(10), async || server.sql("SHOW ssl") == "on").await;
+        server
     }
 
     fn file(&self, name: &str) -> PathBuf {
         self.postgres.folder().join(name)
     }
 
-    /// PostgreSQL takes only a key that is its own, and that nobody else can read.
-    fn keep(&self, name: &str, text: &str) {
+    /// PostgreSQL accepts only a key that it owns and that no one else can read.
+    fn write(&self, name: &str, text: &str) {
         let (file, owner) = (self.file(name), fs::metadata(self.postgres.folder()).unwrap());
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
@@ -47,14 +47,14 @@ impl Guarded {
     }
 
     fn sql(&self, statement: &str) -> String {
-        harm(|| self.postgres.sql("postgres", statement))
+        blocking(|| self.postgres.sql("postgres", statement))
     }
 
-    /// Opens a new database with these parameters, and gives whether its connections are encrypted.
+    /// Opens a new database with these parameters. Returns whether its connections are encrypted.
     async fn open(&self, parameters: &str) -> Result<String, OpenError> {
-        let database = harm(|| self.postgres.fresh_database());
+        let database = blocking(|| self.postgres.fresh_database());
         let url = format!("{}?{parameters}", self.postgres.url(&database)).parse().unwrap();
-        let store = Store::open(&url, Opening::OR_MAKE).await?;
+        let store = Store::open(&url, OpenOptions::CREATE).await?;
         store.ping().await.unwrap();
         let encrypted = format!(
             "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE datname = '{database}'"
@@ -62,8 +62,8 @@ impl Guarded {
         Ok(self.sql(&encrypted))
     }
 
-    /// Opens with every proof there is, by the root in that file.
-    async fn open_by_root(&self, root: &str) -> Result<String, OpenError> {
+    /// Opens a database with full verification and the root certificate in this file.
+    async fn open_verified(&self, root: &str) -> Result<String, OpenError> {
         self.open(&format!("sslmode=verify-full&sslrootcert={}", self.file(root).display())).await
     }
 }
@@ -71,33 +71,33 @@ impl Guarded {
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_encrypted_as_sslmode_says() {
-    let guarded = Guarded::by("127.0.0.1").await;
+    let server = TlsServer::start("127.0.0.1").await;
     for (mode, encrypted) in [("require", "t"), ("prefer", "t"), ("disable", "f")] {
-        assert_eq!(guarded.open(&format!("sslmode={mode}")).await.unwrap(), encrypted, "{mode}");
+        assert_eq!(server.open(&format!("sslmode={mode}")).await.unwrap(), encrypted, "{mode}");
     }
-    assert_eq!(guarded.open("").await.unwrap(), "t", "where it can be had, it is taken");
-    assert_eq!(guarded.open_by_root("cert.pem").await.unwrap(), "t");
+    assert_eq!(server.open("").await.unwrap(), "t", "used if available");
+    assert_eq!(server.open_verified("cert.pem").await.unwrap(), "t");
 }
 
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_prove_its_name_is_refused() {
-    let (guarded, misnamed) = tokio::join!(Guarded::by("127.0.0.1"), Guarded::by("db.example.org"));
-    let stranger = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    guarded.keep("stranger.pem", &stranger.cert.pem());
-    let (unknown, wrong_name) =
-        tokio::join!(guarded.open_by_root("stranger.pem"), misnamed.open_by_root("cert.pem"));
-    for refused in [unknown.unwrap_err(), wrong_name.unwrap_err()] {
-        assert!(matches!(refused, OpenError::Refused { .. }), "{refused:?}");
-        assert!(refused.to_string().contains("certificate"), "{refused}");
+async fn a_server_with_the_wrong_certificate_is_rejected() {
+    let (server, misnamed) = tokio::join!(TlsServer::start("127.0.0.1"), TlsServer::start("db.example.org"));
+    let unknown = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    server.write("unknown.pem", &unknown.cert.pem());
+    let (unknown_root, wrong_name) =
+        tokio::join!(server.open_verified("unknown.pem"), misnamed.open_verified("cert.pem"));
+    for error in [unknown_root.unwrap_err(), wrong_name.unwrap_err()] {
+        assert!(matches!(error, OpenError::Refused { .. }), "{error:?}");
+        assert!(error.to_string().contains("certificate"), "{error}");
     }
 }
 
 /// Operating guide, "PostgreSQL".
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_tls_is_refused_where_tls_is_required() {
-    let postgres = harm(|| Postgres::start(&Settings::default()));
+async fn a_server_without_tls_is_rejected_if_tls_is_required() {
+    let postgres = blocking(|| Postgres::start(&Settings::default()));
     let url = format!("{}?sslmode=require", postgres.url("postgres")).parse().unwrap();
-    let refused = Store::open(&url, Opening::OR_MAKE).await.unwrap_err();
-    assert!(refused.to_string().contains("TLS"), "{refused}");
+    let error = Store::open(&url, OpenOptions::CREATE).await.unwrap_err();
+    assert!(error.to_string().contains("TLS"), "{error}");
 }

@@ -107,11 +107,14 @@ async fn read(client: &Client) -> Result<Schema, Error> {
 }
 
 async fn read_once(client: &Client) -> Result<Schema, Error> {
+    // From pg_class and not with to_regclass(), which uses cached names: after waiting for the migration lock it would not
+    // see the tables that another process has just created.
     let query = "
-        SELECT current_setting('server_encoding'), to_regclass('schema_history') IS NOT NULL,
-               EXISTS (SELECT 1 FROM unnest(ARRAY['organisation', 'credential', 'secret', 'service_key', 'batch',
-                                                  'moved_batch', 'batches']) AS ours (name)
-                       WHERE to_regclass(ours.name) IS NOT NULL)";
+        SELECT current_setting('server_encoding'),
+               EXISTS (SELECT 1 FROM pg_class WHERE relname = 'schema_history' AND pg_table_is_visible(oid)),
+               EXISTS (SELECT 1 FROM pg_class
+                       WHERE relname IN ('organisation', 'credential', 'secret', 'service_key', 'batch',
+                                         'moved_batch', 'batches') AND pg_table_is_visible(oid))";
     let row = client.query_typed_one(query, &[]).await?;
     let mut schema = Schema { encoding: row.try_get(0)?, version: 0, has_tables: row.try_get(2)? };
     if row.try_get(1)? {

@@ -1,0 +1,307 @@
+//! The byte stream of a client: timeouts, lingering close, and JSON bodies for hyper's own error responses.
+//!
+//! hyper has one timeout for the head of a request. It also runs while a kept-alive connection is idle, and there is none
+//! before the first byte. So the timeouts are here: short for a head, longer for an idle connection, long for a client
+//! that stops reading.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::in_flight::InFlight;
+use crate::request_id;
+
+/// From the first byte of a request, or from the start of the connection, to the end of the head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two requests.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Without any progress of a response. Long enough for a client that writes to its database between two reads.
+const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// For a client that is still sending when its response is complete, so that it can read the response.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The first bytes of HTTP/2. Its frames between requests are not request heads.
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2";
+/// hyper's own error responses are shorter than this.
+const HYPER_ERROR_BYTES_MAX: usize = 256;
+
+/// A client's stream as hyper sees it.
+pub(crate) struct ClientStream<S> {
+    stream: S,
+    in_flight: InFlight,
+    /// Number of requests at the last check.
+    requests: usize,
+    is_h2: bool,
+    phase: Phase,
+    /// Timeout of the current phase.
+    timer: Pin<Box<Sleep>>,
+    write_timer: Option<Pin<Box<Sleep>>>,
+    progress_timer: Option<Pin<Box<Sleep>>>,
+    linger_timer: Option<Pin<Box<Sleep>>>,
+    replacement: Option<Replacement>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    /// Nothing was received yet.
+    Connected,
+    /// A request has started and its head is incomplete.
+    ReadingHead,
+    /// A response is being sent.
+    Responding,
+    /// Between two requests.
+    Idle,
+}
+
+/// Our response instead of hyper's.
+struct Replacement {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl<S> ClientStream<S> {
+    pub(crate) fn new(stream: S, in_flight: InFlight) -> Self {
+        Self {
+            stream,
+            in_flight,
+            requests: 0,
+            is_h2: false,
+            phase: Phase::Connected,
+            timer: Box::pin(sleep_until(Instant::now() + HEAD_TIMEOUT)),
+            write_timer: None,
+            progress_timer: None,
+            linger_timer: None,
+            replacement: None,
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, timeout: Duration) {
+        self.phase = phase;
+        self.timer.as_mut().reset(Instant::now() + timeout);
+    }
+
+    /// Ends the phase of reading a head when hyper has passed the request on.
+    fn check_for_request(&mut self) {
+        let requests = self.in_flight.requests();
+        if requests != self.requests {
+            self.requests = requests;
+            self.phase = Phase::Responding;
+        }
+    }
+
+    fn on_received(&mut self, bytes: &[u8]) {
+        self.check_for_request();
+        self.is_h2 |= self.phase == Phase::Connected && bytes.starts_with(H2_PREFACE);
+        if self.is_h2 {
+            if self.phase == Phase::Connected {
+                self.enter(Phase::Idle, IDLE_TIMEOUT);
+            }
+        } else if self.phase != Phase::ReadingHead && self.in_flight.is_idle() {
+            self.enter(Phase::ReadingHead, HEAD_TIMEOUT);
+        }
+    }
+
+    /// Called when there is nothing to read: whether the client has exceeded a timeout.
+    fn has_timed_out(&mut self, cx: &mut Context<'_>) -> bool {
+        self.check_for_request();
+        if !self.in_flight.is_idle() {
+            return self.has_response_stalled(cx);
+        }
+        if self.phase == Phase::Responding {
+            self.enter(Phase::Idle, IDLE_TIMEOUT);
+        }
+        self.timer.as_mut().poll(cx).is_ready()
+    }
+
+    /// Whether the client has not read its response for too long. An HTTP/2 client can stall without a pending write, by
+    /// never opening its flow control window.
+    fn has_response_stalled(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            let left = STALL_TIMEOUT.saturating_sub(self.in_flight.stalled_for());
+            if left.is_zero() {
+                return true;
+            }
+            let timer =
+                self.progress_timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + left)));
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            self.progress_timer = None;
+        }
+    }
+
+    /// Called when a write is pending: whether it has been for too long.
+    fn has_write_stalled(&mut self, cx: &mut Context<'_>) -> bool {
+        let timer =
+            self.write_timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALL_TIMEOUT)));
+        timer.as_mut().poll(cx).is_ready()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                let received = &buffer.filled()[before..];
+                if !received.is_empty() {
+                    self.on_received(received);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending if self.has_timed_out(cx) => Poll::Ready(Err(ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> ClientStream<S> {
+    /// Fails a write that is pending for too long.
+    fn with_timeout(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending if self.has_write_stalled(cx) => Poll::Ready(Err(ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+            ready => {
+                self.write_timer = None;
+                ready
+            }
+        }
+    }
+
+    /// Writes our response, then reports hyper's as written.
+    fn write_replacement(&mut self, cx: &mut Context<'_>, hyper_bytes: usize) -> Poll<io::Result<usize>> {
+        while let Some(replacement) = &mut self.replacement {
+            let rest = &replacement.bytes[replacement.written..];
+            if rest.is_empty() {
+                self.replacement = None;
+                break;
+            }
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            match ready!(self.with_timeout(cx, written))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                bytes => {
+                    if let Some(replacement) = &mut self.replacement {
+                        replacement.written += bytes;
+                    }
+                }
+            }
+        }
+        Poll::Ready(Ok(hyper_bytes))
+    }
+}
+
+impl<S: AsyncRead + Unpin> ClientStream<S> {
+    /// Discards what the client still sends. Closing a connection with unread bytes resets it, and then a client that
+    /// sends a long body before it reads loses its response.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let is_idle = matches!(self.phase, Phase::Connected | Phase::Idle);
+        let is_over = self.linger_timer.as_mut().is_none_or(|timer| timer.as_mut().poll(cx).is_ready());
+        if is_idle || is_over {
+            return Poll::Ready(Ok(()));
+        }
+        let mut scratch = [0u8; 8 * 1024];
+        loop {
+            let mut unread = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut unread)) {
+                Ok(()) if !unread.filled().is_empty() => {}
+                _ => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.replacement.is_none() {
+            self.replacement = replace_hyper_error(bytes).map(|bytes| Replacement { bytes, written: 0 });
+        }
+        if self.replacement.is_some() {
+            return self.write_replacement(cx, bytes.len());
+        }
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.with_timeout(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [only] = slices {
+            return self.poll_write(cx, only);
+        }
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.with_timeout(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.linger_timer.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.linger_timer = Some(Box::pin(sleep_until(Instant::now() + LINGER_TIMEOUT)));
+            // If there is nothing to read, the client is idle: hyper has just not tried to read since.
+            self.check_for_request();
+            let mut byte = [0u8; 1];
+            let is_quiet =
+                Pin::new(&mut self.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending();
+            if is_quiet && self.phase == Phase::Responding {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.poll_linger(cx)
+    }
+}
+
+/// The response to send instead of `bytes`, if they are an error response of hyper itself.
+///
+/// Our responses all have `x-request-id`. No chunk of a body looks like this, since our JSON has no bare line breaks.
+fn replace_hyper_error(bytes: &[u8]) -> Option<Vec<u8>> {
+    if bytes.len() > HYPER_ERROR_BYTES_MAX
+        || !bytes.starts_with(b"HTTP/1.1 4")
+        || !bytes.ends_with(b"\r\n\r\n")
+    {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    let is_hypers = text.contains("content-length: 0\r\n") && !text.contains("x-request-id");
+    let status = text.strip_prefix("HTTP/1.1 ")?.split("\r\n").next()?;
+    let detail = match status.get(..3)? {
+        "414" => "The path and query are too long",
+        "431" => "The request's header fields are too large",
+        _ => "The request is not valid HTTP",
+    };
+    is_hypers.then(|| http1_error(status, detail))
+}
+
+/// A complete HTTP/1.1 error response that closes the connection.
+pub(crate) fn http1_error(status: &str, detail: &str) -> Vec<u8> {
+    let body = serde_json::json!({ "detail": detail }).to_string();
+    let retry = if status.starts_with("503") { "retry-after: 4\r\n" } else { "" };
+    let id = request_id::generate();
+    tracing::info!(target: "request", id, status, "rejected before routing");
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

@@ -1,0 +1,128 @@
+//! Extracts the queries of the batch endpoints, and the encoding that the client accepts.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use batchscan_model::instant::DateInput;
+use batchscan_model::{DateRange, Invalid, OrgId, Part, Reason, UtcInstant};
+use batchscan_store::{Caller, Encoding, Resume};
+
+use super::app::App;
+use super::encoding::accepted_encoding;
+use super::error::ApiError;
+use super::parameters::Parameters;
+use crate::auth::TokenError;
+use crate::cursor::{Cursor, CursorCipher};
+
+/// Wrong names for `next_token` (decision 017). If they were ignored, clients would read page 1 forever.
+const WRONG_CURSOR_NAMES: [&str; 6] = ["cursor", "page_token", "nextToken", "page", "offset", "after"];
+
+/// The query of `GET /v1/batches`: dates only (decision 024).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeQuery(pub(super) DateRange);
+
+/// The query of `GET /v2/batches`: dates and a cursor, which contains the dates (decision 021).
+#[derive(Clone, Debug)]
+pub(super) struct PageQuery {
+    pub(super) range: DateRange,
+    /// Where paging continues; `None` for the first page.
+    pub(super) resume: Option<Resume>,
+}
+
+impl FromRequestParts<App> for RangeQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let query = Self::parse(parts.uri.query().unwrap_or_default());
+        reject_invalid(app, &caller, query).await
+    }
+}
+
+impl FromRequestParts<App> for PageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let query = Self::parse(parts.uri.query().unwrap_or_default(), &app.keys().cursors, caller.org);
+        reject_invalid(app, &caller, query).await
+    }
+}
+
+impl FromRequestParts<App> for Encoding {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        Ok(accepted_encoding(&parts.headers))
+    }
+}
+
+/// Reports a query error only to callers with a valid credential (decision 007). A valid query passes: the credential is
+/// checked in the same read as the batches.
+async fn reject_invalid<Q>(app: &App, caller: &Caller, query: Result<Q, Invalid>) -> Result<Q, ApiError> {
+    let invalid = match query {
+        Ok(query) => return Ok(query),
+        Err(invalid) => invalid,
+    };
+    // If the store is unavailable, the query is still invalid (decision 028).
+    match app.store.data_version(caller, app.clock.now()).await {
+        Ok(None) => Err(ApiError::InvalidToken(TokenError::Invalid)),
+        Ok(Some(_)) | Err(_) => Err(ApiError::InvalidQuery(invalid)),
+    }
+}
+
+impl RangeQuery {
+    fn parse(query: &str) -> Result<Self, Invalid> {
+        let (query, mut errors) = (Parameters::parse(query), Invalid::default());
+        let start = date(&query, "start_date", &mut errors).map(DateInput::as_start);
+        let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
+        errors.or_ok(Self(DateRange { start, end }))
+    }
+}
+
+impl PageQuery {
+    fn parse(query: &str, cursors: &CursorCipher, org: OrgId) -> Result<Self, Invalid> {
+        let (query, mut errors) = (Parameters::parse(query), Invalid::default());
+        // Decrypted before the dates, which are compared with it, and reported after them, in the contract's order.
+        let cursor = query.value("next_token").and_then(|text| {
+            text.map(|text| cursors.decrypt(org, text).ok_or(Reason::BadCursor)).transpose()
+        });
+        let range = cursor.as_ref().ok().and_then(Option::as_ref).map(|cursor| cursor.range);
+        let start = date(&query, "start_date", &mut errors).map(DateInput::as_start);
+        check_same(start, range.map(|range| range.start), "start_date", &mut errors);
+        let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
+        check_same(end, range.map(|range| range.end), "end_date", &mut errors);
+        let cursor = cursor.map_err(|reason| errors.push(Part::Query, "next_token", reason)).ok().flatten();
+        for name in WRONG_CURSOR_NAMES {
+            if query.value(name) != Ok(None) {
+                errors.push(Part::Query, name, Reason::WrongCursorName);
+            }
+        }
+        errors.or_ok(match cursor {
+            Some(Cursor { resume, range }) => Self { range, resume: Some(resume) },
+            None => Self { range: DateRange { start, end }, resume: None },
+        })
+    }
+}
+
+/// A date that is sent together with a cursor must be the same as in the first request (decision 021).
+fn check_same(
+    date: Option<UtcInstant>,
+    in_cursor: Option<Option<UtcInstant>>,
+    name: &'static str,
+    errors: &mut Invalid,
+) {
+    if in_cursor.is_some_and(|in_cursor| date.is_some() && date != in_cursor) {
+        errors.push(Part::Query, name, Reason::DiffersFromCursor);
+    }
+}
+
+fn date(query: &Parameters<'_>, name: &'static str, errors: &mut Invalid) -> Option<DateInput> {
+    let parsed = match query.value(name) {
+        Ok(None) => return None,
+        Ok(Some(text)) => DateInput::parse(text),
+        Err(reason) => Err(reason),
+    };
+    parsed.map_err(|reason| errors.push(Part::Query, name, reason)).ok()
+}

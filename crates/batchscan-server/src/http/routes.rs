@@ -1,0 +1,71 @@
+//! Every route of the service.
+
+use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{self, MethodRouter};
+
+use super::app::App;
+use super::error::ApiError;
+use super::{batches, dashboard, docs, health, middleware, openapi, token};
+
+/// The public routes.
+pub fn router(app: App) -> Router {
+    let routes = Router::new()
+        .route("/v1/auth", post(token::create))
+        .route("/v2/auth", post(token::create))
+        .route("/v1/batches", get(batches::list_v1))
+        .route("/v2/batches", get(batches::list_v2))
+        .route("/openapi.json", get(openapi::get))
+        .route("/docs", get(docs::page))
+        .route("/docs/", get(docs::page))
+        .route("/docs/{file}", get(docs::file))
+        .route("/", get(dashboard::page))
+        .route("/batches", get(dashboard::page))
+        .route("/batches/{id}", get(dashboard::page))
+        .route("/assets/{file}", get(dashboard::file))
+        .route("/favicon.svg", get(dashboard::file))
+        .merge(health_routes());
+    let routes = if app.config.metrics_in_public { routes.merge(metrics_route()) } else { routes };
+    finish(routes, app)
+}
+
+/// The routes of the operator's address.
+pub fn operator_router(app: App) -> Router {
+    finish(health_routes().merge(metrics_route()), app)
+}
+
+fn health_routes() -> Router<App> {
+    Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready))
+}
+
+fn metrics_route() -> Router<App> {
+    Router::new().route("/metrics", get(health::metrics))
+}
+
+/// Adds the 404 and the middleware.
+fn finish(routes: Router<App>, app: App) -> Router {
+    let not_found = async || ApiError::NotFound;
+    routes.fallback(not_found).layer(from_fn_with_state(app.clone(), middleware::handle)).with_state(app)
+}
+
+fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+    with_allow("GET, HEAD, OPTIONS", routing::get(handler))
+}
+
+fn post<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+    with_allow("POST, OPTIONS", routing::post(handler))
+}
+
+/// Adds OPTIONS, and a 405 with `Allow` for other methods (decisions 027, 030).
+fn with_allow(allowed: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
+    let options = async move || {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+        response
+    };
+    route.options(options).fallback(async move || ApiError::MethodNotAllowed(allowed))
+}

@@ -1,0 +1,195 @@
+//! Token requests with a form: successes, 401, 413 and 422.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::http::app::FORM;
+use crate::http::*;
+
+const UNSUPPORTED: &str = "Input should be 'client_credentials'";
+
+/// The body of a 422 (decisions 005, 014).
+#[track_caller]
+fn is_invalid_form(reply: &Reply, error: &str, errors: &[Value]) {
+    let descriptions: Vec<String> = errors
+        .iter()
+        .map(|error| format!("{}: {}", error["loc"][1].as_str().unwrap(), error["msg"].as_str().unwrap()))
+        .collect();
+    let body = json!({ "detail": errors, "error": error, "error_description": descriptions.join("; ") });
+    reply.is_error(422, &body);
+    reply.has_headers(&[("pragma", "no-cache")]);
+}
+
+fn all_missing() -> [Value; 3] {
+    [missing("client_id"), missing("client_secret"), missing("grant_type")]
+}
+
+/// Contract sections 4 and 5; decisions 001, 002, 003, 008.
+#[tokio::test]
+async fn a_valid_form_gets_a_token_for_both_versions() {
+    let (app, client, _) = TestApp::signed_in().await;
+    for path in ["/v1/auth", "/v2/auth"] {
+        let reply = app.post_form(path, format!("{}&scope=read", client.form())).await;
+        let body = reply.json();
+        let token = body["access_token"].as_str().unwrap();
+        assert_eq!(reply.status, 200);
+        assert_eq!(body, json!({ "access_token": token, "token_type": "bearer", "expires_in": 3600 }));
+        reply.has_headers(&[
+            ("content-type", "application/json"),
+            ("cache-control", "no-store"),
+            ("pragma", "no-cache"),
+        ]);
+        for batches in PATHS {
+            assert_eq!(app.get(batches, token).await.status, 200, "{path} {batches}");
+        }
+    }
+}
+
+/// Decision 003.
+#[tokio::test]
+async fn errors_of_both_auth_endpoints_are_the_same() {
+    let app = TestApp::start().await;
+    for form in ["", "grant_type=x", "client_id=a&client_secret=b&grant_type=client_credentials"] {
+        let [one, two] = [app.post_form("/v1/auth", form).await, app.post_form("/v2/auth", form).await];
+        assert_eq!((one.status, one.json()), (two.status, two.json()), "{form}");
+    }
+}
+
+/// Decision 008.
+#[tokio::test]
+async fn the_token_lifetime_is_configurable() {
+    let config = batchscan_server::config::Config { token_ttl_secs: 90, ..Default::default() };
+    let app = TestApp::with(config).await;
+    let client = app.org("Nursery").await;
+    assert_eq!(app.post_form("/v1/auth", client.form()).await.json()["expires_in"], 90);
+}
+
+/// Contract section 4; decisions 005, 014, 016: one entry per field, in the contract's order.
+#[tokio::test]
+async fn invalid_forms_are_422_with_one_entry_per_field() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let form = client.form();
+    let without =
+        |field: &str| form.split('&').filter(|pair| !pair.starts_with(field)).collect::<Vec<_>>().join("&");
+    let mut cases = Vec::new();
+    for pair in form.split('&') {
+        let field = pair.split('=').next().unwrap();
+        cases.push((without(field), vec![missing(field)]));
+        cases.push((format!("{form}&{pair}"), vec![repeated("body", field)]));
+    }
+    cases.push((String::new(), all_missing().to_vec()));
+    cases.push(("client_id=&client_secret=&grant_type=".into(), all_missing().to_vec()));
+    let grant = invalid("literal_error", "body", "grant_type", UNSUPPORTED);
+    cases.push((
+        "grant_type=password&client_secret=a&client_secret=b".into(),
+        vec![missing("client_id"), repeated("body", "client_secret"), grant.clone()],
+    ));
+    for (form, errors) in cases {
+        is_invalid_form(&app.post_form("/v1/auth", form).await, "invalid_request", &errors);
+    }
+    for name in ["password", "CLIENT_CREDENTIALS", "client_credentials%20", "authorization_code"] {
+        let form = form.replace("client_credentials", name);
+        let reply = app.post_form("/v1/auth", form).await;
+        is_invalid_form(&reply, "unsupported_grant_type", std::slice::from_ref(&grant));
+    }
+}
+
+/// Decision 015; contract section 4: credentials are read from the form body only.
+#[tokio::test]
+async fn a_body_that_is_not_a_form_is_three_missing_fields() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let post = |path: &str| app.request("POST", path);
+    let json =
+        json!({ "client_id": client.id, "client_secret": client.secret, "grant_type": "client_credentials" });
+    let multipart = "multipart/form-data; boundary=x";
+    for request in [
+        post("/v1/auth"),
+        post("/v1/auth").json(&json),
+        post("/v2/auth").body(client.form()),
+        post("/v2/auth").header("content-type", multipart).body(client.form()),
+        post("/v2/auth").header("content-type", "application/json").body("1".repeat(4_000_000)),
+        post(&format!("/v1/auth?{}", client.form())).header("content-type", FORM),
+    ] {
+        is_invalid_form(&Reply::to(request).await, "invalid_request", &all_missing());
+    }
+}
+
+/// Contract section 4: media types are case-insensitive and may have parameters.
+#[tokio::test]
+async fn the_content_type_may_have_a_charset_or_capitals() {
+    let (app, client, _) = TestApp::signed_in().await;
+    for kind in ["application/x-www-form-urlencoded; charset=UTF-8", "Application/X-WWW-Form-URLencoded"] {
+        let request = app.request("POST", "/v1/auth").header("content-type", kind).body(client.form());
+        assert_eq!(Reply::to(request).await.status, 200, "{kind}");
+    }
+}
+
+/// Decision 014: never `input`, which would echo secrets.
+#[tokio::test]
+async fn a_422_never_echoes_values() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let form = format!("client_id={}&client_secret={}&grant_type=hunter2", client.id, client.secret);
+    let reply = app.post_form("/v1/auth", form).await;
+    assert_eq!(reply.status, 422);
+    for sent in [client.id.as_str(), client.secret.as_str(), "hunter2", "input"] {
+        assert!(!reply.text().contains(&format!("\"{sent}")), "{}", reply.text());
+    }
+}
+
+/// Contract sections 4, 5 and 7; decisions 005, 006.
+#[tokio::test]
+async fn an_unknown_client_a_wrong_secret_and_a_revoked_credential_get_the_same_response() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let other = app.org("Other").await;
+    let revoked = app.credential("Nursery", None).await;
+    app.revoke(&revoked).await;
+    let lasting_headers = |reply: &Reply| -> BTreeMap<String, String> {
+        let headers = reply.headers.iter();
+        let named = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+        named.filter(|(name, _)| name != "x-request-id" && name != "date").collect()
+    };
+    let mut seen = Vec::new();
+    for wrong in [
+        Client { secret: "wrong".into(), ..client.clone() },
+        Client { id: "bs_unknown".into(), ..client.clone() },
+        Client { id: "not an id %26 never one".into(), ..client.clone() },
+        Client { secret: client.secret.to_lowercase(), ..client.clone() },
+        Client { secret: other.secret, ..client },
+        revoked,
+    ] {
+        let reply = app.post_form("/v1/auth", wrong.form()).await;
+        reply.is_invalid_client();
+        assert_eq!(reply.header("www-authenticate"), None);
+        seen.push((lasting_headers(&reply), reply.body));
+    }
+    assert!(seen.iter().all(|response| *response == seen[0]), "{seen:?}");
+}
+
+/// Decision 027.
+#[tokio::test]
+async fn a_form_above_16_kib_is_a_413() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let form = format!("{}&pad=", client.form());
+    let padded = |bytes: usize| format!("{form}{}", "x".repeat(bytes - form.len()));
+    assert_eq!(app.post_form("/v1/auth", padded(16 * 1024)).await.status, 200);
+    for bytes in [16 * 1024 + 1, 100_000, 4_000_000] {
+        app.post_form("/v1/auth", padded(bytes)).await.is_detail(413, "The request body is too large");
+    }
+    let chunks = (0..64).map(|_| Ok::<_, std::io::Error>("x".repeat(1_000)));
+    let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
+    let request = app.request("POST", "/v2/auth").header("content-type", FORM).body(chunked);
+    Reply::to(request).await.is_detail(413, "The request body is too large");
+}
+
+/// Decision 007.
+#[tokio::test]
+async fn an_invalid_form_is_reported_before_wrong_credentials() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let wrong = client.form().replace("client_secret=", "client_secret=wrong");
+    assert_eq!(app.post_form("/v1/auth", wrong.clone()).await.status, 401);
+    assert_eq!(app.post_form("/v1/auth", wrong.replace("client_credentials", "password")).await.status, 422);
+    assert_eq!(app.post_form("/v1/auth", format!("{wrong}&grant_type=x")).await.status, 422);
+    app.revoke(&client).await;
+    assert_eq!(app.post_form("/v1/auth", format!("{}&client_id=x", client.form())).await.status, 422);
+}

@@ -1,0 +1,86 @@
+//! Bearer tokens on the batch endpoints (decisions 007, 009).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::http::*;
+
+async fn get(app: &TestApp, path: &str, authorization: &str) -> Reply {
+    Reply::to(app.request("GET", path).header("authorization", authorization)).await
+}
+
+/// Decision 009; contract section 5: the token is read from the header only.
+#[tokio::test]
+async fn a_request_without_a_token_gets_a_challenge_without_an_error() {
+    let (app, _, token) = TestApp::signed_in().await;
+    for path in PATHS {
+        for reply in [
+            app.send("GET", path).await,
+            app.send("GET", &format!("{path}?access_token={token}")).await,
+            get(&app, path, "Basic YTpi").await,
+            get(&app, path, "Bearer").await,
+        ] {
+            reply.is_detail(401, "Not authenticated: send the header Authorization: Bearer ACCESS_TOKEN");
+            reply.has_headers(&[("www-authenticate", "Bearer")]);
+        }
+    }
+}
+
+/// RFC 9110 §11.1.
+#[tokio::test]
+async fn the_scheme_is_case_insensitive() {
+    let (app, _, token) = TestApp::signed_in().await;
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        assert_eq!(get(&app, "/v1/batches", &format!("{scheme} {token}")).await.status, 200, "{scheme}");
+    }
+}
+
+/// Decision 009.
+#[tokio::test]
+async fn a_malformed_modified_or_forged_token_is_invalid() {
+    let (app, _, token) = TestApp::signed_in().await;
+    let other = app.org("Other").await;
+    let other = app.token(&other).await;
+    let (own, other): (Vec<&str>, Vec<&str>) = (token.split('.').collect(), other.split('.').collect());
+    let mut invalid = vec![
+        "x.y.z".to_owned(),
+        "x".repeat(5_000),
+        token[..token.len() - 1].to_owned(),
+        format!("{token}A"),
+        [own[0], other[1], own[2]].join("."),
+    ];
+    invalid.extend(["x", "a.b", "..", "é", "a b", "eyJhbGciOiJIUzI1NiJ9.e30."].map(str::to_owned));
+    for at in (0..token.len()).step_by(7).chain([token.len() - 2]) {
+        let mut modified = token.clone().into_bytes();
+        modified[at] = if modified[at] == b'A' { b'B' } else { b'A' };
+        invalid.push(String::from_utf8(modified).unwrap());
+    }
+    for alg in ["none", "None", "NONE", "HS512", "RS256"] {
+        let head = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{alg}","typ":"JWT"}}"#));
+        invalid.extend([format!("{head}.{}.", own[1]), format!("{head}.{}.{}", own[1], own[2])]);
+    }
+    for (turn, token) in invalid.iter().enumerate() {
+        app.get(PATHS[turn % 2], token).await.is_invalid_token();
+    }
+}
+
+/// Decision 009: another deployment signs with other keys.
+#[tokio::test]
+async fn a_token_of_another_deployment_is_invalid() {
+    let (here, _, _) = TestApp::signed_in().await;
+    let (_there, _, token) = TestApp::signed_in().await;
+    here.get("/v1/batches", &token).await.is_invalid_token();
+}
+
+/// Decision 007: path and method, then the token, then the query.
+#[tokio::test]
+async fn an_invalid_token_is_reported_after_the_path_and_before_the_query() {
+    let app = TestApp::start().await;
+    app.send("GET", "/v3/batches?start_date=x").await.is_detail(404, "Not Found");
+    app.send("DELETE", "/v1/batches?start_date=x").await.is_detail(405, "Method Not Allowed");
+    app.send("PUT", "/v1/auth").await.is_detail(405, "Method Not Allowed");
+    assert_eq!(app.send("GET", "/v1/batches?start_date=x").await.status, 401);
+    for query in ["/v1/batches?start_date=x", "/v2/batches?start_date=x", "/v2/batches?next_token=x&page=2"] {
+        app.get(query, "x.y.z").await.is_invalid_token();
+    }
+}

@@ -1,0 +1,20 @@
+//! HTTP tests that no store can influence. They run once, on SQLite.
+
+mod auth_basic;
+mod auth_form;
+mod bearer;
+mod compression;
+mod cors;
+mod dashboard;
+mod dates;
+mod docs;
+mod limits;
+mod methods;
+mod openapi;
+mod operator;
+mod protocol;
+mod query;
+mod rate_limit;
+mod stopping;
+mod timing;
+mod tls;

@@ -1,0 +1,156 @@
+//! What operators see and set: health, metrics, request ids, the access log, the end of v1.
+
+use std::collections::BTreeSet;
+
+use batchscan_server::config::Config;
+use batchscan_server::serve::ServeOptions;
+use serde_json::json;
+
+use crate::http::log::lines_with;
+use crate::http::*;
+
+/// The value of the line that starts like this; 0 if there is none.
+fn value(metrics: &str, start: &str) -> u64 {
+    let line = metrics.lines().find(|line| line.starts_with(start));
+    line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+/// Operating guide, "Monitoring".
+#[tokio::test]
+async fn metrics_count_requests_by_route_and_status() {
+    let (app, _, token) = TestApp::signed_in().await;
+    for _ in 0..3 {
+        app.get("/v1/batches", &token).await;
+    }
+    app.get("/v1/batches", "x").await;
+    app.get("/some/where/else", &token).await;
+    app.get("/batches/b1", &token).await;
+    let text = metrics(&app).await;
+    let count = |route, status| {
+        value(&text, &format!("batchscan_requests_total{{route=\"{route}\",status=\"{status}\"}}"))
+    };
+    assert_eq!((count("/v1/batches", 200), count("/v1/batches", 401)), (3, 1));
+    assert_eq!((count("/v2/auth", 200), count("other", 404), count("/batches/{id}", 200)), (1, 1, 1));
+    assert!(!text.contains("/some/where"), "unknown paths are not labels");
+}
+
+/// Operating guide, "Monitoring".
+#[tokio::test]
+async fn metrics_show_latency_bytes_cache_store_and_connections() {
+    let (app, _, token) = TestApp::filled(1_000, &many(10)).await;
+    let bytes = app.get("/v2/batches", &token).await.body.len();
+    app.get("/v2/batches", &token).await;
+    app.get("/v2/batches", &token).await;
+    app.drop_batch_table();
+    app.get("/v1/batches", &token).await;
+    let reply = app.send("GET", "/metrics").await;
+    reply.has_headers(&[("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")]);
+    let text = reply.text();
+    for (start, expected) in [
+        ("batchscan_request_seconds_count{route=\"/v2/batches\"}", 3),
+        ("batchscan_request_seconds_bucket{le=\"+Inf\",route=\"/v2/batches\"}", 3),
+        ("batchscan_sent_bytes_total{route=\"/v2/batches\"}", 3 * bytes as u64),
+        ("batchscan_page_cache_hits_total", 1),
+        ("batchscan_page_cache_misses_total", 2),
+        ("batchscan_store_errors_total{kind=\"broken\"}", 1),
+        ("batchscan_refused_connections_total", 0),
+    ] {
+        assert_eq!(value(text, start), expected, "{start}");
+    }
+    assert!(value(text, "batchscan_open_connections ") >= 1);
+    assert!(text.ends_with("# EOF\n"));
+}
+
+/// Operating guide, "Start".
+#[tokio::test]
+async fn a_separate_address_for_operators_has_health_and_metrics_only() {
+    let config = Config { metrics_in_public: false, ..Config::default() };
+    let operator_listen = Some("127.0.0.1:0".to_owned());
+    let app = TestApp::serve(ServeOptions { operator_listen, config, ..TestApp::options() }).await;
+    let operator = app.operator_url.clone().unwrap();
+    for (path, status) in
+        [("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/v1/batches", 404), ("/v1/auth", 404)]
+    {
+        let reply = Reply::to(app.http.get(format!("{operator}{path}"))).await;
+        assert_eq!(reply.status, status, "{path}");
+        assert!(reply.header("x-request-id").is_some());
+    }
+    app.send("GET", "/metrics").await.is_detail(404, "Not Found");
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(app.send("GET", path).await.status, 200, "{path}");
+    }
+}
+
+/// Operating guide, "Monitoring": a proxy's id is used if it is safe to log.
+#[tokio::test]
+async fn every_response_has_a_request_id() {
+    let app = TestApp::start().await;
+    let mut ids = BTreeSet::new();
+    for path in ["/healthz", "/nothing", "/v1/auth", "/v1/batches", "/v2/batches?start_date=x", "/metrics"] {
+        for method in ["GET", "OPTIONS"] {
+            assert!(ids.insert(app.send(method, path).await.header("x-request-id").unwrap()), "{path}");
+        }
+    }
+    let sent = async |id: &str| {
+        app.get_with("/healthz", "x", "x-request-id", id).await.header("x-request-id").unwrap()
+    };
+    let (longest, too_long) = ("a".repeat(40), "a".repeat(41));
+    for id in ["a", "4bf92f35-77b3.4da6_A", longest.as_str()] {
+        assert_eq!(sent(id).await, id);
+    }
+    for id in ["", "a b", "a\"b", "{}", "a,b", "é", too_long.as_str()] {
+        assert_ne!(sent(id).await, id);
+    }
+}
+
+/// Operating guide, "Monitoring".
+#[tokio::test]
+async fn a_request_is_one_log_line_without_secrets() {
+    let (app, client, token) = TestApp::signed_in().await;
+    for (query, status) in [("start_date=2026-01-01T00:00:00Z", 200), ("start_date=x", 422)] {
+        let id = format!("log-{status}-{}", client.id);
+        app.get_with(&format!("/v2/batches?{query}"), &token, "x-request-id", &id).await;
+        let lines = lines_with(&id);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        let fields = &line["fields"];
+        assert_eq!((&fields["method"], &fields["route"]), (&json!("GET"), &json!("/v2/batches")));
+        assert_eq!((&fields["status"], &fields["client"]), (&json!(status), &json!(client.id)));
+    }
+    for secret in [token.as_str(), client.secret.as_str()] {
+        assert!(lines_with(secret).is_empty());
+    }
+}
+
+/// Decision 038; RFC 9745, RFC 8594.
+#[tokio::test]
+async fn the_end_of_v1_is_announced_on_v1_only() {
+    let v1_sunset = Some(instant("2027-01-01T00:00:00Z"));
+    let app = TestApp::with(Config { v1_sunset, ..Config::default() }).await;
+    let client = app.org("Nursery").await;
+    let token = app.token(&client).await;
+    let auth = app.post_form("/v1/auth", client.form()).await;
+    let rejected = app.get("/v1/batches?start_date=x", &token).await;
+    for reply in [app.get("/v1/batches", &token).await, auth, rejected] {
+        reply.has_headers(&[("deprecation", "@1798761600"), ("sunset", "Fri, 01 Jan 2027 00:00:00 GMT")]);
+    }
+    let (without, _, other_token) = TestApp::signed_in().await;
+    for reply in [
+        app.get("/v2/batches", &token).await,
+        app.get("/healthz", &token).await,
+        without.get("/v1/batches", &other_token).await,
+    ] {
+        assert_eq!((reply.header("deprecation"), reply.header("sunset")), (None, None));
+    }
+}
+
+/// Operating guide, "Start".
+#[tokio::test]
+async fn a_port_in_use_is_an_error_that_says_what_to_do() {
+    let app = TestApp::start().await;
+    let options = ServeOptions { listen: app.address().to_owned(), ..TestApp::options() };
+    let clock = batchscan_server::clock::Clock::system();
+    let error = batchscan_server::serve::Server::bind(app.store.clone(), options, clock).await.unwrap_err();
+    let expected = "the port is already in use: choose another address with --listen";
+    assert!(error.to_string().ends_with(expected), "{error}");
+}

@@ -1,0 +1,65 @@
+//! Rate limits (decision 033).
+
+use std::time::Duration;
+
+use batchscan_server::config::{Config, Rate};
+
+use crate::http::*;
+
+/// Four requests per minute. Getting a token is one.
+async fn limited() -> (TestApp, Client) {
+    let rate_limit = Some(Rate { requests: 4, per: Duration::from_secs(60) });
+    let app = TestApp::with(Config { rate_limit, ..Config::default() }).await;
+    let client = app.org("Nursery").await;
+    (app, client)
+}
+
+#[track_caller]
+fn is_too_many(reply: &Reply, wait: &str) {
+    reply.is_detail(429, "Too many requests: wait for the time in Retry-After");
+    reply.has_headers(&[("retry-after", wait)]);
+}
+
+/// Decisions 027, 033.
+#[tokio::test]
+async fn above_the_limit_is_a_429_with_the_time_to_wait() {
+    let (app, client) = limited().await;
+    let token = app.token(&client).await;
+    for path in ["/v1/batches", "/v2/batches", "/v1/batches"] {
+        assert_eq!(app.get(path, &token).await.status, 200);
+    }
+    for path in PATHS {
+        is_too_many(&app.get(path, &token).await, "15");
+    }
+    let other = app.credential("Nursery", None).await;
+    let other = app.token(&other).await;
+    assert_eq!(app.get("/v1/batches", &other).await.status, 200, "each credential has its own limit");
+    app.advance_secs(14);
+    is_too_many(&app.get("/v2/batches", &token).await, "1");
+    app.advance_secs(1);
+    assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+}
+
+/// Decision 033: token requests count; failed ones do not.
+#[tokio::test]
+async fn token_requests_count_and_failed_authentication_does_not() {
+    let (app, client) = limited().await;
+    for _ in 0..20 {
+        let wrong = client.form().replace("client_secret=", "client_secret=x");
+        assert_eq!(app.post_form("/v1/auth", wrong).await.status, 401);
+        assert_eq!(app.get("/v1/batches", "x.y.z").await.status, 401);
+    }
+    for _ in 0..4 {
+        assert_eq!(app.post_form("/v1/auth", client.form()).await.status, 200);
+    }
+    is_too_many(&app.post_form("/v1/auth", client.form()).await, "15");
+}
+
+/// Decision 033: off by default.
+#[tokio::test]
+async fn there_is_no_limit_by_default() {
+    let (app, _, token) = TestApp::signed_in().await;
+    for _ in 0..300 {
+        assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+    }
+}
