@@ -1,4 +1,4 @@
-//! From what was typed and what `login` kept to a client of a service. Sends nothing.
+//! Builds a client from the arguments and the saved profile. Sends nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use batchscan_client::{Client, ClientSecret, Error};
 use indicatif::ProgressBar;
 
 use crate::args::Connection;
+use crate::client_secret;
 use crate::profiles::{self, Profile, Profiles};
-use crate::secret;
 
-/// A client, and what it is a client of.
+/// A client and the service it connects to.
 pub(crate) struct Service {
     pub(crate) client: Client,
     pub(crate) url: String,
     pub(crate) client_id: String,
     retries: Arc<AtomicU64>,
-    /// Whether the bar shows what is waited for. Whoever gets an answer takes that back.
-    pub(crate) is_waiting: Arc<AtomicBool>,
+    /// Whether the progress bar shows a retry. Reset it when a response arrives.
+    pub(crate) is_retrying: Arc<AtomicBool>,
 }
 
 impl Service {
-    /// A remark on a connection that others can listen to; nothing to say of an encrypted one, or of this machine.
-    pub(crate) fn note(&self) -> Option<String> {
+    /// A note if the connection is not encrypted and leaves this machine.
+    pub(crate) fn plaintext_note(&self) -> Option<String> {
         let plain = self.url.strip_prefix("http://")?;
         let host = plain.split('/').next().unwrap_or_default();
         let host =
@@ -33,81 +33,85 @@ impl Service {
         if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
             return None;
         }
-        Some(format!("note: the connection to {host} is not encrypted; others on the way can read along"))
+        Some(format!("note: the connection to {host} is not encrypted; traffic can be intercepted"))
     }
 
-    /// How often something had to be tried again.
+    /// The number of retries so far.
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 }
 
-/// Who asks whom: what was typed, completed by what `login` kept.
+/// The service and credentials from the arguments; missing values come from the saved profile.
 pub(crate) fn resolve(connection: &Connection) -> anyhow::Result<Profile> {
     let given = match &connection.client_secret_file {
-        None if connection.is_by_name => None,
-        file => secret::given(file.as_deref())?,
+        None if connection.is_profile_named => None,
+        file => client_secret::from_file_or_env(file.as_deref())?,
     };
-    let is_whole = connection.url.is_some() && connection.client_id.is_some() && given.is_some();
-    let kept = if is_whole { None } else { kept_profile(connection)? };
-    let url = connection.url.clone().or_else(|| kept.as_ref().map(|kept| kept.url.clone()));
+    let is_complete = connection.url.is_some() && connection.client_id.is_some() && given.is_some();
+    let saved = if is_complete { None } else { saved_profile(connection)? };
+    let url = connection.url.clone().or_else(|| saved.as_ref().map(|saved| saved.url.clone()));
     let url =
-        url.context("which service? Give --url and --client-id, or keep them with `batchscan login`")?;
-    // Kept credentials are for the service and the client they were kept for: they must not reach another one.
-    if let (Some(other), None) = (kept.as_ref().filter(|kept| kept.url != url), &connection.client_id) {
-        bail!("the client id is missing: profile {} is for {}, not {url}", connection.profile, other.url);
+        url.context("no service given: use --url and --client-id, or save them with `batchscan login`")?;
+    // Saved credentials must not be sent to another service, or as another client's.
+    if let (Some(other), None) = (saved.as_ref().filter(|saved| saved.url != url), &connection.client_id) {
+        bail!("no client id given: profile {} is for {}, not {url}", connection.profile, other.url);
     }
-    let kept = kept.filter(|kept| kept.url == url);
-    let id = connection.client_id.clone().or_else(|| kept.as_ref().map(|kept| kept.client_id.clone()));
-    let id = id.context("the client id is missing: give --client-id, or keep it with `batchscan login`")?;
-    let kept = kept.filter(|kept| kept.client_id == id);
-    let client_secret = match given.or_else(|| kept.map(|kept| kept.client_secret)) {
+    let saved = saved.filter(|saved| saved.url == url);
+    let id = connection.client_id.clone().or_else(|| saved.as_ref().map(|saved| saved.client_id.clone()));
+    let id = id.context("no client id given: use --client-id, or save it with `batchscan login`")?;
+    let saved = saved.filter(|saved| saved.client_id == id);
+    let client_secret = match given.or_else(|| saved.map(|saved| saved.client_secret)) {
         Some(secret) => secret,
-        None => asked(&id, ", or run `batchscan login`")?,
+        None => prompt_for_secret(&id, ", or run `batchscan login`")?,
     };
     Ok(Profile { url, client_id: id, client_secret })
 }
 
-/// Who asks whom, by what was typed alone.
-pub(crate) fn resolve_new(
+/// A new profile. The secret comes from the arguments, the environment or a prompt.
+pub(crate) fn new_profile(
     connection: &Connection,
     url: String,
     client_id: String,
 ) -> anyhow::Result<Profile> {
-    let client_secret = match secret::given(connection.client_secret_file.as_deref())? {
+    let client_secret = match client_secret::from_file_or_env(connection.client_secret_file.as_deref())? {
         Some(secret) => secret,
-        None => asked(&client_id, "")?,
+        None => prompt_for_secret(&client_id, "")?,
     };
     Ok(Profile { url, client_id, client_secret })
 }
 
-/// A client for it. What it waits for is shown on the bar.
-pub(crate) fn client(
+/// Builds the client. Its retries are shown on the progress bar.
+pub(crate) fn connect(
     profile: &Profile,
     connection: &Connection,
     bar: &ProgressBar,
 ) -> anyhow::Result<Service> {
     let retries = Arc::new(AtomicU64::new(0));
-    let is_waiting = Arc::new(AtomicBool::new(false));
-    let (counted, waits, shown) = (retries.clone(), is_waiting.clone(), bar.clone());
+    let is_retrying = Arc::new(AtomicBool::new(false));
+    let (counter, flag, bar) = (retries.clone(), is_retrying.clone(), bar.clone());
     let mut builder = Client::builder(&profile.url)
         .credentials(&profile.client_id, profile.client_secret.reveal())
         .retry_for(connection.retry_for)
         .on_retry(move |retry| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            waits.store(true, Ordering::Relaxed);
-            shown.set_message(format!("; {}, again in {} s", in_short(retry.error), retry.wait.as_secs()));
+            counter.fetch_add(1, Ordering::Relaxed);
+            flag.store(true, Ordering::Relaxed);
+            bar.set_message(format!(
+                "; {}, retrying in {} s",
+                short_cause(retry.error),
+                retry.wait.as_secs()
+            ));
         });
     if let Some(file) = &connection.ca_cert {
         let pem = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         builder = builder.root_certificates_pem(pem);
     }
     let (url, client_id) = (profile.url.clone(), profile.client_id.clone());
-    Ok(Service { client: builder.build()?, url, client_id, retries, is_waiting })
+    Ok(Service { client: builder.build()?, url, client_id, retries, is_retrying })
 }
 
-/// The profile, if there is one. Only a profile that was asked for by name must be there.
-fn kept_profile(connection: &Connection) -> anyhow::Result<Option<Profile>> {
+/// The saved profile. Only a profile other than the default must exist.
+fn saved_profile(connection: &Connection) -> anyhow::Result<Option<Profile>> {
     let Ok(folder) = config_folder() else { return Ok(None) };
     let profiles = Profiles::load(&folder)?;
     match profiles.get(&connection.profile) {
@@ -116,25 +120,23 @@ fn kept_profile(connection: &Connection) -> anyhow::Result<Option<Profile>> {
     }
 }
 
-/// Where this user's profiles are.
+/// The user's config folder.
 pub(crate) fn config_folder() -> anyhow::Result<PathBuf> {
     let variable = |name| std::env::var_os(name);
     profiles::folder(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
 }
 
-fn asked(client_id: &str, or_else: &str) -> anyhow::Result<ClientSecret> {
-    secret::asked(&format!("client secret of {client_id}: "))?.with_context(|| {
-        format!(
-            "the client secret is missing: set BATCHSCAN_CLIENT_SECRET or give --client-secret-file{or_else}"
-        )
+fn prompt_for_secret(client_id: &str, or_else: &str) -> anyhow::Result<ClientSecret> {
+    client_secret::from_prompt(&format!("client secret of {client_id}: "))?.with_context(|| {
+        format!("no client secret given: set BATCHSCAN_CLIENT_SECRET or use --client-secret-file{or_else}")
     })
 }
 
-/// A failure in a few words, for a line that has other things to show.
-fn in_short(error: &Error) -> String {
+/// The cause of a retry in a few words.
+fn short_cause(error: &Error) -> String {
     match error {
         Error::Unavailable { status, .. } => format!("the service is busy ({})", status.as_u16()),
         Error::Unreachable { .. } => "the service is unreachable".into(),
-        _ => "the connection was lost".into(),
+        _ => "connection lost".into(),
     }
 }

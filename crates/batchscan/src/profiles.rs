@@ -1,11 +1,11 @@
-//! The services somebody logged in to, by name, in `profiles.json` of the user's own configuration folder.
-//! Refuses a file that others can read, and never repeats what stands in it.
+//! Saved logins by name, in `profiles.json` in the user's config folder.
+//! Rejects a file that other users can read. No error contains the file's content.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,16 +15,18 @@ use batchscan_model::ClientSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
-/// Thousands of profiles; it bounds the memory for a file that is something else.
+use crate::atomic_file;
+
+/// Enough for thousands of profiles. Bounds the memory for a wrong file.
 const PROFILES_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A name fits a column, a file name and a shell without quotes.
+/// Short enough for a table column.
 const NAME_BYTES_MAX: usize = 40;
 
-/// The profile that is meant when none is named.
+/// The profile that is used if none is named.
 pub(crate) const DEFAULT_NAME: &str = "default";
 
-/// Another login holds the lock for milliseconds; after five seconds it is one that hangs.
+/// A login holds the lock for milliseconds. Gives up after five seconds.
 const LOCK_TRIES_MAX: u32 = 250;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,16 +35,16 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct ProfileName(String);
 
 impl ProfileName {
-    /// The only door.
+    /// Parses a name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(plain) {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!("1 to {NAME_BYTES_MAX} letters, digits, underscores, dots and hyphens"))
+        Err(format!("must have 1 to {NAME_BYTES_MAX} letters, digits, underscores, dots and hyphens"))
     }
 
-    /// Whether it is the name that need not be typed.
+    /// Whether it is the default profile.
     pub(crate) fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAME
     }
@@ -54,26 +56,23 @@ impl fmt::Display for ProfileName {
     }
 }
 
-/// A service, and who asks it.
+/// The address of a service and the credentials for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// Where the service is.
     pub(crate) url: String,
-    /// Who asks.
     pub(crate) client_id: String,
-    /// What proves it.
     pub(crate) client_secret: ClientSecret,
 }
 
 /// `$XDG_CONFIG_HOME/batchscan`, or `.config/batchscan` in the home folder.
 pub(crate) fn folder(xdg_config_home: Option<&OsStr>, home: Option<&OsStr>) -> anyhow::Result<PathBuf> {
-    // A relative path is to be ignored, says the XDG specification: it would be another folder from everywhere.
+    // The XDG specification says to ignore relative paths.
     let absolute = |path: Option<&OsStr>| path.map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute(xdg_config_home).or_else(|| absolute(home).map(|home| home.join(".config")));
-    Ok(config.context("there is no folder for profiles: set HOME or XDG_CONFIG_HOME")?.join("batchscan"))
+    Ok(config.context("no config folder: set HOME or XDG_CONFIG_HOME")?.join("batchscan"))
 }
 
-/// All profiles of a folder, as they were when last read or changed.
+/// The profiles of a folder.
 #[derive(Debug)]
 pub(crate) struct Profiles {
     folder: PathBuf,
@@ -81,7 +80,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Reads a folder's profiles; one that is not there has none.
+    /// Reads the profiles of a folder. A missing folder has none.
     pub(crate) fn load(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self { folder: folder.to_owned(), named: read(&file_of(folder))? })
     }
@@ -93,9 +92,9 @@ impl Profiles {
         }
         let known: Vec<&str> = self.named.keys().map(|name| name.0.as_str()).collect();
         if known.is_empty() {
-            bail!("there is no profile {name}, nor any other: `batchscan login` saves one");
+            bail!("profile {name} not found: no profiles are saved; save one with `batchscan login`");
         }
-        bail!("there is no profile {name}: the saved ones are {}", known.join(", "))
+        bail!("profile {name} not found: saved profiles are {}", known.join(", "))
     }
 
     /// All profiles by name.
@@ -103,12 +102,12 @@ impl Profiles {
         self.named.iter()
     }
 
-    /// Where they are kept.
+    /// The file.
     pub(crate) fn path(&self) -> PathBuf {
         file_of(&self.folder)
     }
 
-    /// Saves a profile under a name, in place of the one that has it.
+    /// Saves a profile, replacing one of the same name.
     pub(crate) fn save(&mut self, name: &ProfileName, profile: Profile) -> anyhow::Result<()> {
         make_private_folder(&self.folder)?;
         self.change(|named| named.insert(name.clone(), profile).is_some()).map(drop)
@@ -116,14 +115,13 @@ impl Profiles {
 
     /// Removes a profile; false if there was none.
     pub(crate) fn remove(&mut self, name: &ProfileName) -> anyhow::Result<bool> {
-        // Without a folder there is nothing to remove, and no place for a lock.
         if !self.folder.is_dir() {
             return Ok(false);
         }
         self.change(|named| named.remove(name).is_some())
     }
 
-    /// Changes what is in the file now, which another login may have written since it was loaded.
+    /// Changes the current content of the file: another login may have written it after it was loaded.
     fn change(
         &mut self,
         change: impl FnOnce(&mut BTreeMap<ProfileName, Profile>) -> bool,
@@ -139,7 +137,7 @@ impl Profiles {
     }
 }
 
-/// A profile as it is on disk. It has no `Debug`, for the secret's sake.
+/// A profile in the file. Has no `Debug`, because of the secret.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -153,11 +151,11 @@ fn file_of(folder: &Path) -> PathBuf {
 }
 
 fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make the folder {}", folder.display()))
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.with_context(|| format!("cannot create the folder {}", folder.display()))
 }
 
-/// Holds off other logins until it is dropped. The file beside is locked: the profiles' own is replaced.
+/// Locks out other logins until it is dropped. Locks a separate file, because `profiles.json` gets replaced.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("profiles.lock");
     let failed = || format!("cannot lock {}", path.display());
@@ -170,7 +168,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
             Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
         }
     }
-    bail!("another batchscan holds {} and does not let go", path.display())
+    bail!("{} is locked by another batchscan process", path.display())
 }
 
 fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
@@ -181,56 +179,47 @@ fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
     };
     let mode = file.metadata().with_context(|| format!("cannot read {shown}"))?.permissions().mode();
     if mode & 0o077 != 0 {
-        bail!("{shown} holds secrets, and others can read or write it: chmod 600 {shown}");
+        bail!("{shown} contains secrets, but other users can read or write it: run `chmod 600 {shown}`");
     }
     let mut bytes = Vec::new();
     file.take(PROFILES_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {shown}"))?;
     if bytes.len() as u64 > PROFILES_BYTES_MAX {
-        bail!("{shown} is damaged: profiles have at most {PROFILES_BYTES_MAX} bytes");
+        bail!("{shown} is damaged: it has more than {PROFILES_BYTES_MAX} bytes");
     }
-    parse(&bytes).map_err(|fault| anyhow::anyhow!("{shown} is damaged: {fault}"))
+    parse(&bytes).map_err(|error| anyhow::anyhow!("{shown} is damaged: {error}"))
 }
 
 fn parse(bytes: &[u8]) -> Result<BTreeMap<ProfileName, Profile>, String> {
-    let stored: BTreeMap<String, Stored> = serde_json::from_slice(bytes).map_err(|error| fault(&error))?;
+    let stored: BTreeMap<String, Stored> = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
     let read = |(name, stored): (String, Stored)| {
         let Stored { url, client_id, client_secret } = stored;
-        let name = ProfileName::parse(&name).map_err(|form| format!("a profile's name is {form}"))?;
+        let name = ProfileName::parse(&name).map_err(|error| format!("a profile name {error}"))?;
         Ok((name, Profile { url, client_id, client_secret: ClientSecret::new(client_secret) }))
     };
     stored.into_iter().map(read).collect()
 }
 
-/// In our own words: the parser's could repeat a secret that stands in the wrong place.
-fn fault(error: &serde_json::Error) -> String {
+/// Without the parser's own message, which could contain a misplaced secret.
+fn describe(error: &serde_json::Error) -> String {
     let what = match error.classify() {
-        Category::Eof => "the file ends too early",
-        Category::Data => "this is no profile of url, client_id and client_secret",
-        Category::Syntax | Category::Io => "this is not JSON",
+        Category::Eof => "unexpected end of file",
+        Category::Data => "expected a profile with url, client_id and client_secret",
+        Category::Syntax | Category::Io => "invalid JSON",
     };
     format!("line {}, column {}: {what}", error.line(), error.column())
 }
 
-/// All or nothing: a file beside it, readable by its owner alone from the start, takes its place when it is on disk.
 fn write(path: &Path, named: &BTreeMap<ProfileName, Profile>) -> anyhow::Result<()> {
     let stored: BTreeMap<&str, Stored> =
         named.iter().map(|(name, profile)| (name.0.as_str(), stored(profile))).collect();
     let mut text = serde_json::to_vec_pretty(&stored)?;
     text.push(b'\n');
     if text.len() as u64 > PROFILES_BYTES_MAX {
-        bail!("profiles have at most {PROFILES_BYTES_MAX} bytes: remove some first");
+        bail!("too many profiles (at most {PROFILES_BYTES_MAX} bytes): remove some with `batchscan logout`");
     }
-    let folder = path.parent().context("a file is in a folder")?;
-    let private = std::fs::Permissions::from_mode(0o600);
-    let mut beside =
-        tempfile::Builder::new().prefix(".profiles-").permissions(private).tempfile_in(folder)?;
-    beside.write_all(&text)?;
-    beside.as_file().sync_all()?;
-    beside.persist(path)?;
-    // The new name, too, is to outlast a power cut.
-    Ok(File::open(folder)?.sync_all()?)
+    Ok(atomic_file::write_private(path, &text)?)
 }
 
 fn stored(profile: &Profile) -> Stored {
@@ -257,12 +246,8 @@ mod tests {
         Profile { url, client_id: "bs_a".into(), client_secret: ClientSecret::new(SECRET) }
     }
 
-    fn mode(path: &Path) -> u32 {
-        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-    }
-
-    /// What is said of a file with this text, its path replaced.
-    fn refused(text: &str) -> String {
+    /// The error for a file with this text.
+    fn error_of(text: &str) -> String {
         let home = TempDir::new().unwrap();
         let path = file_of(home.path());
         std::fs::write(&path, text).unwrap();
@@ -272,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_profile_is_there_next_time_until_it_is_removed() {
+    fn a_saved_profile_can_be_loaded_until_it_is_removed() {
         let home = TempDir::new().unwrap();
         let folder = home.path().join("config/batchscan");
         let mut profiles = Profiles::load(&folder).unwrap();
@@ -287,38 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn folder_and_file_are_their_owners_alone_and_nothing_else_is_left_behind() {
-        let home = TempDir::new().unwrap();
-        let folder = home.path().join("batchscan");
-        Profiles::load(&folder).unwrap().save(&name("north"), profile()).unwrap();
-        assert_eq!((mode(&folder), mode(&file_of(&folder))), (0o700, 0o600));
-        let mut left: Vec<_> =
-            std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["profiles.json", "profiles.lock"]);
-    }
-
-    #[test]
-    fn a_file_that_others_can_read_or_write_is_refused_with_the_remedy() {
-        let home = TempDir::new().unwrap();
-        let mut profiles = Profiles::load(home.path()).unwrap();
-        profiles.save(&name("north"), profile()).unwrap();
-        let path = file_of(home.path());
-        for open in [0o640, 0o602, 0o666] {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(open)).unwrap();
-            let told = Profiles::load(home.path()).unwrap_err().to_string();
-            assert!(told.ends_with(&format!(": chmod 600 {}", path.display())), "{told}");
-            assert!(profiles.save(&name("south"), profile()).is_err());
-        }
-    }
-
-    #[test]
-    fn a_damaged_file_is_named_with_the_place_and_without_a_word_of_it() {
-        assert_eq!(refused("{\n  \"a\": hush"), "PATH is damaged: line 2, column 8: this is not JSON");
-        assert_eq!(refused("{\"a\": {"), "PATH is damaged: line 1, column 7: the file ends too early");
+    fn errors_of_a_damaged_file_have_the_position_but_no_content() {
+        assert_eq!(error_of("{\n  \"a\": hush"), "PATH is damaged: line 2, column 8: invalid JSON");
+        assert_eq!(error_of("{\"a\": {"), "PATH is damaged: line 1, column 7: unexpected end of file");
         assert_eq!(
-            refused("{\"a\": \"hush-hush\"}"),
-            "PATH is damaged: line 1, column 17: this is no profile of url, client_id and client_secret"
+            error_of("{\"a\": \"hush-hush\"}"),
+            "PATH is damaged: line 1, column 17: expected a profile with url, client_id and client_secret"
         );
         for wrong in [
             "\"hush-hush\"",
@@ -326,36 +285,25 @@ mod tests {
             "{\"a\": {\"url\": \"u\", \"client_id\": \"c\", \"hush-hush\": \"x\"}}",
             "{\"a\": {\"url\": \"u\", \"client_id\": \"c\"}}",
         ] {
-            let told = refused(wrong);
-            assert!(told.contains("line 1, column ") && !told.contains("hush"), "{told}");
+            let error = error_of(wrong);
+            assert!(error.contains("line 1, column ") && !error.contains("hush"), "{error}");
         }
         let stored = "{\"url\": \"u\", \"client_id\": \"c\", \"client_secret\": \"hush-hush\"}";
-        assert!(refused(&format!("{{\"a b\": {stored}}}")).contains("a profile's name is 1 to 40"));
-        assert!(refused(&" ".repeat(1024 * 1024 + 1)).contains("at most 1048576 bytes"));
+        assert!(error_of(&format!("{{\"a b\": {stored}}}")).contains("a profile name must have 1 to 40"));
+        assert!(error_of(&" ".repeat(1024 * 1024 + 1)).contains("more than 1048576 bytes"));
     }
 
     #[test]
-    fn no_secret_is_in_debug() {
+    fn debug_output_has_no_secret() {
         let home = TempDir::new().unwrap();
         let mut profiles = Profiles::load(home.path()).unwrap();
         profiles.save(&name("north"), profile()).unwrap();
-        let told = format!("{profiles:?}");
-        assert!(told.contains("[redacted]") && !told.contains(SECRET), "{told}");
+        let text = format!("{profiles:?}");
+        assert!(text.contains("[redacted]") && !text.contains(SECRET), "{text}");
     }
 
     #[test]
-    fn an_unknown_profile_is_answered_with_the_known_ones() {
-        let home = TempDir::new().unwrap();
-        let mut profiles = Profiles::load(home.path()).unwrap();
-        let told = |profiles: &Profiles| profiles.get(&name("west")).unwrap_err().to_string();
-        assert_eq!(told(&profiles), "there is no profile west, nor any other: `batchscan login` saves one");
-        profiles.save(&name("south"), profile()).unwrap();
-        profiles.save(&name("north"), profile()).unwrap();
-        assert_eq!(told(&profiles), "there is no profile west: the saved ones are north, south");
-    }
-
-    #[test]
-    fn logins_at_the_same_time_do_not_lose_one_another() {
+    fn concurrent_logins_are_all_saved() {
         let home = TempDir::new().unwrap();
         std::thread::scope(|scope| {
             for n in 0..8 {
@@ -370,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_needs_no_quoting() {
+    fn names_need_no_quoting() {
         assert!(ProfileName::parse("north_2.prod-a").is_ok() && ProfileName::parse(&"x".repeat(40)).is_ok());
         for wrong in ["", "a b", "ä", "a/b", "a\n", &"x".repeat(41)] {
             assert!(ProfileName::parse(wrong).is_err(), "{wrong}");
@@ -378,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_users_own() {
+    fn the_folder_is_in_the_users_config() {
         let at = |xdg: Option<&str>, home: Option<&str>| {
             folder(xdg.map(OsStr::new), home.map(OsStr::new)).map(|path| path.display().to_string()).ok()
         };

@@ -1,4 +1,4 @@
-//! The operator's commands as typed: run the service, look after its data and credentials.
+//! Arguments of the operator's commands: run the service, manage its data and credentials.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,41 +10,41 @@ use batchscan_store::OrgName;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
-use super::DatabaseText;
-use crate::units::{
+use super::database::{DatabaseArg, DatabaseText};
+use super::values::{
     format_parser, parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name,
     parse_origin, parse_public_url, parse_rate, parse_share, parse_ttl,
 };
 
-/// Serve a demo nursery on a temporary database.
+/// Start a service with generated data, for trying it out
 ///
-/// A year of plausible batches of several crops. Prints the address, credentials, a link that opens the dashboard
-/// signed in, and curl lines to paste. Ctrl-C stops it and removes the data.
+/// Generates one year of plausible batches of several crops in a temporary database. Prints the address, credentials,
+/// a link that opens the dashboard signed in, and curl commands to paste. Ctrl-C stops it and removes the data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   batchscan demo
-  batchscan demo --batches 200000 --fail-rate 0.3     try a client's paging and retries")]
+  batchscan demo --batches 200000 --fail-rate 0.3     test a client's paging and retries")]
 pub(crate) struct Demo {
-    /// The address to listen on; port 0 picks one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
-    /// How many batches to make
+    /// Number of batches to generate
     #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = parse_count)]
     pub(crate) batches: u64,
-    /// Which batches to make: the same seed makes the same ones on the same day
+    /// Seed of the random numbers: the same seed generates the same batches on the same day
     #[arg(long, env = "BATCHSCAN_SEED", value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// The share of batch requests to answer with 503, from 0 to 1
+    /// Share of batch requests that fail with 503, from 0 to 1
     #[arg(long, env = "BATCHSCAN_FAIL_RATE", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub(crate) fail_rate: f64,
 }
 
-/// Serve the interface.
+/// Start the service
 ///
-/// Prints `listening on URL` on standard output once it serves, and one log line for each request on standard
-/// error; BATCHSCAN_LOG=debug says more. SIGTERM or Ctrl-C: stops accepting, lets the answers under way finish,
-/// exits 0.
+/// Prints `listening on URL` on standard output when it is ready, and one log line per request on standard error
+/// (BATCHSCAN_LOG=debug logs more). On SIGTERM or Ctrl-C it stops accepting connections, finishes the responses in
+/// progress and exits with 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -52,51 +52,53 @@ Examples:
   batchscan serve --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   batchscan serve --operator-listen 10.0.0.5:9090 --rate-limit 600/m --log-format json")]
 pub(crate) struct Serve {
-    /// The address to listen on; port 0 picks one
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
-    /// How long a token lives, from 1s to 24h
+    /// Lifetime of an access token, from 1s to 24h
     #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = "1h", value_parser = parse_ttl)]
     pub(crate) token_ttl: Duration,
-    /// Batches on a page of v2, from 1 to 10000
+    /// Batches per page of v2, from 1 to 10000
     #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) page_size: u16,
-    /// The address clients use, where it is not the one listened on
+    /// Address that clients use, if it differs from the one listened on
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
-    /// A certificate chain in PEM form: serve HTTPS. Changed files are taken over without a restart
+    /// Certificate chain (PEM) for HTTPS; reloads changed files
     #[arg(long, env = "BATCHSCAN_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key in PEM form
+    /// Private key (PEM) of the certificate
     #[arg(long, env = "BATCHSCAN_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// An origin whose web pages may read answers, or * for all; may be repeated
+    /// Origin whose web pages may read responses, or * for all; can be repeated
     #[arg(long, env = "BATCHSCAN_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
     pub(crate) cors_origin: Vec<String>,
-    /// Requests a credential may make, such as 50/s, 600/m or 10000/h; more get 429
+    /// Rate limit per credential, such as 50/s, 600/m or 10000/h; requests above it get 429
     #[arg(long, env = "BATCHSCAN_RATE_LIMIT", value_name = "N/UNIT", value_parser = parse_rate)]
     pub(crate) rate_limit: Option<Rate>,
-    /// The form of log lines
+    /// Format of log lines
     #[arg(long, env = "BATCHSCAN_LOG_FORMAT", value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// An address of its own for /healthz, /readyz and /metrics; /metrics is then served there alone
+    /// Separate address for /healthz, /readyz and /metrics; /metrics is then served only there
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT")]
     pub(crate) operator_listen: Option<String>,
-    /// How long answers may take to finish after SIGTERM
+    /// Time to finish responses after SIGTERM
     #[arg(long, env = "BATCHSCAN_DRAIN", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) drain: Duration,
-    /// Memory for pages that were sent before, in MiB
+    /// Size of the page cache in MiB
     #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64)]
     pub(crate) cache_mib: u32,
-    /// Which hosts of a PostgreSQL database to read from: all in turn, or standbys as long as one is up to date
+    /// PostgreSQL hosts to read from: any host, or standbys while one is up to date
     #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any")]
     pub(crate) read_from: ReadFromArg,
-    /// Connections to each host of a PostgreSQL database, at most
+    /// Maximum number of connections to each PostgreSQL host
     #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub(crate) database_connections: u16,
-    /// The day v1 ends: adds Deprecation and Sunset headers to its answers
+    /// Day on which v1 ends: adds Deprecation and Sunset headers to v1 responses
     #[arg(long, env = "BATCHSCAN_V1_SUNSET", value_name = "DATE", value_parser = parse_date)]
     pub(crate) v1_sunset: Option<UtcInstant>,
 }
@@ -113,11 +115,20 @@ pub(crate) enum ReadFromArg {
     Standby,
 }
 
+/// Add, list, rename and remove organisations
+#[derive(Debug, Args)]
+pub(crate) struct Org {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: OrgCommand,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Org {
+pub(crate) enum OrgCommand {
     /// Add an organisation
     Add {
-        /// Its name
+        /// Name of the organisation
         #[arg(value_parser = parse_org_name)]
         name: OrgName,
     },
@@ -127,111 +138,96 @@ pub(crate) enum Org {
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// Give an organisation another name
+    /// Rename an organisation
     Rename {
-        /// Its name
+        /// Current name
         name: String,
-        /// Its new name
+        /// New name
         #[arg(value_parser = parse_org_name)]
         new_name: OrgName,
     },
     /// Remove an organisation with its credentials and batches
     Remove {
-        /// Its name
+        /// Name of the organisation
         name: String,
-        /// Do not ask
-        #[arg(long, env = "BATCHSCAN_YES", value_parser = BoolishValueParser::new())]
+        /// Do not ask for confirmation
+        #[arg(long)]
         yes: bool,
     },
 }
 
+/// Issue, list, rotate and revoke credentials
+#[derive(Debug, Args)]
+pub(crate) struct Credential {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: CredentialCommand,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Credential {
-    /// Issue a client id and secret; the secret is shown this once
+pub(crate) enum CredentialCommand {
+    /// Issue a client id and secret; the secret is shown only once
     Issue {
-        /// The organisation whose batches it opens
+        /// Organisation whose batches the client may read
         #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
         org: String,
-        /// What it is for, for your own eyes
+        /// Label that says what the credential is for
         #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
-        /// End it by itself after this time, such as 365d
+        /// Expire after this time, such as 365d
         #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
         expires: Option<Duration>,
         /// Print JSON
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// List an organisation's credentials, never their secrets
+    /// List the credentials of an organisation (no secrets)
     List {
-        /// The organisation
+        /// Organisation
         #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
         org: String,
         /// Print JSON
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// Issue a second secret; the first one goes on working for a while
+    /// Issue a new secret; the old one keeps working for a while
     Rotate {
-        /// The credential
+        /// Client id of the credential
         client_id: String,
-        /// How long the first secret goes on working; 0s ends it now
+        /// Time for which the old secret keeps working; 0s ends it now
         #[arg(long, env = "BATCHSCAN_RETIRE_AFTER", value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
         retire_after: Duration,
         /// Print JSON
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// End a credential: no new tokens, and those that are out stop working within 5 s
+    /// Revoke a credential: no new tokens; already issued tokens stop working within 5 s
     Revoke {
-        /// The credential
+        /// Client id of the credential
         client_id: String,
     },
 }
 
-/// Import batches from NDJSON, JSON, CSV or Parquet files.
+/// Import batches from NDJSON, JSON, CSV or Parquet files
 ///
-/// A batch whose id is known is corrected. One file is one transaction: all of it is kept, or nothing. A refusal names
-/// up to 20 faults with their lines.
+/// A batch with a known id is updated. Each file is one transaction: all of it is imported, or nothing. If a file is
+/// rejected, up to 20 errors are listed with their lines.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
-Fields, as JSON members or column names in any order (* must be there):
-  batch_id *                      text of at most 128 bytes
-  batch_name *                    text
-  batch_creation_date *           date and time with an offset: 2026-01-31T08:00:00Z
-  number_of_images *              whole number
-  warnings *                      true or false (CSV also 1 or 0)
-  crop_type, scanned_by_email, comment
-                                  text
-  analysis_link                   http or https URL
-  total_cells_per_tray            whole number
-  avg_germinated_seedlings, avg_non_germinated_seedlings, avg_germination_rate,
-  avg_usable_seedlings, avg_non_usable_cells, avg_usable_seedling_rate,
-  avg_coefficient_of_variation, avg_median_seedling_size_mm2
-                                  decimal with a point: 92.5; rounded to two digits
-
-In CSV an empty cell is no value; the separator is a comma, a semicolon or a tab.
-Endings: .ndjson .jsonl .json .csv .tsv .parquet
-
-A CSV to begin with:
-  batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate
-  b-1,Roma W5 bench 3,2026-01-31T08:00:00Z,12,false,92.5
-
-Examples:
-  batchscan import --org \"Green Valley\" scans.csv
-  batchscan import --org \"Green Valley\" --dry-run january.parquet february.parquet
-  zcat scans.ndjson.gz | batchscan import --org \"Green Valley\" --format ndjson -")]
+#[command(after_long_help = import_help())]
 pub(crate) struct Import {
-    /// The organisation the batches belong to
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Organisation to import into
     #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
     pub(crate) org: String,
-    /// The files; - is standard input
+    /// Files to import; - is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// What the files hold: ndjson, json, csv or parquet [default: by their endings]
+    /// Format of the files [default: by file extension]
     #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::READABLE))]
     pub(crate) format: Option<Format>,
-    /// Check everything, keep nothing
+    /// Check the files without importing them
     #[arg(long, env = "BATCHSCAN_DRY_RUN", value_parser = BoolishValueParser::new())]
     pub(crate) dry_run: bool,
     /// Print the summary as JSON
@@ -239,30 +235,34 @@ pub(crate) struct Import {
     pub(crate) json: bool,
 }
 
-/// Copy the whole database to a file, also while it is in use.
+/// Back up the database to a file, also while it is in use
 ///
-/// The copy is one consistent moment, as an SQLite file, whatever the database is. It holds the keys that sign tokens: keep it as safe as the database.
+/// The backup is a consistent snapshot in an SQLite file, whatever the database is; `serve` can open it directly. It
+/// contains the keys that sign tokens: protect it like the database.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// The file to make; it must not exist
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// File to create; it must not exist
     pub(crate) file: PathBuf,
 }
 
-/// Copy everything from one database into another, of either kind.
+/// Copy everything from one database to another
 ///
-/// Organisations, credentials, keys and batches: tokens, secrets and cursors go on working on the copy. Every
-/// organisation is verified afterwards by a digest of all that is its own. The target must be empty, or a copy of the
-/// same database that was interrupted: run it again, and it goes on. Stop importing into the source meanwhile.
+/// Copies organisations, credentials, keys and batches between SQLite and PostgreSQL, in either direction. Tokens,
+/// secrets and cursors keep working on the copy. Each organisation is verified afterwards by a digest of its data. The
+/// target must be empty, or an interrupted copy of the same database: then the copy continues. Stop imports into the
+/// source while it runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   batchscan copy --from sqlite:batchscan.db --to postgres://batchscan@db1,db2,db3/batchscan
   batchscan copy --from postgres://batchscan@db1/batchscan --to sqlite:batchscan.db")]
 pub(crate) struct CopyDatabase {
-    /// The database to read
+    /// Source database
     #[arg(long, env = "BATCHSCAN_FROM", hide_env_values = true, value_name = "URL")]
     pub(crate) from: DatabaseText,
-    /// The database to fill
+    /// Target database
     #[arg(long, env = "BATCHSCAN_TO", hide_env_values = true, value_name = "URL")]
     pub(crate) to: DatabaseText,
     /// Print JSON
@@ -270,33 +270,63 @@ pub(crate) struct CopyDatabase {
     pub(crate) json: bool,
 }
 
+/// List and rotate the keys that sign tokens and encrypt cursors
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: KeyCommand,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Key {
-    /// List the keys, never their bytes
+pub(crate) enum KeyCommand {
+    /// List keys (no key material)
     List {
         /// Print JSON
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
-    /// Make new keys; the old ones go on verifying what is out
+    /// Create new keys; old keys still verify already issued tokens
     ///
-    /// A new key signs from a minute after it was made, when every process has read it. Old keys are removed at the
-    /// next rotation, if they were followed by another more than 30 days before. The key that hashes client secrets
-    /// is not rotated.
+    /// A new key is used one minute after it was created, when every process has read it. An old key is removed by the
+    /// next rotation if it was replaced more than 30 days earlier. The key that hashes client secrets is not rotated.
     Rotate {
-        /// Remove the old keys at once: every token and cursor that is out stops working within 5 s
-        #[arg(long, env = "BATCHSCAN_NOW", value_parser = BoolishValueParser::new())]
+        /// Remove old keys now: already issued tokens and cursors stop working within 5 s
+        #[arg(long)]
         now: bool,
     },
 }
 
-/// Examine the database for damage.
+/// Check the database for corruption
 ///
-/// Checks SQLite's own structures (PostgreSQL looks after its own), and that every stored batch is exactly the text of the batch it holds. Exit
-/// status 1 if anything is wrong.
+/// Checks SQLite's own structures (PostgreSQL checks its own), and that every stored batch is valid. Exit status 1 if
+/// there are problems.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
     /// Print JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+}
+
+fn import_help() -> String {
+    let fields = batchscan_model::field::help();
+    format!(
+        "\
+Fields, as JSON members or column names in any order (* required):
+{fields}
+In CSV an empty cell is null; the separator is a comma, a semicolon or a tab.
+File extensions: .ndjson .jsonl .json .csv .tsv .parquet
+
+A minimal CSV:
+  batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate
+  b-1,Roma W5 bench 3,2026-01-31T08:00:00Z,12,false,92.5
+
+Examples:
+  batchscan import --org \"Green Valley\" scans.csv
+  batchscan import --org \"Green Valley\" --dry-run january.parquet february.parquet
+  zcat scans.ndjson.gz | batchscan import --org \"Green Valley\" --format ndjson -"
+    )
 }

@@ -2,18 +2,18 @@
 
 use std::process::ExitCode;
 
-use batchscan_store::DatabaseUrl;
-
-use super::open;
+use super::context::{database_url, open};
 use crate::args::Backup;
-use crate::figures::size;
-use crate::output::{bar, print, progress_of};
+use crate::numbers::size;
+use crate::progress::{self, progress_bar};
+use crate::terminal::print;
 
-pub(crate) async fn run(database: &DatabaseUrl, command: Backup) -> anyhow::Result<ExitCode> {
-    let store = open(database).await?;
-    let bar = bar("backing up", "{msg} {bar:32} {percent}% {eta}");
-    let bytes = store.backup(&command.file, progress_of(&bar)).await;
+pub(crate) async fn run(command: Backup) -> anyhow::Result<ExitCode> {
+    let store = open(&command.database).await?;
+    let bar = progress_bar("backing up", "{msg} {bar:32} {percent}% {eta}");
+    let bytes = store.backup(&command.file, progress::callback(&bar)).await;
     bar.finish_and_clear();
+    let database = database_url(&command.database);
     print(&format!("backed up {database} to {} ({})\n", command.file.display(), size(bytes?)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::args::{Cli, Completions};
-use crate::output::print;
+use crate::terminal::print;
 
 pub(crate) fn run(command: &Completions) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();

@@ -6,24 +6,25 @@ use std::time::Instant;
 use batchscan_store::{CopiedOrg, DatabaseUrl, OpenOptions, Store, copy_database};
 use serde_json::json;
 
-use super::open;
-use crate::args::CopyDatabase;
-use crate::figures::{count, grouped, table};
-use crate::output::{bar, print, progress_of};
+use crate::args::{CopyDatabase, usage_error};
+use crate::numbers::{count, grouped};
+use crate::progress::{self, progress_bar};
+use crate::table::table;
+use crate::terminal::print;
 
-/// So much of a digest tells two apart at a glance; `--json` has it whole.
+/// Characters of the digest in the table; `--json` has all.
 const DIGEST_CHARS: usize = 16;
 
 pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
-    let from = command.from.read("--from").unwrap_or_else(|error| error.exit());
-    let to = command.to.read("--to").unwrap_or_else(|error| error.exit());
+    let from = command.from.parse("--from").unwrap_or_else(|error| usage_error("", error).exit());
+    let to = command.to.parse("--to").unwrap_or_else(|error| usage_error("", error).exit());
     if from == to {
-        anyhow::bail!("--from and --to name the same database: nothing was copied");
+        anyhow::bail!("--from and --to are the same database: nothing was copied");
     }
-    let (start, source) = (Instant::now(), open(&from).await?);
+    let (start, source) = (Instant::now(), Store::open(&from, OpenOptions::EXISTING).await?);
     let target = Store::open(&to, OpenOptions::FOR_COPY).await?;
-    let bar = bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
-    let progress = progress_of(&bar);
+    let bar = progress_bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
+    let progress = progress::callback(&bar);
     let copied = copy_database(&source, &target, &|done, total| {
         progress(done, total);
         if done == total {
@@ -39,7 +40,7 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
 
 fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[CopiedOrg], start: Instant) -> String {
     let row = |org: &CopiedOrg| {
-        let note = if org.existed { "was there already" } else { "copied" };
+        let note = if org.existed { "already there" } else { "copied" };
         let digest = org.digest[..DIGEST_CHARS].to_owned();
         [org.name.clone(), grouped(org.batches), digest, note.into()]
     };

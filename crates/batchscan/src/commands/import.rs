@@ -11,35 +11,34 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
 use batchscan_formats::read::{Input, ReadError};
-use batchscan_store::{DatabaseUrl, ImportCounts, Store};
-use batchscan_store::{ImportError, import_file};
+use batchscan_store::{ImportCounts, ImportError, Store, import_file};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::open;
+use super::context::open;
 use crate::args::Import;
-use crate::figures::{count, grouped};
-use crate::output::{bar, print, remark};
+use crate::numbers::{count, grouped};
+use crate::progress::progress_bar;
+use crate::terminal::{note, print};
 
-/// How often the bar moves.
+/// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
-pub(crate) async fn run(database: &DatabaseUrl, command: Import) -> anyhow::Result<ExitCode> {
-    // Wrong names are found before anything is imported.
+pub(crate) async fn run(command: Import) -> anyhow::Result<ExitCode> {
+    // Before anything is imported.
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
-    let store = open(database).await?;
+    let store = open(&command.database).await?;
     store.org(&command.org).await?;
     for (done, (file, format)) in command.files.iter().zip(formats).enumerate() {
         let started = Instant::now();
         match import_one(&store, &command, file, format).await {
             Ok(counts) => print(&summary(&command, file, &counts, started.elapsed()))?,
             Err(error) => {
-                let before = if command.dry_run { 0 } else { done };
-                return Err(match before {
+                return Err(match done {
                     0 => error,
-                    1 => anyhow!("{error} (the file before it stays imported)"),
-                    _ => anyhow!("{error} (the {before} files before it stay imported)"),
+                    _ if command.dry_run => error,
+                    _ => anyhow!("{error}. {} before it: imported", count(done as u64, "file", "files")),
                 });
             }
         }
@@ -52,26 +51,26 @@ fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
         return Ok(format);
     }
     if file == Path::new("-") {
-        bail!("standard input has no ending: say what it holds with --format ndjson, json, csv or parquet");
+        bail!("cannot infer the format of standard input: add --format ndjson, json, csv or parquet");
     }
-    Format::for_reading(file).with_context(|| format!("{}: {}", file.display(), what_to_do(file)))
+    Format::for_reading(file).with_context(|| format!("{}: {}", file.display(), format_hint(file)))
 }
 
-/// For a file whose ending is none of ours.
-fn what_to_do(file: &Path) -> &'static str {
+/// What to do with a file whose extension is not known.
+fn format_hint(file: &Path) -> &'static str {
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     match ending.as_str() {
         _ if file.is_dir() => "is a folder: name the files in it",
         "xlsx" | "xls" | "ods" => "is a spreadsheet: save the sheet as \"CSV UTF-8\" and import that",
         "gz" | "zst" | "zip" => {
-            "is packed: unpack it first, such as `zcat FILE | batchscan import --format csv … -`"
+            "is compressed: decompress it first, such as `zcat FILE | batchscan import --format csv … -`"
         }
-        _ => "the ending does not tell what it holds: add --format ndjson, json, csv or parquet",
+        _ => "cannot infer the format: add --format ndjson, json, csv or parquet",
     }
 }
 
-/// A file as people call it.
-fn name_of(file: &Path) -> String {
+/// The name of a file in messages.
+fn display_name(file: &Path) -> String {
     if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
 }
 
@@ -81,66 +80,64 @@ async fn import_one(
     file: &Path,
     format: Format,
 ) -> anyhow::Result<ImportCounts> {
-    let (input, size) = input_of(file)?;
+    let (input, size) = open_input(file)?;
     let bytes_read = Arc::new(AtomicU64::new(0));
     let template = match size {
         0 => "{msg} {spinner} {bytes} {bytes_per_sec}",
         _ => "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}",
     };
-    let bar = bar(&name_of(file), template);
+    let bar = progress_bar(&display_name(file), template);
     bar.set_length(size);
-    let ticking = tokio::spawn(follow(bar.clone(), bytes_read.clone()));
-    let carried = import_file(store, &command.org, (format, input), command.dry_run, bytes_read).await;
-    ticking.abort();
+    let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
+    let imported = import_file(store, &command.org, (format, input), command.dry_run, bytes_read).await;
+    updating.abort();
     bar.finish_and_clear();
-    carried.map_err(|error| refusal(file, error))
+    imported.map_err(|error| describe_error(file, error))
 }
 
-fn input_of(file: &Path) -> anyhow::Result<(Input, u64)> {
+fn open_input(file: &Path) -> anyhow::Result<(Input, u64)> {
     if file == Path::new("-") {
         return Ok((Input::Stream(Box::new(std::io::stdin())), 0));
     }
-    let opened = File::open(file).and_then(|opened| opened.metadata().map(|about| (opened, about)));
-    let (opened, about) = opened.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => anyhow!("there is no file {}", file.display()),
+    let opened = File::open(file).and_then(|opened| opened.metadata().map(|metadata| (opened, metadata)));
+    let (opened, metadata) = opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => anyhow!("{} not found", file.display()),
         _ => anyhow!("cannot read {}: {error}", file.display()),
     })?;
-    if about.is_dir() {
+    if metadata.is_dir() {
         bail!("{} is a folder: name the files in it", file.display());
     }
-    // A named pipe or a device has no length and cannot be sought: it is read as a stream.
-    let input = if about.is_file() { Input::File(opened) } else { Input::Stream(Box::new(opened)) };
-    Ok((input, about.len()))
+    // A pipe or a device has no length and cannot seek.
+    let input = if metadata.is_file() { Input::File(opened) } else { Input::Stream(Box::new(opened)) };
+    Ok((input, metadata.len()))
 }
 
-async fn follow(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
+async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
     loop {
         bar.set_position(bytes_read.load(Ordering::Relaxed));
         tokio::time::sleep(TICK).await;
     }
 }
 
-/// The faults on lines of their own, then the verdict.
-fn refusal(file: &Path, error: ImportError) -> anyhow::Error {
-    let name = name_of(file);
+/// Prints each error of the file on its own line; returns the summary.
+fn describe_error(file: &Path, error: ImportError) -> anyhow::Error {
+    let name = display_name(file);
     match error {
-        ImportError::File(ReadError::Invalid { errors: faults, more }) => {
-            for fault in &faults {
-                remark(&format!("{name}: {fault}"));
+        ImportError::File(ReadError::Invalid { errors, more }) => {
+            for error in &errors {
+                note(&format!("{name}: {error}"));
             }
-            let list = if faults.iter().any(|fault| fault.error.is_unknown_field()) {
+            let hint = if errors.iter().any(|error| error.error.is_unknown_field()) {
                 " (`batchscan import --help` lists the fields)"
             } else {
                 ""
             };
             let more = if more { " or more" } else { "" };
-            let faults = count(faults.len() as u64, "fault", "faults");
-            anyhow!(
-                "{name} has {faults}{more}: nothing of it was imported; mend the file and import it again{list}"
-            )
+            let errors = count(errors.len() as u64, "error", "errors");
+            anyhow!("{name} has {errors}{more}. Nothing was imported; fix the file and import it again{hint}")
         }
         ImportError::File(ReadError::Io(error)) => {
-            anyhow!("cannot read {name}: {error}; nothing of it was imported")
+            anyhow!("cannot read {name}: {error}. Nothing was imported")
         }
         other => anyhow::Error::new(other),
     }
@@ -159,12 +156,12 @@ fn summary(command: &Import, file: &Path, counts: &ImportCounts, took: Duration)
     let verb = if command.dry_run { "would import" } else { "imported" };
     let repeated = match counts.repeated {
         0 => String::new(),
-        repeated => format!(", {} superseded by a later line,", grouped(repeated)),
+        repeated => format!(", {} replaced by a later line,", grouped(repeated)),
     };
     format!(
         "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{repeated} in {:.1} s\n",
         count(total, "batch", "batches"),
-        name_of(file),
+        display_name(file),
         command.org,
         grouped(counts.new),
         grouped(counts.corrected),

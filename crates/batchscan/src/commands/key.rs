@@ -5,30 +5,30 @@ use std::process::ExitCode;
 use batchscan_model::UtcInstant;
 use batchscan_server::auth::{KEY_SETTLES_SECS, in_use_first};
 use batchscan_server::clock::Clock;
-use batchscan_store::{DatabaseUrl, KeyRotation, ServiceKey};
+use batchscan_store::{KeyRotation, ServiceKey};
 use serde_json::json;
 
-use super::open;
-use crate::args::Key;
-use crate::figures::{count, table};
-use crate::output::print;
+use super::context::{format_time, open};
+use crate::args::{Key, KeyCommand};
+use crate::numbers::count;
+use crate::table::table;
+use crate::terminal::print;
 
-/// How long a key that was followed by another goes on verifying: longer than any token lives, and than a walk with
-/// a cursor is likely to pause.
-const KEPT_SECS: i64 = 30 * 86_400;
+/// How long a replaced key still verifies tokens and cursors. Longer than a token lives, or a client pauses between pages.
+const KEEP_SECS: i64 = 30 * 86_400;
 
-pub(crate) async fn run(database: &DatabaseUrl, command: Key) -> anyhow::Result<ExitCode> {
-    let store = open(database).await?;
+pub(crate) async fn run(command: Key) -> anyhow::Result<ExitCode> {
+    let store = open(&command.database).await?;
     let now = Clock::system().now();
-    match command {
-        Key::List { json } => {
+    match command.command {
+        KeyCommand::List { json } => {
             let keys = store.keys(now).await?;
             print(&if json { list_json(&keys, now) } else { list(&keys, now) })?;
         }
-        Key::Rotate { now: at_once } => {
+        KeyCommand::Rotate { now: at_once } => {
             let before = store.keys(now).await?.len();
-            // An instant that is still to come: everything that is followed by the new keys goes.
-            let remove_before = now.plus_secs(if at_once { 1 } else { -KEPT_SECS });
+            // An instant in the future removes every replaced key.
+            let remove_before = now.plus_secs(if at_once { 1 } else { -KEEP_SECS });
             let kept = store.rotate_keys(KeyRotation { now, remove_before }).await?;
             let removed = (before + 2).saturating_sub(kept.len());
             print(&rotated(at_once, removed))?;
@@ -41,19 +41,24 @@ fn rotated(at_once: bool, removed: usize) -> String {
     let removed = count(removed as u64, "old key", "old keys");
     if at_once {
         return format!(
-            "made new keys for tokens and cursors, and removed {removed}: what is out stops working within 5 s\n"
+            "created new keys for tokens and cursors and removed {removed}: already issued tokens stop working within 5 s\n"
         );
     }
     format!(
-        "made new keys for tokens and cursors, in use in {KEY_SETTLES_SECS} s; removed {removed}; the others go on verifying\n"
+        "created new keys for tokens and cursors, in use in {KEY_SETTLES_SECS} s; removed {removed}; already issued tokens keep working\n"
     )
 }
 
 fn list(keys: &[ServiceKey], now: UtcInstant) -> String {
     let row = |key: &ServiceKey| {
-        [key.kid.clone(), key.purpose.name().to_owned(), made(key.created_at), state(key, keys, now)]
+        [
+            key.kid.clone(),
+            key.purpose.name().to_owned(),
+            format_time(Some(key.created_at)),
+            state(key, keys, now),
+        ]
     };
-    table(["KEY", "FOR", "MADE", "STATE"], &keys.iter().map(row).collect::<Vec<_>>())
+    table(["KEY", "FOR", "CREATED", "STATE"], &keys.iter().map(row).collect::<Vec<_>>())
 }
 
 fn list_json(keys: &[ServiceKey], now: UtcInstant) -> String {
@@ -61,25 +66,21 @@ fn list_json(keys: &[ServiceKey], now: UtcInstant) -> String {
         json!({
             "key": key.kid,
             "for": key.purpose.name(),
-            "made": made(key.created_at),
+            "made": format_time(Some(key.created_at)),
             "state": state(key, keys, now),
         })
     };
     format!("{}\n", keys.iter().map(key).collect::<serde_json::Value>())
 }
 
-/// What a key does now.
+/// The state of a key. `verifies`: it was replaced, but still verifies.
 fn state(key: &ServiceKey, keys: &[ServiceKey], now: UtcInstant) -> String {
     let in_use = in_use_first(keys, key.purpose, now).into_iter().next();
     match in_use {
         Some(in_use) if in_use.kid == key.kid => "in use".into(),
         Some(in_use) if in_use.created_at < key.created_at => {
-            format!("in use from {}", made(key.created_at.plus_secs(KEY_SETTLES_SECS)))
+            format!("in use from {}", format_time(Some(key.created_at.plus_secs(KEY_SETTLES_SECS))))
         }
         _ => "verifies".into(),
     }
-}
-
-fn made(at: UtcInstant) -> String {
-    at.to_whole_secs().to_string()
 }

@@ -6,7 +6,7 @@ use batchscan_server::config::Config;
 use batchscan_server::http::openapi::document;
 
 use crate::args::Openapi;
-use crate::output::print;
+use crate::terminal::print;
 
 pub(crate) fn run(command: Openapi) -> anyhow::Result<ExitCode> {
     print(&document(&Config { public_url: command.public_url, ..Config::default() }))?;

@@ -1,38 +1,39 @@
 //! `batchscan org`.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use batchscan_server::clock::Clock;
-use batchscan_store::{DatabaseUrl, Organisation};
+use batchscan_store::{OpenOptions, Organisation, Store};
 use serde_json::json;
 
-use super::{open, open_or_make, when};
-use crate::args::Org;
-use crate::figures::{count, grouped, table};
-use crate::output::print;
+use super::context::{database_url, format_time, open};
+use crate::args::{DatabaseArg, Org, OrgCommand};
+use crate::numbers::{count, grouped};
+use crate::table::table;
+use crate::terminal::{print, prompt};
 
-pub(crate) async fn run(database: &DatabaseUrl, command: Org) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<ExitCode> {
     match command {
-        Org::Add { name } => {
-            let org = open_or_make(database).await?.add_org(&name, Clock::system().now()).await?;
+        OrgCommand::Add { name } => {
+            let store = Store::open(&database_url(&database), OpenOptions::CREATE).await?;
+            let org = store.add_org(&name, Clock::system().now()).await?;
             print(&format!("added organisation \"{}\"\n", org.name))?;
         }
-        Org::List { json } => {
-            let orgs = open(database).await?.orgs().await?;
+        OrgCommand::List { json } => {
+            let orgs = open(&database).await?.orgs().await?;
             print(&if json { list_json(&orgs) } else { list(&orgs) })?;
         }
-        Org::Rename { name, new_name } => {
-            open(database).await?.rename_org(&name, &new_name).await?;
+        OrgCommand::Rename { name, new_name } => {
+            open(&database).await?.rename_org(&name, &new_name).await?;
             print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))?;
         }
-        Org::Remove { name, yes } => remove(database, &name, yes).await?,
+        OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn remove(database: &DatabaseUrl, name: &str, yes: bool) -> anyhow::Result<()> {
+async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result<()> {
     let store = open(database).await?;
     let org = store.org(name).await?;
     let what = format!(
@@ -40,22 +41,20 @@ async fn remove(database: &DatabaseUrl, name: &str, yes: bool) -> anyhow::Result
         count(org.batches, "batch", "batches"),
         count(org.credentials, "credential", "credentials")
     );
-    if !yes && !confirmed(&format!("Remove {what}? It cannot be undone. Type the name to go on: "), name)? {
+    if !yes
+        && !is_confirmed(&format!("Remove {what}? This cannot be undone. Type the name to confirm: "), name)?
+    {
         bail!("the name did not match: nothing was removed");
     }
     store.remove_org(name).await?;
     print(&format!("removed {what}\n"))
 }
 
-fn confirmed(question: &str, answer: &str) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        bail!("removing asks first, and there is no terminal to ask on: add --yes if you are sure");
+fn is_confirmed(question: &str, expected: &str) -> anyhow::Result<bool> {
+    match prompt(question)? {
+        Some(typed) => Ok(typed == expected),
+        None => bail!("cannot ask for confirmation without a terminal: add --yes to remove it"),
     }
-    print(question)?;
-    std::io::stdout().flush()?;
-    let mut typed = String::new();
-    std::io::stdin().lock().read_line(&mut typed)?;
-    Ok(typed.trim_end_matches(['\n', '\r']) == answer)
 }
 
 fn list(orgs: &[Organisation]) -> String {
@@ -65,7 +64,12 @@ fn list(orgs: &[Organisation]) -> String {
     let rows: Vec<_> = orgs
         .iter()
         .map(|org| {
-            [org.name.clone(), grouped(org.batches), grouped(org.credentials), when(Some(org.created_at))]
+            [
+                org.name.clone(),
+                grouped(org.batches),
+                grouped(org.credentials),
+                format_time(Some(org.created_at)),
+            ]
         })
         .collect();
     table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &rows)

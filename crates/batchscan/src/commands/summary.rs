@@ -4,27 +4,29 @@ use std::process::ExitCode;
 
 use batchscan_client::TryStreamExt;
 
+use super::context::instants;
 use crate::args::Summary;
 use crate::connection;
-use crate::output::{Screen, bar, print};
-use crate::overview::summary::Summary as Sums;
+use crate::progress::progress_bar;
+use crate::reports::summary::Summary as Report;
+use crate::terminal::{Screen, print};
 
 pub(crate) async fn run(command: Summary) -> anyhow::Result<ExitCode> {
-    let window = command.window();
+    let range = instants("summary", &command.dates);
     let profile = connection::resolve(&command.connection)?;
-    let bar = bar("", "reading: {human_pos} batches{wide_msg}");
-    let service = connection::client(&profile, &command.connection, &bar)?;
-    let mut sums = Sums::default();
-    let mut batches = service.client.batches(window.range());
+    let bar = progress_bar("", "reading: {human_pos} batches{wide_msg}");
+    let service = connection::connect(&profile, &command.connection, &bar)?;
+    let mut report = Report::default();
+    let mut batches = service.client.batches(range);
     while let Some(received) = batches.try_next().await? {
-        sums.push(&received.batch)?;
+        report.add(&received.batch)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
     if command.json {
-        print(&sums.json())?;
+        print(&report.json())?;
     } else {
-        print(&sums.table(Screen::of_stdout()))?;
+        print(&report.table(Screen::stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

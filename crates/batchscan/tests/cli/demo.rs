@@ -1,4 +1,4 @@
-//! `batchscan demo`: it keeps what its welcome promises, and leaves nothing behind.
+//! `batchscan demo`: its instructions work, and it removes its data.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::http::{get, token};
 use crate::program::{Outcome, Running, batchscan, clean, wait};
 use crate::service::Service;
 use crate::site::{Credential, Site};
-use crate::wire::{get, token};
 
-/// A demo whose data lies in a folder of the test's.
+/// Starts a demo with its data in a folder of the test.
 pub(crate) fn start(site: &Site, flags: &[&str]) -> (Service, PathBuf) {
     let folder = site.path("temporary");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
@@ -30,17 +30,17 @@ pub(crate) fn credential(demo: &Service) -> Credential {
 
 /// The lines to paste.
 fn pasted(demo: &Service) -> Vec<&str> {
-    let lines = demo.welcome.lines().skip_while(|line| *line != "Paste these:");
+    let lines = demo.welcome.lines().skip_while(|line| *line != "Commands to paste:");
     lines.skip(2).take_while(|line| !line.is_empty()).collect()
 }
 
 #[test]
-fn the_welcome_tells_all_that_one_needs() {
-    let site = Site::empty();
+fn the_instructions_are_complete() {
+    let site = Site::without_org();
     let (demo, _) = start(&site, &[]);
     let Credential { id, secret } = credential(&demo);
     let (url, lines) = (&demo.url, demo.welcome.lines().collect::<Vec<_>>());
-    assert!(lines[0].starts_with("Green Valley Nursery: 3,000 batches of the year up to 20"), "{}", lines[0]);
+    assert!(lines[0].starts_with("Green Valley Nursery: 3,000 batches, one year up to 20"), "{}", lines[0]);
     assert!(lines[0].ends_with("T00:00:00Z"), "{}", lines[0]);
     assert!(lines.contains(&format!("  URL            {url}").as_str()));
     let signs_in = format!("  {url}/#sign-in={id}:{secret}");
@@ -51,37 +51,37 @@ fn the_welcome_tells_all_that_one_needs() {
         ["Ctrl-C stops it and removes the data.", &format!("listening on {url}")]
     );
     assert_eq!(pasted(&demo).len(), 4);
-    assert_eq!(demo.log(), "", "a demo's terminal is for its welcome");
+    assert_eq!(demo.log(), "", "no log");
 }
 
 #[test]
-fn the_lines_to_paste_work_in_a_shell() {
-    let site = Site::empty();
+fn the_commands_to_paste_work_in_a_shell() {
+    let site = Site::without_org();
     let (demo, _) = start(&site, &["--batches", "2500"]);
     let lines = pasted(&demo);
     let mut bash = clean("bash");
     bash.args(["-e", "-s"]).current_dir(site.path(""));
-    let out = Outcome::with_input(&mut bash, lines.join("\necho\n").into_bytes()).done();
-    let mut said = out.trim_start().lines();
-    let page: serde_json::Value = serde_json::from_str(said.next().unwrap()).unwrap();
+    let out = Outcome::with_input(&mut bash, lines.join("\necho\n").into_bytes()).succeeds();
+    let mut summary = out.trim_start().lines();
+    let page: serde_json::Value = serde_json::from_str(summary.next().unwrap()).unwrap();
     assert!(!page["data"].as_array().unwrap().is_empty(), "the last month has batches");
     let all = std::fs::read(site.path("batches.json")).unwrap();
-    assert_eq!(said.next().unwrap(), format!("{} batches.json", all.len()));
+    assert_eq!(summary.next().unwrap(), format!("{} batches.json", all.len()));
     let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
     assert_eq!(all.as_array().unwrap().len(), 2_500);
-    let pulled = said.find(|line| line.starts_with("pulled ")).unwrap();
+    let pulled = summary.find(|line| line.starts_with("pulled ")).unwrap();
     assert!(pulled.starts_with("pulled 2,500 batches, all time, into batches.xlsx: "), "{pulled}");
     assert!(std::fs::read(site.path("batches.xlsx")).unwrap().starts_with(b"PK"));
 }
 
 #[test]
-fn the_same_seed_makes_the_same_batches_and_another_makes_others() {
-    let site = Site::empty();
+fn the_seed_determines_the_batches() {
+    let site = Site::without_org();
     let batches = |seed: &str| {
         let (demo, _) = start(&site, &["--batches", "400", "--seed", seed]);
         let text =
             String::from_utf8(get(&demo, "/v1/batches", &token(&demo, &credential(&demo))).ok()).unwrap();
-        // Their links lead to the demo itself, and its port is picked anew.
+        // The links contain the port, which differs.
         text.replace(&demo.url, "URL")
     };
     let first = batches("7");
@@ -91,27 +91,27 @@ fn the_same_seed_makes_the_same_batches_and_another_makes_others() {
 
 /// Decision 028.
 #[test]
-fn a_share_of_batch_requests_fails_as_asked() {
-    let site = Site::empty();
+fn fail_rate_is_the_share_of_requests_that_fail() {
+    let site = Site::without_org();
     let (demo, _) = start(&site, &["--batches", "10", "--fail-rate", "0.3"]);
-    assert!(demo.welcome.contains("\n30 of 100 batch requests are answered with 503, as asked.\n"));
+    assert!(demo.welcome.contains("\n30 of 100 batch requests fail with 503 (--fail-rate).\n"));
     let token = token(&demo, &credential(&demo));
     let mut failures = 0;
     for _ in 0..100 {
-        let answer = get(&demo, "/v2/batches", &token);
-        if answer.status != 200 {
+        let response = get(&demo, "/v2/batches", &token);
+        if response.status != 200 {
             failures += 1;
-            assert_eq!(answer.status, 503);
-            assert!(matches!(answer.header("retry-after"), Some("3" | "4" | "5")));
-            assert!(answer.json()["detail"].is_string());
+            assert_eq!(response.status, 503);
+            assert!(matches!(response.header("retry-after"), Some("3" | "4" | "5")));
+            assert!(response.json()["detail"].is_string());
         }
     }
     assert!((25..=35).contains(&failures), "{failures} of 100");
 }
 
 #[test]
-fn a_demo_removes_its_folder_and_exits_0_on_either_signal() {
-    let site = Site::empty();
+fn a_demo_removes_its_folder_on_either_signal() {
+    let site = Site::without_org();
     for signal in [Signal::INT, Signal::TERM] {
         let (mut demo, folder) = start(&site, &["--batches", "100"]);
         let entries =
@@ -119,23 +119,23 @@ fn a_demo_removes_its_folder_and_exits_0_on_either_signal() {
         let [made] = entries().try_into().unwrap();
         assert!(made.join("demo.db").exists());
         demo.signal(signal);
-        demo.ends_well();
+        demo.wait_for_success();
         assert_eq!(entries().len(), 0, "{signal:?}");
     }
 }
 
 #[test]
-fn a_demo_that_is_stopped_before_it_serves_leaves_nothing_behind_either() {
-    // In the moment its folder is there, and some time into the making of its batches.
-    for later in [Duration::ZERO, Duration::from_millis(500)] {
-        let site = Site::empty();
+fn a_demo_that_is_stopped_early_removes_its_folder() {
+    // When its folder exists, and while it generates batches.
+    for later in [Duration::ZERO, Duration::from_millis(200)] {
+        let site = Site::without_org();
         let mut command = batchscan(&["demo", "--listen", "127.0.0.1:0", "--batches", "10000000"]);
         command.env("TMPDIR", site.path("")).stdout(Stdio::null()).stderr(Stdio::null());
         let mut demo = Running(command.spawn().unwrap());
         let entries = || std::fs::read_dir(site.path("")).unwrap().count();
         let started = Instant::now();
         while entries() == 0 {
-            assert!(started.elapsed() < Duration::from_secs(20), "no folder was made");
+            assert!(started.elapsed() < Duration::from_secs(20), "no folder");
         }
         std::thread::sleep(later);
         kill_process(Pid::from_child(&demo.0), Signal::INT).unwrap();

@@ -1,62 +1,59 @@
-//! The executable as an operator meets it: real processes, real files, real sockets.
+//! The executable as its users run it: real processes, files and sockets.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `program` | running the executable to its end, and what it said |
-//! | `service` | a `serve` or `demo` that runs beside the test, and its end |
-//! | `site` | a folder, its database in it or on a PostgreSQL server, and the commands on it |
-//! | `wire` | HTTP/1.1 over a socket, with bodies read as slowly as a test likes |
+//! | `program` | runs the executable |
+//! | `snapshot` | compares its output with snapshots |
+//! | `service` | a running `serve` or `demo` |
+//! | `site` | a folder with a database, and an operator's commands |
+//! | `user` | a user of a service, and their commands |
+//! | `http` | HTTP/1.1 over a socket |
 //! | `scans` | batches to import, in every format |
-//! | `user` | somebody who reads a service: address, credentials, a folder for their files |
-//! | `stranger` | servers that are not ours |
-//! | `workbook` | what an Excel file holds |
-//! | `relay` | a way to a service that breaks where a test likes |
+//! | `fake_server` | servers that are not batchscan |
+//! | `proxy` | cuts connections |
 //!
-//! All other modules are claims. `BATCHSCAN_EXE` names the executable to test; without it, it is the one that cargo
-//! built beside this file, and the tests of memory and of crashes take less data.
+//! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. With it, the tests of memory
+//! and of kills use more data. `SNAPSHOTS=overwrite` updates the snapshots.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking, and so do the parts it is made of"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod fake_server;
+mod http;
 mod program;
-mod relay;
+mod proxy;
 mod scans;
 mod service;
 mod site;
-mod stranger;
+mod snapshot;
 mod user;
-mod wire;
-mod workbook;
 
 mod backups;
-mod bad_databases;
-mod bad_files;
-mod bad_usage;
 mod copies;
-mod crashes;
 mod credentials;
-mod crowd;
+mod database_errors;
 mod demo;
 mod help;
+mod idle_connections;
+mod import_errors;
+mod import_kills;
 mod imports;
 mod keys;
 mod logins;
 mod memory;
-mod neighbours;
+mod oauth2_crate;
 mod openapi;
 mod organisations;
-mod overviews;
 mod postgres;
-mod postgres_crashes;
-mod pull_again;
-mod pull_cuts;
-mod pull_refusals;
-mod pull_windows;
-mod pulls;
+mod postgres_kills;
+mod pull_date_ranges;
+mod pull_errors;
+mod pull_formats;
+mod pull_interruptions;
+mod pull_resume;
+mod reports;
 mod secrets;
+mod shared_database;
 mod shutdown;
 mod tls;
+mod usage_errors;
 mod user_secrets;

@@ -1,4 +1,4 @@
-//! Runs the executable to its end, and holds what it said against what was promised. Starts nothing that stays.
+//! Runs the executable to its end and checks its exit status and output.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -6,10 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// No command of these tests takes longer, however busy the machine.
+use snapbox::IntoData;
+
+use crate::snapshot::assert_snapshot;
+
+/// More than any command needs, also on a busy machine.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a person must never read, whatever went wrong.
+/// Texts that show a panic.
 const PANIC_MARKS: [&str; 4] = ["panicked", "RUST_BACKTRACE", "thread '", "internal error"];
 
 /// The executable under test.
@@ -17,44 +21,50 @@ pub(crate) fn executable() -> OsString {
     std::env::var_os("BATCHSCAN_EXE").unwrap_or_else(|| env!("CARGO_BIN_EXE_batchscan").into())
 }
 
-/// Whether the executable is the optimised one, which users get.
+/// Whether the executable is an optimised build.
 pub(crate) fn is_optimised() -> bool {
     std::env::var_os("BATCHSCAN_EXE").is_some()
 }
 
-/// A command line of the executable, free of the settings of whoever runs the tests.
+/// A command of the executable, without the settings of the developer.
 pub(crate) fn batchscan(words: &[&str]) -> Command {
     let mut command = clean(&executable());
     command.args(words);
     command
 }
 
-/// A command line of any program, in the same clean environment.
+/// A command of any program, in the same environment.
 pub(crate) fn clean(program: &(impl AsRef<std::ffi::OsStr> + ?Sized)) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BATCHSCAN_"))
     {
         command.env_remove(name);
     }
-    for name in
-        ["NO_COLOR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
-    {
+    for name in [
+        "COLUMNS",
+        "NO_COLOR",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ] {
         command.env_remove(name);
     }
-    // Profiles that a developer keeps are none of a test's.
     command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
     command
 }
 
 /// Fails if a text shows a panic.
 #[track_caller]
-pub(crate) fn assert_calm(text: &str) {
+pub(crate) fn assert_no_panic(text: &str) {
     for mark in PANIC_MARKS {
         assert!(!text.contains(mark), "a panic shows: {text}");
     }
 }
 
-/// What a program said, and how it ended.
+/// The output and exit status of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -64,7 +74,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Runs a command to its end.
-    pub(crate) fn of(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         Self::with_input(command, Vec::new())
     }
 
@@ -73,53 +83,45 @@ impl Outcome {
         let (out, err) = (Stdio::piped(), Stdio::piped());
         let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(err).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A program that ends without reading it all closes the pipe: that is its right.
+        // Fails if the program ends without reading everything.
         let writing = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let out = text_of(child.stdout.take().unwrap());
         let err = text_of(child.stderr.take().unwrap());
         let code = wait(&mut child, RUN_LIMIT);
         writing.join().unwrap();
         let outcome = Self { code, out: out.join().unwrap(), err: err.join().unwrap() };
-        assert_calm(&outcome.out);
-        assert_calm(&outcome.err);
+        assert_no_panic(&outcome.out);
+        assert_no_panic(&outcome.err);
         outcome
     }
 
-    /// It did what it was asked to, and said so on standard output alone.
+    /// Standard output. Fails unless the exit status is 0 and standard error is empty.
     #[track_caller]
-    pub(crate) fn done(self) -> String {
+    pub(crate) fn succeeds(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{self:?}");
         self.out
     }
 
-    /// It failed with this one line, and nothing else.
+    /// Fails unless the exit status is 1 and the only output is this error.
     #[track_caller]
-    pub(crate) fn fails(self, message: &str) {
-        assert_eq!(self.code, Some(1), "{self:?}");
-        assert_eq!((self.out.as_str(), self.err), ("", format!("error: {message}\n")));
-    }
-
-    /// It found the command line wrong, and said so in these first lines, before how to get help.
-    #[track_caller]
-    pub(crate) fn misused(self, message: &str) {
-        assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{self:?}");
-        assert!(self.err.starts_with(&format!("error: {message}\n")), "{}", self.err);
-        assert!(self.err.ends_with("\nFor more information, try '--help'.\n"), "{}", self.err);
+    pub(crate) fn fails(self, error: impl IntoData) {
+        assert_eq!((self.code, self.out.as_str()), (Some(1), ""), "{self:?}");
+        assert_snapshot(&self.err, error);
     }
 }
 
-/// A process of the test's own. Dropping it kills it.
+/// A running process. Dropping it kills it.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both do nothing to a child that was waited for.
+        // No effect on a process that has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits for a child's end; one that takes too long is ended and fails the test.
+/// Waits for the end of a process. Kills it and fails after the limit.
 #[track_caller]
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
     let deadline = Instant::now() + limit;

@@ -1,4 +1,4 @@
-//! Batches to import, numbered, in every format. The same number is always the same batch but for its comment.
+//! Numbered batches to import, in every format. The same number is the same batch, except for its comment.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,12 +11,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-/// Batches follow one another at this distance, all in January 2026.
+/// Seconds between batches, all in January 2026.
 const SECS_APART: u64 = 2;
 /// 2026-01-01T00:00:00Z.
 const EPOCH_SECS: u64 = 1_767_225_600;
 
-/// When a batch was created.
+/// The creation date of a batch.
 pub(crate) fn created(number: u64) -> String {
     let secs = number * SECS_APART;
     let (day, hour, minute, second) = (secs / 86_400 + 1, secs / 3_600 % 24, secs / 60 % 60, secs % 60);
@@ -24,7 +24,7 @@ pub(crate) fn created(number: u64) -> String {
     format!("2026-01-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A batch as it goes over the wire, which is a line of NDJSON too.
+/// A batch as the API sends it, which is also a line of NDJSON.
 pub(crate) fn line(number: u64, comment: &str) -> String {
     let created = created(number);
     format!(
@@ -45,13 +45,13 @@ pub(crate) fn ndjson(numbers: std::ops::Range<u64>, comment: &str) -> String {
     numbers.map(|number| line(number, comment) + "\n").collect()
 }
 
-/// Batches as the array that v1 answers with.
+/// Batches as the JSON array of v1.
 pub(crate) fn array(numbers: std::ops::Range<u64>, comment: &str) -> String {
     let lines: Vec<String> = numbers.map(|number| line(number, comment)).collect();
     format!("[{}]", lines.join(","))
 }
 
-/// Writes a large file of NDJSON, without ever holding it.
+/// Writes a large NDJSON file.
 pub(crate) fn write_ndjson(path: &Path, count: u64) {
     let mut file = BufWriter::with_capacity(1024 * 1024, File::create(path).unwrap());
     for number in 0..count {
@@ -60,7 +60,7 @@ pub(crate) fn write_ndjson(path: &Path, count: u64) {
     file.flush().unwrap();
 }
 
-/// Batches as a spreadsheet writes them: a mark, semicolons, CRLF, quotes.
+/// Batches as a spreadsheet writes CSV: byte order mark, semicolons, CRLF, quotes.
 pub(crate) fn csv(numbers: std::ops::Range<u64>, comment: &str) -> String {
     let mut text = "\u{FEFF}batch_id;batch_name;batch_creation_date;crop_type;number_of_images;\
         total_cells_per_tray;avg_germinated_seedlings;avg_non_germinated_seedlings;avg_germination_rate;\
@@ -77,7 +77,7 @@ pub(crate) fn csv(numbers: std::ops::Range<u64>, comment: &str) -> String {
     text
 }
 
-/// Batches as a data frame writes them: numbers as doubles, dates as instants.
+/// Batches as a data frame writes Parquet: numbers as doubles, dates as timestamps.
 pub(crate) fn parquet(numbers: std::ops::Range<u64>, comment: &str) -> Vec<u8> {
     let rows = usize::try_from(numbers.end - numbers.start).unwrap();
     let schema = "message batches {

@@ -1,4 +1,4 @@
-//! A `serve` or `demo` that runs beside the test. Dropping it ends it.
+//! A running `serve` or `demo`. Dropping it kills it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
-use crate::program::{Running, assert_calm, wait};
+use crate::program::{Running, assert_no_panic, wait};
 
-/// A demo makes its batches before it listens; on a busy machine that takes a while.
+/// A demo generates its batches before it listens.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// Above the limit for draining (30 s), so that the service's own limit is the one that acts.
+/// Above the drain limit of the service (30 s).
 const END_LIMIT: Duration = Duration::from_secs(40);
 
 /// A running service.
 pub(crate) struct Service {
     running: Running,
     log: NamedTempFile,
-    /// What it printed up to the line that says where it listens, that line included.
+    /// Standard output up to the line `listening on`.
     pub(crate) welcome: String,
-    /// Where it listens.
+    /// The address it listens on.
     pub(crate) url: String,
 }
 
@@ -49,7 +49,7 @@ impl Service {
         self.url.split_once("://").unwrap().1
     }
 
-    /// All that it wrote to standard error so far.
+    /// Standard error so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.log.path()).unwrap()
     }
@@ -59,50 +59,50 @@ impl Service {
         kill_process(Pid::from_child(&self.running.0), signal).unwrap();
     }
 
-    /// Asks it to stop, and waits for its end. It must exit with 0; gives how long that took.
+    /// Sends SIGTERM and waits until it exits with 0. Returns how long it took.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> Duration {
         self.signal(Signal::TERM);
-        self.ends_well()
+        self.wait_for_success()
     }
 
-    /// Waits for its end, which must be regular; gives how long that took.
+    /// Waits until it exits with 0. Returns how long it took.
     #[track_caller]
-    pub(crate) fn ends_well(&mut self) -> Duration {
-        let asked = Instant::now();
-        assert_eq!(self.ends(), Some(0), "{}", self.log());
-        asked.elapsed()
+    pub(crate) fn wait_for_success(&mut self) -> Duration {
+        let started = Instant::now();
+        assert_eq!(self.wait(), Some(0), "{}", self.log());
+        started.elapsed()
     }
 
-    /// Waits for its end, and gives its exit status.
+    /// Waits for its end. Returns the exit status.
     #[track_caller]
-    pub(crate) fn ends(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         wait(&mut self.running.0, END_LIMIT)
     }
 
-    /// The most memory it ever held, in KiB.
+    /// Its peak memory in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         peak_kib(&self.running.0).unwrap()
     }
 }
 
 impl Drop for Service {
-    /// A panic inside the service is a failure of the test, whatever it was about.
+    /// A panic in the service fails the test.
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_calm(&self.log());
+            assert_no_panic(&self.log());
         }
     }
 }
 
-/// The most memory a process ever held, in KiB; nothing once it has ended.
+/// The peak memory of a process in KiB; `None` after its end.
 pub(crate) fn peak_kib(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
-/// Reads to the end, so that the program never blocks on a full pipe.
+/// Reads all lines, so that the program never blocks on a full pipe.
 fn lines_of(child: &mut Child) -> Receiver<String> {
     let stdout = child.stdout.take().unwrap();
     let (sender, lines) = mpsc::channel();

@@ -1,5 +1,4 @@
-//! A folder, a database in it or on the PostgreSQL server of this run, and the operator's commands on it. The folder
-//! is removed when dropped; the server ends with the run.
+//! A temporary folder with a database in it, or on a PostgreSQL server that all tests share.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,15 +7,17 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 use batchscan_testbed::{Postgres, Settings};
 use rusqlite::Connection;
 use serde_json::Value;
+use snapbox::IntoData;
 use tempfile::TempDir;
 
 use crate::program::{Outcome, batchscan};
 use crate::service::Service;
+use crate::snapshot::{assert_snapshot, transcript};
 
 /// The organisation of most tests.
 pub(crate) const ORG: &str = "Green Valley";
 
-/// Held by every site: most tests run side by side, those that measure run alone.
+/// Tests that measure run alone, all others in parallel.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// A client id and its secret.
@@ -36,7 +37,7 @@ impl Credential {
     }
 }
 
-/// The PostgreSQL server of this run. The superuser needs no password, and whoever is a member of `guarded` does.
+/// The PostgreSQL server of all tests. Members of the role `guarded` need a password.
 pub(crate) fn postgres() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
     SERVER.get_or_init(|| {
@@ -56,10 +57,10 @@ pub(crate) fn fresh_database() -> String {
     postgres().url(&postgres().fresh_database().unwrap())
 }
 
-/// A folder with a database. A test has one: a second would wait for a test that wants the machine alone.
+/// A folder with a database. Only one per test, because of the lock.
 pub(crate) struct Site {
     folder: TempDir,
-    /// The URL of the database that commands are on.
+    /// The URL of the database.
     pub(crate) database: String,
     _turn: Turn,
 }
@@ -82,23 +83,23 @@ impl Turn {
 
 impl Site {
     /// A folder without a database.
-    pub(crate) fn empty() -> Self {
+    pub(crate) fn without_org() -> Self {
         Self::of(Turn::shared())
     }
 
     /// A database with one organisation.
     pub(crate) fn new() -> Self {
-        Self::empty().with_org()
+        Self::without_org().with_org()
     }
 
-    /// The same, while no other test runs.
+    /// A database with one organisation, while no other test runs.
     pub(crate) fn alone() -> Self {
         Self::of(Turn::alone()).with_org()
     }
 
     /// An empty database on PostgreSQL.
     pub(crate) fn empty_on_postgres() -> Self {
-        Self { database: fresh_database(), ..Self::empty() }
+        Self { database: fresh_database(), ..Self::without_org() }
     }
 
     /// A database on PostgreSQL with one organisation.
@@ -118,7 +119,7 @@ impl Site {
     }
 
     fn with_org(self) -> Self {
-        self.run(&["org", "add", ORG]).done();
+        self.run(&["org", "add", ORG]).succeeds();
         self
     }
 
@@ -132,7 +133,7 @@ impl Site {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file into the folder, and gives its path.
+    /// Writes a file in the folder and returns its path.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         std::fs::write(self.path(name), bytes).unwrap();
         self.name(name)
@@ -143,7 +144,7 @@ impl Site {
         format!("sqlite:{}", self.name(name))
     }
 
-    /// A command on the database, in the folder.
+    /// A command in the folder, on the database.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = batchscan(words);
         command.env("BATCHSCAN_DATABASE", &self.database).env("XDG_CONFIG_HOME", self.path("config"));
@@ -153,22 +154,28 @@ impl Site {
 
     /// Runs a command to its end.
     pub(crate) fn run(&self, words: &[&str]) -> Outcome {
-        Outcome::of(&mut self.command(words))
+        Outcome::run(&mut self.command(words))
     }
 
-    /// Imports a file into the organisation, which must go well. Gives the summary.
+    /// Runs command lines and compares their output with a snapshot.
+    #[track_caller]
+    pub(crate) fn transcript(&self, lines: &[&str], expected: impl IntoData) {
+        assert_snapshot(&transcript(lines, |words| self.command(words)), expected);
+    }
+
+    /// Imports a file and returns the summary.
     #[track_caller]
     pub(crate) fn import(&self, file: &str) -> String {
-        self.run(&["import", "--org", ORG, file]).done()
+        self.run(&["import", "--org", ORG, file]).succeeds()
     }
 
     /// Issues a credential.
     #[track_caller]
     pub(crate) fn credential(&self) -> Credential {
-        Credential::from_json(&self.run(&["credential", "issue", "--org", ORG, "--json"]).done())
+        Credential::from_json(&self.run(&["credential", "issue", "--org", ORG, "--json"]).succeeds())
     }
 
-    /// Starts a service on the database, on a port that the system picks.
+    /// Starts a service on a free port.
     pub(crate) fn serve(&self, flags: &[&str]) -> Service {
         self.serve_url(&self.database, flags)
     }
@@ -184,7 +191,7 @@ impl Site {
         Service::start(command.args(flags).env("BATCHSCAN_DATABASE", url))
     }
 
-    /// The database in the folder, for what no command does.
+    /// A connection to the SQLite database.
     pub(crate) fn sql(&self) -> Connection {
         Connection::open(self.path("scans.db")).unwrap()
     }

@@ -1,16 +1,19 @@
-//! Somebody who reads a service: its address, their credentials, a folder for their files, and the commands they run.
+//! A user of a service: its address, credentials, a folder and the commands of a user.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::program::{Outcome, assert_calm};
+use snapbox::IntoData;
+
+use crate::program::{Outcome, assert_no_panic};
 use crate::service::Service;
 use crate::site::{Credential, Site};
+use crate::snapshot::{assert_snapshot, transcript};
 
-/// A user with credentials, in a folder of their own.
+/// A user with credentials and a folder.
 pub(crate) struct User<'s> {
     site: &'s Site,
-    /// The folder's name in the site's.
+    /// A folder in the site.
     folder: String,
     pub(crate) url: String,
     pub(crate) credential: Credential,
@@ -27,7 +30,7 @@ impl<'s> User<'s> {
         Self { site, folder: String::new(), url: url.to_owned(), credential }.in_folder("files")
     }
 
-    /// The same user, who knows the service by another address.
+    /// The same user with another address.
     pub(crate) fn at(&self, url: &str) -> Self {
         Self { url: url.to_owned(), ..self.in_folder(&self.folder) }
     }
@@ -57,30 +60,42 @@ impl<'s> User<'s> {
 
     /// Runs it to its end.
     pub(crate) fn run(&self, words: &[&str]) -> Outcome {
-        Outcome::of(&mut self.command(words))
+        Outcome::run(&mut self.command(words))
+    }
+
+    /// Runs command lines with address and credentials and compares their output with a snapshot.
+    #[track_caller]
+    pub(crate) fn transcript(&self, lines: &[&str], expected: impl IntoData) {
+        assert_snapshot(&transcript(lines, |words| self.command(words)), expected);
+    }
+
+    /// The same without address and credentials.
+    #[track_caller]
+    pub(crate) fn bare_transcript(&self, lines: &[&str], expected: impl IntoData) {
+        assert_snapshot(&transcript(lines, |words| self.bare(words)), expected);
     }
 
     /// `batchscan pull` into a file of the folder.
     pub(crate) fn pull(&self, file: &str, flags: &[&str]) -> Outcome {
-        Outcome::of(self.command(&["pull", "--output", file]).args(flags))
+        Outcome::run(self.command(&["pull", "--output", file]).args(flags))
     }
 
-    /// The bytes of a file that a pull made without a word besides its last line.
+    /// Pulls a file and returns its bytes.
     #[track_caller]
     pub(crate) fn pulled(&self, file: &str, flags: &[&str]) -> Vec<u8> {
-        self.pull(file, flags).done();
+        self.pull(file, flags).succeeds();
         self.read(file)
     }
 
-    /// What `batchscan pull --output -` writes, and what it says beside it.
+    /// Standard output and standard error of `batchscan pull --output -`.
     #[track_caller]
     pub(crate) fn piped(&self, flags: &[&str]) -> (Vec<u8>, String) {
         let mut command = self.command(&["pull", "--output", "-"]);
         let output = command.args(flags).stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_calm(&said);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        (output.stdout, said)
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_no_panic(&err);
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        (output.stdout, err)
     }
 
     /// A path in the folder.
@@ -104,18 +119,18 @@ impl<'s> User<'s> {
     }
 }
 
-/// The last line of a pull without its time, which differs.
+/// The summary of a pull without its time.
 #[track_caller]
 pub(crate) fn untimed(line: &str) -> String {
-    let (said, rest) = line.trim_end_matches('\n').rsplit_once(" in ").unwrap();
+    let (text, rest) = line.trim_end_matches('\n').rsplit_once(" in ").unwrap();
     let (secs, retries) = rest.split_once(" s, ").unwrap();
     assert!(secs.parse::<f64>().is_ok() && secs.contains('.') && !retries.contains('\n'), "{line}");
-    format!("{said}, {retries}")
+    format!("{text}, {retries}")
 }
 
-/// A number of bytes, as the last line of a pull tells it.
+/// A number of bytes, as in the summary of a pull.
 pub(crate) fn size(bytes: usize) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a size is for people to read")]
+    #[expect(clippy::cast_precision_loss, reason = "only for display")]
     let kib = bytes as f64 / 1_024.0;
     if bytes < 1_024 { format!("{bytes} bytes") } else { format!("{:.1} KiB", (kib * 10.0).floor() / 10.0) }
 }

@@ -1,30 +1,29 @@
-//! A user's secret goes in by every door there is, right and wrong, and comes out nowhere but in the profile that keeps
-//! it: not on a terminal, not in an error, not in a file beside the data.
+//! A user's secret appears only in the saved profile: not in output, errors or other files.
 
+use crate::fake_server::FakeServer;
 use crate::program::Outcome;
-use crate::relay::{End, Plan, Relay};
+use crate::proxy::{End, Plan, Proxy};
 use crate::scans;
 use crate::secrets::Canaries;
 use crate::site::{Credential, Site};
-use crate::stranger::Stranger;
 use crate::user::User;
 
-/// As long as a real one, and nobody's.
+/// As long as a real secret.
 const WRONG: &str = "canaryWrongUserSecret-0123456789_abcdefghij";
 
-/// The secrets, and half of each: that would be too much as well.
+/// The secrets, and half of each.
 fn canaries(credential: &Credential) -> Canaries {
     let all = [credential.secret.as_str(), WRONG];
     let halves = all.map(|secret| secret[secret.len() / 2..].to_owned());
     Canaries(all.into_iter().map(str::to_owned).chain(halves).collect())
 }
 
-/// Runs a command as loudly as it gets, and looks at what it says. Gives how it ended.
+/// Runs a command with all logs and checks its output. Returns the exit status.
 #[track_caller]
-fn shows_no_secret(user: &User<'_>, secret: &str, words: &[&str]) -> Option<i32> {
+fn prints_no_secret(user: &User<'_>, secret: &str, words: &[&str]) -> Option<i32> {
     let mut command = user.command(words);
     command.env("BATCHSCAN_LOG", "trace").env("RUST_LOG", "trace").env("BATCHSCAN_CLIENT_SECRET", secret);
-    let Outcome { code, out, err } = Outcome::of(&mut command);
+    let Outcome { code, out, err } = Outcome::run(&mut command);
     let canaries = canaries(&user.credential);
     canaries.are_absent_from(&format!("{words:?} on standard output"), out.as_bytes());
     canaries.are_absent_from(&format!("{words:?} on standard error"), err.as_bytes());
@@ -32,11 +31,11 @@ fn shows_no_secret(user: &User<'_>, secret: &str, words: &[&str]) -> Option<i32>
 }
 
 #[test]
-fn no_command_shows_a_users_secret_nor_leaves_it_in_a_file() {
+fn no_command_prints_or_writes_a_secret() {
     let site = Site::new();
     site.import(&site.write("a.ndjson", scans::ndjson(0..300, "x")));
     let service = site.serve(&["--page-size", "100"]);
-    let (user, relay) = (User::of(&site, &service), Relay::to(&service));
+    let (user, proxy) = (User::of(&site, &service), Proxy::to(&service));
     let secret = user.credential.secret.as_str();
     for words in [
         &["login"][..],
@@ -54,27 +53,26 @@ fn no_command_shows_a_users_secret_nor_leaves_it_in_a_file() {
         &["summary"],
         &["logout", "--profile", "north"],
     ] {
-        assert_eq!(shows_no_secret(&user, secret, words), Some(0), "{words:?}");
+        assert_eq!(prints_no_secret(&user, secret, words), Some(0), "{words:?}");
         if words[0] != "logout" {
-            shows_no_secret(&user, WRONG, words);
+            prints_no_secret(&user, WRONG, words);
         }
     }
-    relay.plan(Plan::Cut { after: 150_000, end: End::Reset, later_pass: false });
-    let cut = user.at(&relay.url());
-    assert_eq!(shows_no_secret(&cut, secret, &["pull", "-o", "c.csv", "--retry-for", "0s"]), Some(1));
+    proxy.plan(Plan::Cut { after: 150_000, end: End::Reset, later_pass: false });
+    let cut = user.at(&proxy.url());
+    assert_eq!(prints_no_secret(&cut, secret, &["pull", "-o", "c.csv", "--retry-for", "0s"]), Some(1));
     let files = user.files();
     assert!(files.iter().any(|file| file == "c.csv.part.json"), "{files:?}");
     assert!(files.iter().any(|file| file == "b.csv.pulled.json"), "{files:?}");
     for file in files {
         canaries(&user.credential).are_absent_from(&file, &user.read(&file));
     }
-    let kept = std::fs::read_to_string(site.path("config/batchscan/profiles.json")).unwrap();
-    assert!(kept.contains(secret) && !kept.contains(WRONG));
+    let profiles = std::fs::read_to_string(site.path("config/batchscan/profiles.json")).unwrap();
+    assert!(profiles.contains(secret) && !profiles.contains(WRONG));
 }
 
-/// Some services repeat in an error what they were sent.
 #[test]
-fn a_service_that_repeats_the_secret_does_not_get_it_onto_the_terminal() {
+fn a_secret_echoed_by_the_service_is_not_printed() {
     let site = Site::new();
     let user = User::with(&site, "", site.credential());
     let secret = user.credential.secret.as_str();
@@ -89,19 +87,19 @@ fn a_service_that_repeats_the_secret_does_not_get_it_onto_the_terminal() {
         "503 Service Unavailable",
         "200 OK",
     ] {
-        let proud = Stranger::repeating(status);
-        let user = user.at(&proud.url());
+        let server = FakeServer::echoing(status);
+        let user = user.at(&server.url());
         for words in [&["pull", "-o", "a.csv"][..], &["list"], &["summary"], &["login"]] {
             let words = [words, &["--retry-for", "0s"]].concat();
-            assert_eq!(shows_no_secret(&user, secret, &words), Some(1), "{status} {words:?}");
+            assert_eq!(prints_no_secret(&user, secret, &words), Some(1), "{status} {words:?}");
         }
-        assert!(String::from_utf8_lossy(&proud.told()).contains(secret), "it was told the secret");
+        assert!(String::from_utf8_lossy(&server.received()).contains(secret), "it received the secret");
         assert_eq!(user.files(), [""; 0]);
     }
 }
 
 #[test]
-fn an_address_with_a_password_in_it_is_refused_without_repeating_it() {
+fn the_password_in_an_address_is_not_printed() {
     let site = Site::new();
     let user = User::with(&site, "", site.credential());
     for url in
@@ -109,7 +107,7 @@ fn an_address_with_a_password_in_it_is_refused_without_repeating_it() {
     {
         let user = user.at(&url);
         for words in [&["pull", "-o", "a.csv"][..], &["list"], &["login"]] {
-            assert!(matches!(shows_no_secret(&user, "x", words), Some(1 | 2)), "{words:?}");
+            assert!(matches!(prints_no_secret(&user, "x", words), Some(1 | 2)), "{words:?}");
         }
     }
 }

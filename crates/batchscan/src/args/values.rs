@@ -1,0 +1,203 @@
+//! Parsers of option values: durations, rates, dates, origins, names.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use batchscan_formats::Format;
+use batchscan_model::UtcInstant;
+use batchscan_model::instant::DateInput;
+use batchscan_server::clock::Clock;
+use batchscan_server::config::Rate;
+use batchscan_store::OrgName;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::date_range::TypedDate;
+
+/// The longest duration of any option: 100 years.
+const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;
+/// The longest lifetime of a token: one day.
+const TOKEN_TTL_SECS_MAX: u64 = 86_400;
+/// Maximum number of demo batches. They fit on any disk.
+const BATCHES_MAX: u64 = 10_000_000;
+
+/// `30s`, `15m`, `1h`, `365d`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a number and a unit, such as 30s, 15m, 1h or 365d".to_owned();
+    let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let unit_secs = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    match number.checked_mul(unit_secs) {
+        Some(secs) if secs <= DURATION_SECS_MAX => Ok(Duration::from_secs(secs)),
+        _ => Err("must be at most 36500d".into()),
+    }
+}
+
+/// A duration above zero.
+pub(crate) fn parse_expiry(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text)?;
+    if time.is_zero() { Err("must be at least 1s".into()) } else { Ok(time) }
+}
+
+/// The label of a credential.
+pub(crate) fn parse_label(text: &str) -> Result<String, String> {
+    const LABEL_CHARS_MAX: usize = 100;
+    let fits = text.chars().count() <= LABEL_CHARS_MAX && !text.chars().any(char::is_control);
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("must have at most 100 characters and no control characters".into())
+    }
+}
+
+/// The lifetime of a token.
+pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = parse_duration(text)?;
+    if (1..=TOKEN_TTL_SECS_MAX).contains(&ttl.as_secs()) {
+        Ok(ttl)
+    } else {
+        Err("must be from 1s to 24h".into())
+    }
+}
+
+/// `50/s`, `600/m`, `10000/h`.
+pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
+    let wrong =
+        || "expected a number from 1 to 1000000 and a unit, such as 50/s, 600/m or 10000/h".to_owned();
+    let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
+    let requests: u32 =
+        number.parse().ok().filter(|number| (1..=1_000_000).contains(number)).ok_or_else(wrong)?;
+    let per = match unit {
+        "s" => Duration::from_secs(1),
+        "m" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3_600),
+        _ => return Err(wrong()),
+    };
+    Ok(Rate { requests, per })
+}
+
+/// `2027-12-31`, or with a time: `2027-12-31T12:00:00Z`.
+pub(crate) fn parse_date(text: &str) -> Result<UtcInstant, String> {
+    let whole_day = DateInput::parse(&format!("{text}T00:00:00Z"));
+    let date = whole_day.or_else(|_| DateInput::parse(text));
+    date.map(DateInput::as_end)
+        .map_err(|_| "expected a date such as 2027-12-31 or 2027-12-31T12:00:00Z".into())
+}
+
+/// `https://app.example.org`: a scheme and a host, nothing after it; or `*`.
+pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_valid =
+        |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_graphic() && !"/?#@\\".contains(c));
+    if text == "*" || host.is_some_and(is_valid) {
+        return Ok(text.to_owned());
+    }
+    Err("expected a scheme and a host without a path, such as https://app.example.org".into())
+}
+
+/// `https://scans.example.org`, with a path if the service is mounted under one.
+pub(crate) fn parse_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_valid = |host: &str| !host.starts_with('/') && host.chars().all(|c| c.is_ascii_graphic());
+    if host.is_some_and(|host| !host.is_empty() && is_valid(host)) {
+        return Ok(text.trim_end_matches('/').to_owned());
+    }
+    Err("expected a URL such as https://scans.example.org".into())
+}
+
+/// The address clients use. It is public, so it has no user, and paths are appended to it, so it has no query.
+pub(crate) fn parse_public_url(text: &str) -> Result<String, String> {
+    let url = parse_url(text)?;
+    let is_plain = !url.contains(['@', '?', '#', '"', '<', '>', '\\']);
+    is_plain
+        .then_some(url)
+        .ok_or_else(|| "must not have a user, query or fragment, such as https://scans.example.org".into())
+}
+
+/// An organisation's name.
+pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
+    OrgName::new(text).ok_or_else(|| {
+        "must have 1 to 100 characters, no control characters, and no leading or trailing spaces".into()
+    })
+}
+
+/// A number of demo batches.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    let count = text.replace('_', "").parse().ok().filter(|count| *count <= BATCHES_MAX);
+    count.ok_or_else(|| format!("expected a whole number up to {BATCHES_MAX}"))
+}
+
+/// A number of batches to list.
+pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
+    const LIMIT_MAX: usize = 10_000;
+    let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+    limit.ok_or_else(|| format!("expected a whole number from 1 to {LIMIT_MAX}"))
+}
+
+/// A number from 0 to 1.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1, such as 0.1".into())
+}
+
+/// The start of a date range.
+pub(crate) fn parse_start_date(text: &str) -> Result<TypedDate, String> {
+    TypedDate::parse_start(text, now())
+}
+
+/// The end of a date range.
+pub(crate) fn parse_end_date(text: &str) -> Result<TypedDate, String> {
+    TypedDate::parse_end(text, now())
+}
+
+/// The same instant for both ends of a range.
+fn now() -> UtcInstant {
+    static NOW: OnceLock<UtcInstant> = OnceLock::new();
+    *NOW.get_or_init(|| Clock::system().now())
+}
+
+/// Accepts the names of these formats.
+pub(crate) fn format_parser(formats: &[Format]) -> impl TypedValueParser<Value = Format> {
+    let names = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_number_and_a_unit() {
+        assert_eq!(parse_duration("365d"), Ok(Duration::from_secs(365 * 86_400)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "5", "h", "1w", "-1h", "1.5h", "99999999999999999999d", "18446744073709551615d"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Decision 008.
+    #[test]
+    fn a_token_lives_a_day_at_most() {
+        assert!(parse_ttl("24h").is_ok());
+        assert!(parse_ttl("0s").is_err());
+        assert!(parse_ttl("25h").is_err());
+    }
+
+    #[test]
+    fn invalid_rates_dates_and_origins_are_rejected() {
+        assert_eq!(parse_rate("600/m"), Ok(Rate { requests: 600, per: Duration::from_secs(60) }));
+        assert!(parse_rate("0/s").is_err() && parse_rate("5").is_err() && parse_rate("5/d").is_err());
+        assert_eq!(parse_date("2027-12-31").unwrap().to_string(), "2027-12-31T00:00:00Z");
+        assert!(parse_date("31.12.2027").is_err());
+        assert!(parse_origin("https://app.example.org").is_ok());
+        for wrong in ["https://app.example.org/", "app.example.org"] {
+            assert!(parse_origin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Turns the downloaded rows into the output file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, anyhow, bail};
+use batchscan_client::ReceivedBatch;
+use batchscan_formats::write::{BoxError, CutTexts, write_parquet, write_xlsx};
+use batchscan_model::Batch;
+
+use super::download::{PullError, Sink, write_stdout};
+use super::options::{BinaryFormat, OutputFormat};
+use super::partial_file::PartialFile;
+use super::target;
+
+/// Buffer size.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// The size of the output and notes of the writer.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) bytes: u64,
+    pub(crate) cut_texts: CutTexts,
+}
+
+/// Converts and renames the downloaded rows, or writes them to standard output. Removes temporary files.
+pub(crate) fn finalize(
+    sink: Sink,
+    format: OutputFormat,
+    file: Option<&Path>,
+    may_replace: bool,
+    cancelled: &AtomicBool,
+) -> Result<Finished, PullError> {
+    match (sink, format, file) {
+        (Sink::Partial(partial), OutputFormat::Text(_), Some(file)) => {
+            rename_text(*partial, file, may_replace)
+        }
+        (Sink::Partial(mut partial), OutputFormat::Binary(format), Some(file)) => {
+            let new = partial.converted_path();
+            let finished = convert(&mut partial, format, &new, file, may_replace, cancelled);
+            // Only there if it was not renamed.
+            let _ = std::fs::remove_file(&new);
+            clean_up(*partial, finished)
+        }
+        (Sink::TempFile(rows), OutputFormat::Binary(format), _) => convert_to_stdout(rows, format, cancelled),
+        _ => Ok(Finished::default()),
+    }
+}
+
+fn rename_text(partial: PartialFile, file: &Path, may_replace: bool) -> Result<Finished, PullError> {
+    let bytes = partial.len();
+    if let Err(error) = partial.sync().and_then(|()| partial.verify()) {
+        partial.remove();
+        return Err(PullError::Write(error));
+    }
+    match target::rename(partial.path(), file, may_replace) {
+        Ok(()) => {
+            partial.remove_journal();
+            Ok(Finished { bytes, cut_texts: CutTexts::default() })
+        }
+        Err(error) => clean_up(partial, Err(PullError::Rename(error))),
+    }
+}
+
+/// Keeps the partial file if the pull can be resumed.
+fn clean_up(partial: PartialFile, finished: Result<Finished, PullError>) -> Result<Finished, PullError> {
+    match finished {
+        Err(PullError::Interrupted) => Err(PullError::Interrupted),
+        Err(PullError::Rename(error)) => Err(PullError::Rename(anyhow!(
+            "{error:#}; the batches are kept in {}: add --resume to continue",
+            partial.path().display()
+        ))),
+        finished => {
+            partial.remove();
+            finished
+        }
+    }
+}
+
+/// Converts the partial file under a temporary name, then renames it.
+fn convert(
+    partial: &mut PartialFile,
+    format: BinaryFormat,
+    new: &Path,
+    file: &Path,
+    may_replace: bool,
+    cancelled: &AtomicBool,
+) -> Result<Finished, PullError> {
+    let cannot = || format!("cannot write {}", new.display());
+    let rows = partial.verify().and_then(|()| partial.reader()).map_err(PullError::Write)?;
+    // Left by a killed pull, or a link that must not be followed.
+    let _ = std::fs::remove_file(new);
+    let new_file = File::create_new(new).with_context(cannot).map_err(PullError::Write)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let cut_texts = write_binary(rows, format, &new_file, folder, cancelled)?;
+    let synced = new_file.sync_all().and_then(|()| new_file.metadata());
+    let bytes = synced.with_context(cannot).map_err(PullError::Write)?.len();
+    target::rename(new, file, may_replace).map_err(PullError::Rename)?;
+    Ok(Finished { bytes, cut_texts })
+}
+
+fn convert_to_stdout(
+    rows: File,
+    format: BinaryFormat,
+    cancelled: &AtomicBool,
+) -> Result<Finished, PullError> {
+    let folder = std::env::temp_dir();
+    let created = tempfile::tempfile().context("cannot create a temporary file");
+    let mut new = created.map_err(PullError::Write)?;
+    let cut_texts = write_binary(rows, format, &new, &folder, cancelled)?;
+    let reading = |error| PullError::Write(anyhow::Error::new(error).context("cannot read a temporary file"));
+    new.seek(SeekFrom::Start(0)).map_err(reading)?;
+    let (mut buffer, mut bytes) = (vec![0; COPY_BYTES], 0);
+    loop {
+        match new.read(&mut buffer).map_err(reading)? {
+            0 => return Ok(Finished { bytes, cut_texts }),
+            read => {
+                write_stdout(&buffer[..read])?;
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+fn write_binary(
+    mut rows: File,
+    format: BinaryFormat,
+    new: &File,
+    folder: &Path,
+    cancelled: &AtomicBool,
+) -> Result<CutTexts, PullError> {
+    let new = rows.seek(SeekFrom::Start(0)).and_then(|_| new.try_clone());
+    let new = new.context("cannot read the downloaded rows").map_err(PullError::Write)?;
+    let mut batches =
+        Rows { lines: BufReader::with_capacity(COPY_BYTES, rows), line: String::new(), cancelled };
+    let written = match format {
+        BinaryFormat::Parquet => write_parquet(&mut batches, new),
+        BinaryFormat::Xlsx => write_xlsx(&mut batches, new, folder),
+    };
+    written.map_err(|error| {
+        if cancelled.load(Ordering::Relaxed) {
+            PullError::Interrupted
+        } else {
+            PullError::Write(error.into())
+        }
+    })
+}
+
+/// The batches of an NDJSON file.
+struct Rows<'a> {
+    lines: BufReader<File>,
+    line: String,
+    cancelled: &'a AtomicBool,
+}
+
+impl Rows<'_> {
+    fn read(&mut self) -> anyhow::Result<Option<Batch>> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        self.line.clear();
+        if self.lines.read_line(&mut self.line).context("cannot read the downloaded rows")? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(ReceivedBatch::from_json(&self.line)?.batch))
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<Batch, BoxError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().map_err(Into::into).transpose()
+    }
+}

@@ -1,0 +1,111 @@
+//! The output format and checks of the options. No I/O.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use batchscan_formats::Format;
+use batchscan_formats::write::{CsvStyle, TextFormat};
+
+use super::journal::Settings;
+use crate::args::{Pull, Separator, usage_error};
+use crate::date_range::TypedDateRange;
+
+/// The format of the output file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    /// Written row by row.
+    Text(TextFormat),
+    /// Converted when all rows are there.
+    Binary(BinaryFormat),
+}
+
+/// A format that is converted from NDJSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BinaryFormat {
+    Parquet,
+    Xlsx,
+}
+
+impl OutputFormat {
+    /// The format given by `--format` or the file extension.
+    pub(crate) fn from_args(command: &Pull) -> Result<Self, clap::Error> {
+        let Some(format) = command.format.or_else(|| Format::for_writing(&command.output)) else {
+            let output = command.output.display();
+            let text = format!(
+                "cannot infer the format from '{output}'; add '--format csv', ndjson, json, parquet or xlsx"
+            );
+            return Err(usage_error("pull", text));
+        };
+        if command.excel.is_some() && format != Format::Csv {
+            let text = "'--excel' is only for CSV; .xlsx files open in Excel without it";
+            return Err(usage_error("pull", text));
+        }
+        let style = match command.excel {
+            None => CsvStyle::Plain,
+            Some(Separator::Semicolon) => CsvStyle::ExcelSemicolon,
+            Some(Separator::Comma) => CsvStyle::ExcelComma,
+        };
+        Ok(match format {
+            Format::Csv => OutputFormat::Text(TextFormat::Csv(style)),
+            Format::Ndjson => OutputFormat::Text(TextFormat::Ndjson),
+            Format::Json => OutputFormat::Text(TextFormat::Json),
+            Format::Parquet => OutputFormat::Binary(BinaryFormat::Parquet),
+            Format::Xlsx => OutputFormat::Binary(BinaryFormat::Xlsx),
+        })
+    }
+
+    /// The format of the partial file.
+    pub(crate) fn partial_format(self) -> TextFormat {
+        match self {
+            OutputFormat::Text(form) => form,
+            OutputFormat::Binary(_) => TextFormat::Ndjson,
+        }
+    }
+
+    /// Whether fields that are not in the API contract are lost.
+    pub(crate) fn drops_unknown_fields(self) -> bool {
+        !matches!(self, OutputFormat::Text(TextFormat::Ndjson | TextFormat::Json))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            OutputFormat::Text(TextFormat::Csv(CsvStyle::Plain)) => "csv",
+            OutputFormat::Text(TextFormat::Csv(CsvStyle::ExcelSemicolon)) => "csv for Excel with semicolons",
+            OutputFormat::Text(TextFormat::Csv(CsvStyle::ExcelComma)) => "csv for Excel with commas",
+            OutputFormat::Text(TextFormat::Ndjson) => "ndjson",
+            OutputFormat::Text(TextFormat::Json) => "json",
+            OutputFormat::Binary(BinaryFormat::Parquet) => "parquet",
+            OutputFormat::Binary(BinaryFormat::Xlsx) => "xlsx",
+        }
+    }
+}
+
+/// The settings for the journal.
+pub(crate) fn settings(format: OutputFormat, dates: &TypedDateRange, url: &str, client_id: &str) -> Settings {
+    Settings {
+        url: url.to_owned(),
+        client_id: client_id.to_owned(),
+        start_date: dates.start.as_ref().map(|start| start.text.clone()),
+        end_date: dates.end.as_ref().map(|end| end.text.clone()),
+        format: format.name().to_owned(),
+    }
+}
+
+/// Rejects options that do not work with standard output.
+pub(crate) fn check_stdout(command: &Pull, format: OutputFormat) -> Result<(), clap::Error> {
+    if command.output != Path::new("-") {
+        return Ok(());
+    }
+    if matches!(format, OutputFormat::Binary(_)) && std::io::stdout().is_terminal() {
+        let text = format!("cannot write {} to a terminal; use a file or a pipe", format.name());
+        return Err(usage_error("pull", text));
+    }
+    let flags =
+        [("--resume", command.resume), ("--if-changed", command.if_changed), ("--force", command.force)];
+    match flags.into_iter().find(|(_, is_set)| *is_set) {
+        Some((flag, _)) => {
+            Err(usage_error("pull", format!("'{flag}' needs a file; it does not work with '--output -'")))
+        }
+        None => Ok(()),
+    }
+}

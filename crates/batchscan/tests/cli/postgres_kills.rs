@@ -1,0 +1,102 @@
+//! Imports into PostgreSQL: constant memory, and a killed import leaves the old state or the new one, and no lock.
+
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+use crate::credentials::within as until;
+use crate::import_kills::{Generations, Growth, Random, StopOnDrop, read_continuously};
+use crate::memory::{EXTRA_MIB_MAX, import_peak_kib, within};
+use crate::organisations::listed;
+use crate::program::{Running, is_optimised};
+use crate::scans;
+use crate::site::{ORG, Site, postgres};
+
+const KILLS: u64 = 8;
+/// The server checks twice a second whether the client is connected; the rest is for the rollback.
+const LOCK_LIMIT: Duration = Duration::from_secs(3);
+/// Batches are staged before they are merged.
+const MERGE_LIMIT: Duration = Duration::from_secs(60);
+const OTHER: &str = "Nord";
+/// Far below what any machine reaches.
+const IMPORTED_PER_SEC_MIN: f64 = 15_000.0;
+
+#[test]
+fn memory_of_an_import_into_postgresql_does_not_grow() {
+    let site = Site::alone_on_postgres();
+    let count = if is_optimised() { 400_000 } else { 50_000 };
+    let one = site.write("one.ndjson", scans::ndjson(0..1, "as scanned"));
+    let idle = import_peak_kib(&site, &one);
+    let large = site.name("large.ndjson");
+    scans::write_ndjson(large.as_ref(), count);
+    let started = Instant::now();
+    let peak = import_peak_kib(&site, &large);
+    #[expect(clippy::cast_precision_loss, reason = "only for display")]
+    let rate = count as f64 / started.elapsed().as_secs_f64();
+    println!("import of {count} batches into PostgreSQL: {rate:.0} batches/s");
+    within("import into PostgreSQL", peak, idle, EXTRA_MIB_MAX);
+    if is_optimised() {
+        assert!(rate > IMPORTED_PER_SEC_MIN, "{rate:.0} batches/s");
+    }
+    assert_eq!(listed(&site), [(ORG.into(), count, 0)]);
+    a_killed_import_stops_its_merge(&site, &large);
+}
+
+/// The server cancels the merge of a killed import.
+fn a_killed_import_stops_its_merge(site: &Site, large: &str) {
+    site.run(&["org", "add", OTHER]).succeeds();
+    let mut import = site.command(&["import", "--org", OTHER, large]);
+    let import_process = Running(import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let (_, name) = site.database.rsplit_once('/').unwrap();
+    let merging = format!(
+        "select count(*) from pg_stat_activity where datname = '{name}' and state = 'active' and query ~ '^\\s*INSERT INTO batch'"
+    );
+    until(MERGE_LIMIT, "the merge begins", || postgres().sql("postgres", &merging).unwrap() == "1");
+    drop(import_process);
+    let waited = wait_for_the_lock(site, OTHER);
+    println!("after a kill in the merge the next import waited {waited:?}");
+    assert_eq!(
+        listed(site).into_iter().map(|(_, batches, _)| batches).min(),
+        Some(0),
+        "nothing was imported"
+    );
+}
+
+#[test]
+fn a_killed_import_into_postgresql_leaves_one_state_and_no_lock() {
+    let first = if is_optimised() { 12_000 } else { 2_000 };
+    let growth = Growth { first, added: 200 };
+    let mut range = Generations::on(Site::on_postgres(), growth);
+    let service = range.site.serve(&[]);
+    let moments = Random(20_260_131).moments(KILLS, range.import_time.mul_f64(1.2));
+    let (stop, responses, token) = (AtomicBool::new(false), AtomicU64::new(0), range.token.clone());
+    let (mut committed, mut longest_wait) = (0, Duration::ZERO);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read_continuously((&service, &token), growth, &stop, &responses));
+        let _stops = StopOnDrop(&stop);
+        for moment in moments {
+            range.import_and_kill(moment);
+            longest_wait = longest_wait.max(wait_for_the_lock(&range.site, ORG));
+            committed += u64::from(range.check(&service));
+            assert!(!reader.is_finished(), "the reader failed");
+        }
+    });
+    let responses = responses.into_inner();
+    println!(
+        "{KILLS} kills over {:?}: {committed} after the commit, {responses} responses meanwhile, the next import waited {longest_wait:?} at most",
+        range.import_time
+    );
+    assert!(committed < KILLS, "every kill came too late");
+    assert!(responses > KILLS, "{responses} responses");
+}
+
+/// The time of an import into the same organisation that changes nothing.
+#[track_caller]
+fn wait_for_the_lock(site: &Site, org: &str) -> Duration {
+    let file = site.write("one.ndjson", scans::line(0, "as scanned"));
+    let started = Instant::now();
+    site.run(&["import", "--org", org, "--dry-run", &file]).succeeds();
+    let waited = started.elapsed();
+    assert!(waited < LOCK_LIMIT, "the next import waited {waited:?} for the lock");
+    waited
+}

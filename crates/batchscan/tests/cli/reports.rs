@@ -1,0 +1,142 @@
+//! `batchscan list` and `batchscan summary`.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use serde_json::{Value, json};
+use snapbox::file;
+
+use crate::scans;
+use crate::service::Service;
+use crate::site::Site;
+use crate::user::User;
+
+/// A batch on a day: crop, germination and usable rates, warnings.
+fn batch(day: &str, name: &str, crop: Option<&str>, rates: Option<(&str, &str)>, warnings: bool) -> Value {
+    json!({
+        "batch_id": format!("b-{day}"), "batch_name": name, "batch_creation_date": format!("{day}T08:00:00Z"),
+        "crop_type": crop, "number_of_images": 1, "warnings": warnings,
+        "avg_germination_rate": rates.map(|rates| rates.0), "avg_usable_seedling_rate": rates.map(|rates| rates.1),
+    })
+}
+
+fn serve(site: &Site, batches: &[Value]) -> Service {
+    let lines: String = batches.iter().map(|batch| format!("{batch}\n")).collect();
+    site.import(&site.write("a.ndjson", lines));
+    site.serve(&["--page-size", "2"])
+}
+
+/// Two crops in December and January, and a batch without crop.
+fn nursery(site: &Site) -> Service {
+    let (tomato, leek) = (Some("Tomato"), Some("Leek"));
+    serve(
+        site,
+        &[
+            batch("2025-12-27", "Tray 1", tomato, Some(("80.00", "70.00")), false),
+            batch("2025-12-28", "Tray 2", tomato, Some(("90.00", "70.01")), true),
+            batch("2025-12-29", "Tray 3", tomato, Some(("91.00", "88.00")), false),
+            batch("2025-12-30", "Tray 4", leek, Some(("100.00", "99.99")), true),
+            batch("2026-01-04", "Tray 5", tomato, None, true),
+            batch("2026-01-05", "Tray 6", None, None, false),
+        ],
+    )
+}
+
+#[test]
+fn the_latest_batches_come_first() {
+    let site = Site::new();
+    let service = nursery(&site);
+    let user = User::of(&site, &service);
+    user.transcript(
+        &["list", "list -n 1 --end-date 2025"],
+        file!["snapshots/the_latest_batches_come_first.txt"],
+    );
+    let range = ["list", "--start-date", "2025-12-28", "--end-date", "2025-12-29", "--json"];
+    let names = |words: &[&str]| -> Vec<String> {
+        let all: Value = serde_json::from_str(&user.run(words).succeeds()).unwrap();
+        all.as_array().unwrap().iter().map(|batch| batch["batch_name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&range), ["Tray 3", "Tray 2"]);
+    assert_eq!(names(&["list", "--json", "--limit", "3"]), ["Tray 6", "Tray 5", "Tray 4"]);
+}
+
+#[test]
+fn list_json_has_the_objects_of_the_api() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..30, "x")));
+    let service = site.serve(&[]);
+    let listed = User::of(&site, &service).run(&["list", "--json"]).succeeds();
+    let newest: Vec<String> = (10..30).rev().map(|number| scans::line(number, "x")).collect();
+    assert_eq!(listed, format!("[{}]\n", newest.join(",")));
+}
+
+#[test]
+fn old_batches_are_found_if_there_are_no_newer_ones() {
+    let site = Site::new();
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let days = [0, 3, 20, 100, 400, 2_000].map(|ago: i64| (today - ago.days()).to_string());
+    let batches: Vec<Value> = days.iter().map(|day| batch(day, day, None, None, false)).collect();
+    let service = serve(&site, &batches);
+    let user = User::of(&site, &service);
+    for limit in 1..=6 {
+        let all: Value =
+            serde_json::from_str(&user.run(&["list", "--json", "-n", &limit.to_string()]).succeeds())
+                .unwrap();
+        let names: Vec<&str> =
+            all.as_array().unwrap().iter().map(|b| b["batch_name"].as_str().unwrap()).collect();
+        assert_eq!(names, days[..limit]);
+    }
+    // A summary covers the last twelve weeks.
+    let sums: Value = serde_json::from_str(&user.run(&["summary", "--json"]).succeeds()).unwrap();
+    let batches = sums.as_array().unwrap().iter().map(|group| group["batches"].as_u64().unwrap());
+    assert_eq!(batches.sum::<u64>(), 3);
+}
+
+#[test]
+fn a_summary_has_a_line_per_crop_and_week_and_totals() {
+    let site = Site::new();
+    let service = nursery(&site);
+    let user = User::of(&site, &service);
+    let summary = "summary --start-date 2025-12 --end-date 2026-01";
+    user.transcript(
+        &[summary, &format!("{summary} --json")],
+        file!["snapshots/a_summary_has_a_line_per_crop_and_week_and_totals.txt"],
+    );
+}
+
+#[test]
+fn an_organisation_without_batches_has_empty_reports() {
+    let site = Site::new();
+    let service = site.serve(&[]);
+    let user = User::of(&site, &service);
+    user.transcript(
+        &["list", "summary", "list --json", "summary --json"],
+        file!["snapshots/an_organisation_without_batches_has_empty_reports.txt"],
+    );
+}
+
+#[test]
+fn names_in_the_data_cannot_control_the_terminal() {
+    let site = Site::new();
+    let (name, crop) = ("\u{1b}[2J\u{1b}]0;owned\u{7}Tray", "Le\u{202e}ek\u{9b}31m\r\n");
+    let service = serve(&site, &[batch("2026-01-31", name, Some(crop), Some(("50.00", "40.00")), false)]);
+    let user = User::of(&site, &service);
+    let list = user.run(&["list"]).succeeds();
+    assert!(list.contains("  �[2J�]0;owned�Tray  Le�ek�31m��  "), "{list}");
+    assert_eq!(list.lines().count(), 2, "{list}");
+    let summary = user.run(&["summary", "--start-date", "2026-01", "--end-date", "2026-01"]).succeeds();
+    assert!(summary.contains("\nLe�ek�31m��\n"), "{summary}");
+    for text in [list, summary] {
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+    // In JSON they are escaped.
+    let listed = user.run(&["list", "--json"]).succeeds();
+    assert!(!listed.trim_end().chars().any(|c| c.is_ascii_control()), "{listed:?}");
+    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap()[0]["batch_name"], name);
+}
+
+#[test]
+fn an_unreachable_service_is_reported() {
+    let site = Site::new();
+    let user = User::with(&site, "http://127.0.0.1:9", site.credential());
+    user.transcript(&["list", "summary"], file!["snapshots/an_unreachable_service_is_reported.txt"]);
+}

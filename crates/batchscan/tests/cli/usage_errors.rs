@@ -1,0 +1,155 @@
+//! Wrong command lines (exit status 2), and services that cannot start.
+
+use std::ffi::OsStr;
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
+
+use snapbox::{file, str};
+
+use crate::program::{Outcome, batchscan, clean, executable};
+use crate::site::Site;
+
+#[test]
+fn a_wrong_value_names_its_option_and_what_is_expected() {
+    Site::without_org().transcript(
+        &[
+            "serve --page-size 0",
+            "serve --page-size ten",
+            "serve --token-ttl 25h",
+            "serve --token-ttl 0s",
+            "serve --token-ttl soon",
+            "serve --drain 5",
+            "serve --rate-limit 0/s",
+            "serve --rate-limit 5",
+            "serve --cors-origin app.example.org",
+            "serve --public-url app.example.org",
+            "serve --public-url https://ann:word@example.org",
+            "serve --v1-sunset soon",
+            "serve --log-format xml",
+            "import --format xml",
+            "demo --fail-rate 2",
+            "completions tcl",
+            "pull --url scans.example.org",
+            "pull --retry-for 5",
+            "pull --format xml",
+            "pull --start-date tomorrow",
+            "pull --start-date 31.01.2026",
+            "pull --end-date 2026-02-30",
+            "pull --end-date 2026-01-31T08:00:00+02:00",
+            "pull -o a.csv --start-date 2026-02 --end-date 2026-01-31T08:00:00Z",
+            "list --start-date tomorrow",
+            "list --start-date 2026 --end-date 2025",
+            "list --limit 0",
+            "list --limit=10001",
+            "list --limit=many",
+            "summary --end-date tomorrow",
+            "summary --start-date 2026 --end-date 2025",
+            "login --profile a/b",
+            "logout --profile a/b",
+        ],
+        file!["snapshots/invalid_values.txt"],
+    );
+}
+
+#[test]
+fn a_wrong_command_line_is_rejected() {
+    Site::without_org().transcript(
+        &[
+            "frobnicate",
+            "serve --prot 80",
+            "demo --batches -1",
+            "serve --tls-cert a.pem",
+            "serve --tls-key a.pem",
+            "import --org A",
+            "org rename A",
+            "credential issue",
+            "pull",
+            "pull -o a.txt",
+            "pull -o -",
+            "pull -o a.xlsx --excel",
+            "pull -o a.json --excel=comma",
+            "pull -o - --format csv --resume",
+            "pull -o - --format csv --if-changed",
+            "pull -o - --format csv --force",
+        ],
+        file!["snapshots/invalid_command_lines.txt"],
+    );
+    let outcome = Outcome::run(&mut batchscan(&[]));
+    assert_eq!((outcome.code, outcome.out.as_str()), (Some(2), ""));
+    assert!(outcome.err.contains("Usage: batchscan <COMMAND>"), "{}", outcome.err);
+    let mut not_utf8 = batchscan(&["org", "add"]);
+    let outcome = Outcome::run(not_utf8.arg(OsStr::from_bytes(b"\xFF\xFE")));
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.err.starts_with("error: invalid UTF-8"), "{}", outcome.err);
+}
+
+#[test]
+fn an_invalid_database_url_is_not_repeated() {
+    let site = Site::without_org();
+    site.transcript(
+        &["org list --database scans.db", "copy --from sqlite: --to sqlite:a.db"],
+        file!["snapshots/an_invalid_database_url_is_not_repeated.txt"],
+    );
+    for url in ["scans.db", "sqlite:", "mysql://localhost/scans", "sqlite//scans.db"] {
+        let outcome = Outcome::run(batchscan(&["org", "list"]).env("BATCHSCAN_DATABASE", url));
+        assert!(outcome.code == Some(2) && !outcome.err.contains(&format!("'{url}'")), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
+    let site = Site::new();
+    let run = |line: &str| {
+        let mut bash = clean("bash");
+        bash.args(["-c", line]).arg(executable()).env("BATCHSCAN_DATABASE", site.url("scans.db"));
+        Outcome::run(&mut bash)
+    };
+    run("\"$0\" org list > /dev/full").fails(str![[r#"
+error: cannot write to standard output: No space left on device (os error 28)
+
+"#]]);
+    assert_eq!(run("(sleep 0.3; \"$0\" --help; echo $? >&2) | true").err, "0\n");
+}
+
+#[test]
+fn an_address_that_cannot_be_used_is_named() {
+    let site = Site::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    site.transcript(
+        &[
+            &format!("serve --listen {address}"),
+            &format!("demo --listen {address}"),
+            &format!("serve --listen 127.0.0.1:0 --operator-listen {address}"),
+            "serve --listen 8080",
+        ],
+        file!["snapshots/an_address_that_cannot_be_used_is_named.txt"],
+    );
+    for address in ["127.0.0.1", "localhost:"] {
+        let outcome = site.run(&["serve", "--listen", address]);
+        let begins = format!("error: cannot listen on {address}: ");
+        assert!(outcome.code == Some(1) && outcome.err.starts_with(&begins), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let site = Site::new();
+    let certified = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (one, other) = (certified(), certified());
+    site.write("cert.pem", one.cert.pem());
+    site.write("key.pem", one.signing_key.serialize_pem());
+    site.write("foreign.pem", other.signing_key.serialize_pem());
+    site.write("junk.pem", "not a certificate");
+    site.transcript(
+        &[
+            "serve --tls-cert missing.pem --tls-key key.pem",
+            "serve --tls-cert cert.pem --tls-key missing.pem",
+            "serve --tls-cert junk.pem --tls-key key.pem",
+            "serve --tls-cert cert.pem --tls-key junk.pem",
+            "serve --tls-cert cert.pem --tls-key cert.pem",
+            "serve --tls-cert cert.pem --tls-key foreign.pem",
+        ],
+        file!["snapshots/a_certificate_that_cannot_be_used_is_named.txt"],
+    );
+}
