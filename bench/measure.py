@@ -240,7 +240,7 @@ class Importer:
         self.count += 1
 
     def run_while(self, load) -> dict:
-        """Runs a load while imports go on, and adds the imported batches per second to its result."""
+        """Runs a load during imports, and adds the imported batches per second to its result."""
         before, started, over = self.count, time.monotonic(), threading.Event()
 
         def import_until_over() -> float:

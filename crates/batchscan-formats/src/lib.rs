@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `format` | [`Format`]: the formats, by name and file extension |
 //! | [`read`] | readers: a file becomes batches, or a list of errors with their location |
-//! | [`write`] | writers: batches become a file |
+//! | [`mod@write`] | writers: batches become a file |
 
 mod format;
 pub mod read;
