@@ -94,7 +94,11 @@ impl Expected {
 
     /// Verifies a list that is requested now.
     pub(crate) fn verifier<'a>(&'a self, range: Option<&'a DateRange>) -> Verifier<'a> {
-        let now = Instant::now();
+        self.verifier_at(range, Instant::now())
+    }
+
+    /// Verifies a list that was requested at that instant.
+    pub(crate) fn verifier_at<'a>(&'a self, range: Option<&'a DateRange>, now: Instant) -> Verifier<'a> {
         let added = lock(&self.added);
         let visible =
             added.iter().filter(|(position, added)| in_range(position, range) && added.must_be_visible(now));
