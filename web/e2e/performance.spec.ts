@@ -36,7 +36,8 @@ const test = base.extend<object, { large: Demo }>({
   ],
 });
 
-const year = query(lastDays(365));
+// Nearly all of the demo's 365 days, so that the period before has batches to compare with at any time of day.
+const period = lastDays(360);
 const median = (values: number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 interface Timing {
@@ -99,8 +100,8 @@ async function changeFilter(times: number): Promise<void> {
 }
 
 test('50,000 batches are filtered within 100 ms, with charts', async ({ page, large }) => {
-  const crops = tally(await fetchBatches(large, lastDays(365)), 'crop_type');
-  await openSignedIn(page, large, `/${year}`);
+  const crops = tally(await fetchBatches(large, period), 'crop_type');
+  await openSignedIn(page, large, `/${query(period)}`);
   await drawn(page);
   await expect.poll(async () => (await keyFigures(page))['Batches']!.change).toMatch(/from/);
   const { change, expectFast } = await measure(page, 'filter');
@@ -118,8 +119,8 @@ test('50,000 batches are filtered within 100 ms, with charts', async ({ page, la
 });
 
 test('50,000 batches are sorted within 100 ms', async ({ page, large }) => {
-  await openSignedIn(page, large, `/batches${year}`);
-  expect(Number(await grid(page).getAttribute('aria-rowcount'))).toBeGreaterThan(BATCHES * 0.99);
+  await openSignedIn(page, large, `/batches${query(period)}`);
+  expect(Number(await grid(page).getAttribute('aria-rowcount'))).toBeGreaterThan(BATCHES * 0.97);
   const { change, expectFast } = await measure(page, 'sort');
   const columns = ['Germination rate', 'Name', 'Crop', 'Images', 'Created'];
   for (let at = 0; at < CHANGES; at++) {
@@ -130,7 +131,7 @@ test('50,000 batches are sorted within 100 ms', async ({ page, large }) => {
 });
 
 test('two hundred filter changes leak no memory', async ({ page, context, large }) => {
-  await openSignedIn(page, large, `/${year}`);
+  await openSignedIn(page, large, `/${query(period)}`);
   // All batches stay loaded and are filtered each time; drawing fewer is faster.
   await page.getByRole('button', { name: 'Last 30 days' }).click();
   await drawn(page);
