@@ -1,7 +1,7 @@
 //! `cargo xtask gate`: instructions of the hot paths, counted by callgrind, against a budget.
 //!
 //! Times on shared machines vary by half. Instruction counts hardly vary, so a lost optimisation shows in one run. Each
-//! measurement runs the example `hot_path MODE COUNT` twice with different counts: start-up and preparation are the same
+//! measurement runs `hot-path MODE COUNT` twice with different counts: start-up and preparation are the same
 //! in both and cancel out.
 
 use std::fs;
@@ -22,7 +22,7 @@ const COUNT_TIMEOUT_SECS: &str = "300";
 /// A build from nothing on a small machine.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// A new row needs a mode of the example and a line in the budget file.
+/// A new row needs a mode of `bench/hot-path` and a line in the budget file.
 const MEASUREMENTS: &[Measurement] = &[
     measurement("uncached-page-per-batch", "uncached-page", (5, 25), 1000),
     measurement("uncached-gzip-page-per-batch", "uncached-gzip-page", (2, 8), 1000),
@@ -37,9 +37,9 @@ const MEASUREMENTS: &[Measurement] = &[
 struct Measurement {
     /// The name in the budget file.
     name: &'static str,
-    /// The first argument of `hot_path`.
+    /// The first argument of `hot-path`.
     mode: &'static str,
-    /// The second argument of `hot_path`, in the smaller and in the larger run.
+    /// The second argument of `hot-path`, in the smaller and in the larger run.
     counts: (u64, u64),
     /// Batches in a page or an import, or 1 if the budget is for a whole request.
     units: u64,
@@ -66,7 +66,7 @@ impl Measurement {
         let (few, many) = self.counts;
         if more <= fewer {
             bail!(
-                "`hot_path {} {many}` took no more instructions than `{few}`: COUNT has no effect",
+                "`hot-path {} {many}` took no more instructions than `{few}`: COUNT has no effect",
                 self.mode
             );
         }
@@ -78,7 +78,7 @@ impl Measurement {
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let text = fs::read_to_string(workspace.root.join(BUDGET_FILE)).context(BUDGET_FILE)?;
     run_command(&mut build_command(workspace))?;
-    let executable = workspace.built(PROFILE, "examples/hot_path");
+    let executable = workspace.built(PROFILE, "hot-path");
     println!("{:<30}{:>14}{:>10}{:>10}", "measurement", "instructions", "budget", "headroom");
     let mut exceeded = Vec::new();
     for (measurement, budget) in MEASUREMENTS.iter().zip(budgets(&text)?) {
@@ -115,13 +115,13 @@ pub(crate) fn wait_for_build(mut build: Process) -> Result<()> {
 
 fn build_command(workspace: &Workspace) -> Command {
     let mut command =
-        workspace.cargo(&format!("build --profile {PROFILE} --package batchscan-server --example hot_path"));
+        workspace.cargo(&format!("build --profile {PROFILE} --package hot-path"));
     // Not measured, and takes a minute to build.
     command.env("BATCHSCAN_DASHBOARD", "off");
     command
 }
 
-/// The instructions of all threads of `hot_path MODE COUNT`.
+/// The instructions of all threads of `hot-path MODE COUNT`.
 fn count_instructions(executable: &Path, mode: &str, count: u64) -> Result<u64> {
     let mut command = Command::new("timeout");
     command.args([COUNT_TIMEOUT_SECS, "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]);

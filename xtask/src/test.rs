@@ -17,14 +17,14 @@ const STEPS: &[Step] = &[
     Step("format", |workspace| run_command(&mut workspace.cargo("fmt --all --check"))),
     Step("tidy", tidy::run),
     Step("clippy", |workspace| {
-        run_command(&mut workspace.cargo("clippy --release --workspace --all-targets -- -D warnings"))
+        run_command(&mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))
     }),
     Step("docs", docs),
     Step("build", |workspace| {
-        run_command(&mut workspace.cargo("test --release --workspace --all-targets --no-run"))
+        run_command(&mut workspace.cargo("test --workspace --all-targets --no-run"))
     }),
     Step("tests", run_tests),
-    Step("doctests", |workspace| run_command(&mut workspace.cargo("test --release --workspace --doc"))),
+    Step("doctests", |workspace| run_command(&mut workspace.cargo("test --workspace --doc"))),
     Step("bench", |workspace| {
         let mut command = workspace.command("python3");
         run_command(command.args(["-B", "-m", "unittest", "discover", "bench"]))
@@ -105,12 +105,12 @@ fn summary(steps: &[&Step], times: &[Duration], all_passed: bool) -> String {
 
 /// With `--examples` cargo also resolves the features of dev-dependencies, as in the other steps.
 fn docs(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo("doc --release --workspace --no-deps --lib --bins --examples");
+    let mut command = workspace.cargo("doc --workspace --no-deps --lib --bins --examples");
     run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn run_tests(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo("test --release --workspace --all-targets");
+    let mut command = workspace.cargo("test --workspace --all-targets");
     run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
 }
 

@@ -24,7 +24,7 @@ impl Workspace {
         Ok(Self { root, target })
     }
 
-    /// A cargo command in the root of the workspace: `cargo("build --release")`.
+    /// A cargo command in the root of the workspace: `cargo("build --workspace")`.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         // The cargo that started us, so that a toolchain chosen with `cargo +name` is used for every step.
         let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -45,7 +45,7 @@ impl Workspace {
     pub(crate) fn executable(&self) -> Result<PathBuf> {
         let path = match std::env::var_os("BATCHSCAN_EXE") {
             Some(path) => PathBuf::from(path),
-            None => self.built("release", "batchscan"),
+            None => self.built("debug", "batchscan"),
         };
         path.canonicalize()
             .with_context(|| format!("no executable {}; run `cargo xtask test build`", path.display()))
@@ -54,12 +54,12 @@ impl Workspace {
     /// The same, after building it unless `BATCHSCAN_EXE` names one.
     pub(crate) fn build_executable(&self) -> Result<PathBuf> {
         if std::env::var_os("BATCHSCAN_EXE").is_none() {
-            run_command(&mut self.cargo("build --release --package batchscan"))?;
+            run_command(&mut self.cargo("build --package batchscan"))?;
         }
         self.executable()
     }
 
-    /// Something that cargo built: `built("release", "batchscan")`.
+    /// Something that cargo built: `built("dist", "hot-path")`.
     pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
         self.target.join(profile).join(name)
     }

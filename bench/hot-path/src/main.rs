@@ -1,6 +1,6 @@
 //! Runs a hot path of the service in one process, for counting its instructions.
 //!
-//! `hot_path MODE COUNT`: the preparation does not depend on COUNT, so the difference between two runs is the cost of the
+//! `hot-path MODE COUNT`: the preparation does not depend on COUNT, so the difference between two runs is the cost of the
 //! additional turns. Every response is checked, so that a wrong one is not counted.
 
 use std::fs::File;
@@ -36,7 +36,7 @@ const PAGE: &str = "/v2/batches";
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [mode, count] = arguments.as_slice() else { return Err("usage: hot_path MODE COUNT".into()) };
+    let [mode, count] = arguments.as_slice() else { return Err("usage: hot-path MODE COUNT".into()) };
     let count = count.parse()?;
     match mode.as_str() {
         "uncached-page" => pages(uncached(), None, count).await,
