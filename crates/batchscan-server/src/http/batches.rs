@@ -64,9 +64,9 @@ pub(super) async fn list_v2(
     match app.store.page(&caller, request, move |version| lookup.find(version)).await? {
         PageResult::InvalidCredential => Err(ApiError::InvalidToken(TokenError::Invalid)),
         PageResult::Skipped(Found::NotModified(etag)) => Ok(not_modified(&etag)),
-        PageResult::Skipped(Found::Cached(version, page)) => {
+        PageResult::Skipped(Found::Cached(etag, page)) => {
             app.metrics.cache_hits.inc();
-            Ok(send_page(page, &hash.etag(version)))
+            Ok(send_page(page, &etag))
         }
         PageResult::Read(page) => {
             app.metrics.cache_misses.inc();
@@ -89,7 +89,7 @@ struct Lookup {
 enum Found {
     /// The client has this version.
     NotModified(String),
-    Cached(DataVersion, CachedPage),
+    Cached(String, CachedPage),
 }
 
 impl Lookup {
@@ -99,7 +99,7 @@ impl Lookup {
             return Some(Found::NotModified(etag));
         }
         let key = PageKey { version, query: self.query, encoding: self.encoding };
-        self.cache.get(&key).map(|page| Found::Cached(version, page))
+        self.cache.get(&key).map(|page| Found::Cached(etag, page))
     }
 }
 

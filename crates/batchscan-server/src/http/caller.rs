@@ -34,7 +34,7 @@ impl FromRequestParts<App> for Caller {
             return Ok(caller.clone());
         }
         let (token, now) = (bearer_token(&parts.headers).ok_or(ApiError::MissingToken)?, app.clock.now());
-        let caller = app.keys().ring.verify(&token, now).map_err(ApiError::InvalidToken)?;
+        let caller = app.keys().ring.verify(token, now).map_err(ApiError::InvalidToken)?;
         slot.set(&caller);
         if let Some(limit) = &app.rate_limit {
             limit.check(&caller.client, now).map_err(ApiError::TooManyRequests)?;

@@ -85,7 +85,7 @@ impl IfNoneMatch {
         let mut hash = String::new();
         push_hex(&mut hash, &query.0);
         let number = |tag: &str| {
-            let opaque = tag.trim().trim_start_matches("W/").strip_prefix('"')?.strip_suffix('"')?;
+            let opaque = opaque(tag).strip_prefix('"')?.strip_suffix('"')?;
             let (number, _) = opaque.strip_suffix(&*hash)?.split_once('.')?;
             i64::from_str_radix(number, 16).ok()
         };
@@ -94,14 +94,17 @@ impl IfNoneMatch {
 
     /// Whether the client has the response with this ETag. Weak comparison (RFC 9110 §13.1.2).
     pub(super) fn matches(&self, etag: &str) -> bool {
-        let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-        let wanted = opaque(etag);
-        self.tags().any(|tag| tag.trim() == "*" || opaque(tag) == wanted)
+        self.tags().any(|tag| tag == "*" || opaque(tag) == opaque(etag))
     }
 
     fn tags(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','))
+        self.0.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
     }
+}
+
+/// An ETag without the prefix of weak ones.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 #[cfg(test)]

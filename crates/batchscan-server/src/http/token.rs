@@ -10,7 +10,7 @@ use axum::response::Response;
 use batchscan_model::{ClientId, ClientSecret, Invalid, Part, Reason};
 use batchscan_store::StoreError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::json;
+use serde::Serialize;
 
 use super::app::App;
 use super::authorization::basic_credentials;
@@ -45,17 +45,24 @@ pub(super) async fn create(
         limit.check(&granted.caller.client, now).map_err(ApiError::TooManyRequests)?;
     }
     app.note_use(granted.caller.client, now);
-    let body = json!({
-        "access_token": granted.token.reveal(),
-        "token_type": "bearer",
-        "expires_in": granted.expires_in_secs,
-    });
-    let mut response = Response::new(Body::from(body.to_string()));
+    let body = TokenResponse {
+        access_token: granted.token.reveal(),
+        token_type: "bearer",
+        expires_in: granted.expires_in_secs,
+    };
+    let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
     Ok(response)
+}
+
+#[derive(Serialize)]
+struct TokenResponse<'a> {
+    access_token: &'a str,
+    token_type: &'static str,
+    expires_in: i64,
 }
 
 /// Whether the body is a form (decision 015).
