@@ -165,7 +165,7 @@ fn now() -> UtcInstant {
 /// Accepts the names of these formats.
 pub(crate) fn format_parser(formats: &[Format]) -> impl TypedValueParser<Value = Format> {
     let names = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+    PossibleValuesParser::new(names).try_map(|name| Format::from_name(&name).ok_or("unknown format"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Reads files written by the Parquet library.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Format::Parquet;
-use crate::testing::{batches, errors, read_all};
+use crate::testing::{batches, errors, read_all, temporary_file};
 
 /// A column: its declaration and its values. An empty text is null.
 type Declared<'a> = (&'a str, &'a [&'a str]);
@@ -189,14 +190,18 @@ fn other_formats_and_incomplete_files_are_rejected() {
 }
 
 #[test]
-fn an_open_file_is_read_in_place_and_counts_to_its_length() {
-    let mut open = tempfile::tempfile().unwrap();
-    io::Write::write_all(&mut open, &file(&[])).unwrap();
-    let (length, bytes_read) = (open.metadata().unwrap().len(), AtomicU64::new(0));
-    let count = crate::read::read(Parquet, Input::File(open), &bytes_read, &mut |_, _| {
-        std::ops::ControlFlow::Continue(())
-    });
+fn the_bytes_read_end_at_the_length_of_the_file() {
+    let (bytes, bytes_read) = (file(&[]), AtomicU64::new(0));
+    let length = bytes.len() as u64;
+    let open = temporary_file(io::Cursor::new(bytes));
+    let count = crate::read::read(Parquet, open, &bytes_read, &mut |_, _| ControlFlow::Continue(()));
     assert_eq!((count.unwrap(), bytes_read.into_inner()), (4, length));
+}
+
+#[test]
+fn a_panic_of_the_library_is_an_error() {
+    assert!(catch_panic::<()>(|| panic!("a damaged file")).is_err());
+    assert!(catch_panic(|| Ok(7)).is_ok());
 }
 
 proptest! {
