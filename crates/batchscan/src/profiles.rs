@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use batchscan_model::ClientSecret;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::error::Category;
 
 use crate::atomic_file;
@@ -31,7 +31,7 @@ const LOCK_TRIES_MAX: u32 = 250;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A profile's name: 1 to 40 of `[A-Za-z0-9_.-]`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct ProfileName(String);
 
 impl ProfileName {
@@ -57,11 +57,21 @@ impl fmt::Display for ProfileName {
 }
 
 /// The address of a service and the credentials for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
     pub(crate) url: String,
     pub(crate) client_id: String,
+    #[serde(serialize_with = "write_secret", deserialize_with = "read_secret")]
     pub(crate) client_secret: ClientSecret,
+}
+
+fn write_secret<S: Serializer>(secret: &ClientSecret, file: S) -> Result<S::Ok, S::Error> {
+    file.serialize_str(secret.reveal())
+}
+
+fn read_secret<'de, D: Deserializer<'de>>(file: D) -> Result<ClientSecret, D::Error> {
+    String::deserialize(file).map(ClientSecret::new)
 }
 
 /// `$XDG_CONFIG_HOME/batchscan`, or `.config/batchscan` in the home folder.
@@ -137,15 +147,6 @@ impl Profiles {
     }
 }
 
-/// A profile in the file. Has no `Debug`, because of the secret.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    url: String,
-    client_id: String,
-    client_secret: String,
-}
-
 fn file_of(folder: &Path) -> PathBuf {
     folder.join("profiles.json")
 }
@@ -192,13 +193,11 @@ fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
 }
 
 fn parse(bytes: &[u8]) -> Result<BTreeMap<ProfileName, Profile>, String> {
-    let stored: BTreeMap<String, Stored> = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
-    let read = |(name, stored): (String, Stored)| {
-        let Stored { url, client_id, client_secret } = stored;
-        let name = ProfileName::parse(&name).map_err(|error| format!("a profile name {error}"))?;
-        Ok((name, Profile { url, client_id, client_secret: ClientSecret::new(client_secret) }))
+    let named: BTreeMap<String, Profile> = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
+    let parse_name = |(name, profile): (String, Profile)| {
+        Ok((ProfileName::parse(&name).map_err(|error| format!("a profile name {error}"))?, profile))
     };
-    stored.into_iter().map(read).collect()
+    named.into_iter().map(parse_name).collect()
 }
 
 /// Without the parser's own message, which could contain a misplaced secret.
@@ -212,22 +211,12 @@ fn describe(error: &serde_json::Error) -> String {
 }
 
 fn write(path: &Path, named: &BTreeMap<ProfileName, Profile>) -> anyhow::Result<()> {
-    let stored: BTreeMap<&str, Stored> =
-        named.iter().map(|(name, profile)| (name.0.as_str(), stored(profile))).collect();
-    let mut text = serde_json::to_vec_pretty(&stored)?;
+    let mut text = serde_json::to_vec_pretty(named)?;
     text.push(b'\n');
     if text.len() as u64 > PROFILES_BYTES_MAX {
         bail!("too many profiles (at most {PROFILES_BYTES_MAX} bytes): remove some with `batchscan logout`");
     }
     Ok(atomic_file::write_private(path, &text)?)
-}
-
-fn stored(profile: &Profile) -> Stored {
-    Stored {
-        url: profile.url.clone(),
-        client_id: profile.client_id.clone(),
-        client_secret: profile.client_secret.reveal().to_owned(),
-    }
 }
 
 #[cfg(test)]

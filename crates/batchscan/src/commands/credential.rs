@@ -1,6 +1,5 @@
 //! `batchscan credential`.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -15,7 +14,7 @@ use crate::args::{Credential, CredentialCommand};
 use crate::table::table;
 use crate::terminal::print;
 
-pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow::Result<()> {
     let store = open(&database).await?;
     let now = Clock::system().now();
     match command {
@@ -23,24 +22,24 @@ pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow:
             let expires_at = expires.map(|time| later(now, time));
             let (client, secret) = issue(&store, &org, label, expires_at, now).await?;
             print(&format_secret(&client, &secret, json))?;
-            if let Some(end) = expires_at.filter(|_| !json) {
-                print(&format!("Expires on {}.\n", format_time(Some(end))))?;
+            match expires_at.filter(|_| !json) {
+                Some(end) => print(&format!("Expires on {}.\n", format_time(Some(end)))),
+                None => Ok(()),
             }
         }
         CredentialCommand::List { org, json } => {
             let all = store.credentials(&org).await?;
-            print(&if json { list_json(&all, now) } else { list(&all, &org, now) })?;
+            print(&if json { list_json(&all, now) } else { list(&all, &org, now) })
         }
         CredentialCommand::Rotate { client_id, retire_after, json } => {
-            rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await?;
+            rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await
         }
         CredentialCommand::Revoke { client_id } => {
             let client = parse_client_id(&client_id)?;
             store.revoke_credential(&client, now).await?;
-            print(&format!("revoked {client}: already issued tokens stop working within 5 s\n"))?;
+            print(&format!("revoked {client}: already issued tokens stop working within 5 s\n"))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn rotate(

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use crate::terminal::{note, print};
 /// Update interval of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
-pub(crate) async fn run(command: Import) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     // Before anything is imported.
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
@@ -44,7 +43,7 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
