@@ -22,7 +22,7 @@ impl SqliteStore {
         let to = to.to_owned();
         self.read_slowly(move |connection| {
             let file = NewFile::create(&to)?;
-            copy(connection, file.partial_path(), &progress)?;
+            copy(connection, &file, &progress)?;
             file.finish()
         })
         .await
@@ -47,11 +47,11 @@ impl SqliteStore {
     }
 }
 
-fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(), AdminError> {
+fn copy(connection: &mut Connection, to: &NewFile, progress: &Progress) -> Result<(), AdminError> {
     // The snapshot stays open during all steps. Otherwise a concurrent write would restart the copy.
     let snapshot = connection.transaction()?;
     snapshot.query_row("SELECT count(*) FROM organisation", [], |_| Ok(()))?;
-    let mut target = Connection::open(to)?;
+    let mut target = Connection::open(to.partial_path()).map_err(|error| to.error(&error))?;
     let backup = Backup::new(&snapshot, &mut target)?;
     loop {
         let step = backup.step(PAGES_PER_STEP)?;
