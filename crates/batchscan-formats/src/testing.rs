@@ -55,7 +55,6 @@ pub(crate) fn errors(format: Format, bytes: impl Into<Vec<u8>>) -> String {
     }
 }
 
-/// Reads a stream to its end.
 pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Vec<String>, ReadError> {
     let (mut texts, bytes_read) = (Vec::new(), AtomicU64::new(0));
     let mut accept = |batch: Batch, text| {
@@ -89,7 +88,6 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    /// Any valid batch.
     pub(crate) fn any_batch()(
         id in "[^\\p{Cc}]{1,32}", name in any_text(), crop_type in prop::option::of(any_text()),
         comment in prop::option::of(any_text()), email in prop::option::of(any_text()),

@@ -7,7 +7,6 @@ use batchscan_model::{DateRange, UtcInstant};
 use jiff::civil::{Date, DateTime, datetime};
 use jiff::{SignedDuration, Span};
 
-/// The accepted formats, for error messages.
 const FORMATS: &str = "expected 2026-01-31, 2026-01-31T08:00:00Z, 2026-01, 2026, now, today, yesterday, \
     or a time before today: 30d, 12w, 6m (months), 1y";
 
@@ -17,7 +16,6 @@ const AGO_DIGITS_MAX: usize = 7;
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// The day of an instant, in UTC.
 pub(crate) fn day_of(instant: UtcInstant) -> Date {
     EPOCH.saturating_add(SignedDuration::from_secs(instant.secs())).date()
 }
@@ -61,7 +59,6 @@ impl TypedDateRange {
         Ok(Self { start, end })
     }
 
-    /// The instants of the range.
     pub(crate) fn range(&self) -> DateRange {
         let instant = |end: &Option<TypedDate>| end.as_ref().map(|date| date.instant);
         DateRange { start: instant(&self.start), end: instant(&self.end) }

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use batchscan_model::ClientSecret;
@@ -26,16 +25,11 @@ const NAME_BYTES_MAX: usize = 40;
 /// The profile that is used if none is named.
 pub(crate) const DEFAULT_NAME: &str = "default";
 
-/// A login holds the lock for milliseconds. Gives up after five seconds.
-const LOCK_TRIES_MAX: u32 = 250;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
 /// A profile's name: 1 to 40 of `[A-Za-z0-9_.-]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct ProfileName(String);
 
 impl ProfileName {
-    /// Parses a name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
@@ -44,7 +38,6 @@ impl ProfileName {
         Err(format!("must have 1 to {NAME_BYTES_MAX} letters, digits, underscores, dots and hyphens"))
     }
 
-    /// Whether it is the default profile.
     pub(crate) fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAME
     }
@@ -95,7 +88,6 @@ impl Profiles {
         Ok(Self { folder: folder.to_owned(), named: read(&file_of(folder))? })
     }
 
-    /// The profile of that name.
     pub(crate) fn get(&self, name: &ProfileName) -> anyhow::Result<&Profile> {
         if let Some(profile) = self.named.get(name) {
             return Ok(profile);
@@ -107,12 +99,10 @@ impl Profiles {
         bail!("profile {name} not found: saved profiles are {}", known.join(", "))
     }
 
-    /// All profiles by name.
     pub(crate) fn list(&self) -> impl Iterator<Item = (&ProfileName, &Profile)> {
         self.named.iter()
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> PathBuf {
         file_of(&self.folder)
     }
@@ -156,20 +146,13 @@ fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
     created.with_context(|| format!("cannot create the folder {}", folder.display()))
 }
 
-/// Locks out other logins until it is dropped. Locks a separate file, because `profiles.json` gets replaced.
+/// Locks out other logins until it is dropped: each holds the lock for milliseconds. Locks a separate file, because
+/// `profiles.json` gets replaced.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("profiles.lock");
-    let failed = || format!("cannot lock {}", path.display());
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = file.with_context(failed)?;
-    for _ in 0..LOCK_TRIES_MAX {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
-        }
-    }
-    bail!("{} is locked by another batchscan process", path.display())
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    locked.with_context(|| format!("cannot lock {}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
@@ -235,7 +218,6 @@ mod tests {
         Profile { url, client_id: "bs_a".into(), client_secret: ClientSecret::new(SECRET) }
     }
 
-    /// The error for a file with this text.
     fn error_of(text: &str) -> String {
         let home = TempDir::new().unwrap();
         let path = file_of(home.path());

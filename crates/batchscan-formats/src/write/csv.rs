@@ -19,7 +19,6 @@ pub enum CsvStyle {
     ExcelComma,
 }
 
-/// Appends the header line.
 pub(super) fn push_header(out: &mut String, style: CsvStyle) {
     if style.is_for_excel() {
         out.push_str(BYTE_ORDER_MARK);
@@ -30,7 +29,6 @@ pub(super) fn push_header(out: &mut String, style: CsvStyle) {
     out.push_str(LINE_END);
 }
 
-/// Appends the line of a batch.
 pub(super) fn push_row(out: &mut String, batch: &Batch, style: CsvStyle) {
     for (index, value) in batch.values().into_iter().enumerate() {
         if index > 0 {

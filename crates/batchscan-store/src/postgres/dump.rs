@@ -23,7 +23,6 @@ use crate::rows::{
     org_record,
 };
 
-/// The sequence of organisation numbers.
 const ORG_SEQUENCE: &str = "pg_get_serial_sequence('organisation', 'id')";
 
 impl PostgresStore {
@@ -117,7 +116,6 @@ async fn load_shared(transaction: &Transaction<'_>, shared: &Shared) -> Result<(
     Ok(())
 }
 
-/// Replaces one organisation.
 async fn load_org(
     transaction: &Transaction<'_>,
     org: &OrgRecord,

@@ -113,7 +113,6 @@ fn load_shared(transaction: &Transaction<'_>, shared: &Shared) -> Result<(), Adm
     Ok(())
 }
 
-/// Replaces one organisation.
 fn load_org(
     transaction: &Transaction<'_>,
     org: &OrgRecord,

@@ -14,7 +14,6 @@ pub(super) fn database_url(arg: &DatabaseArg) -> DatabaseUrl {
     arg.database.parse("--database").unwrap_or_else(|error| usage_error("", error).exit())
 }
 
-/// Opens an existing database.
 pub(super) async fn open(arg: &DatabaseArg) -> anyhow::Result<Store> {
     Ok(Store::open(&database_url(arg), OpenOptions::EXISTING).await?)
 }

@@ -23,7 +23,6 @@ use crate::terminal::print;
 
 const NURSERY: &str = "Green Valley Nursery";
 const DAY_MICROS: i64 = 86_400_000_000;
-/// Batches per step of the import.
 const ROWS_PER_STEP: usize = 500;
 /// Steps between generator and store. Bounds the memory.
 const STEPS_QUEUED_MAX: usize = 4;

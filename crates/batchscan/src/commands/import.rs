@@ -21,8 +21,7 @@ use crate::numbers::{count, grouped};
 use crate::progress::progress_bar;
 use crate::terminal::{note, print};
 
-/// Update interval of the progress bar.
-const TICK: Duration = Duration::from_millis(100);
+const BAR_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     // Before anything is imported.
@@ -86,15 +85,11 @@ async fn import_one(
         Some(_) => "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}",
     };
     let bar = progress_bar(&display_name(file), template);
+    bar.set_length(length.unwrap_or(0));
+    let spooling = bar.clone();
     let input = match length {
-        Some(length) => {
-            bar.set_length(length);
-            Ok(input)
-        }
-        None => {
-            let stream = bar.wrap_read(input);
-            tokio::task::spawn_blocking(move || spool(stream)).await?
-        }
+        Some(_) => Ok(input),
+        None => tokio::task::spawn_blocking(move || spool(spooling.wrap_read(input))).await?,
     };
     let imported = match input {
         Ok(input) => {
@@ -127,7 +122,7 @@ fn open_input(file: &Path) -> anyhow::Result<(File, Option<u64>)> {
         bail!("{} is a folder: name the files in it", file.display());
     }
     // A pipe or a device has no length and cannot seek.
-    let length = (metadata.is_file() && !is_stdin).then(|| metadata.len());
+    let length = (metadata.is_file() && !is_stdin).then_some(metadata.len());
     Ok((opened, length))
 }
 
@@ -151,7 +146,7 @@ fn spool(mut stream: impl Read) -> io::Result<File> {
 async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
     loop {
         bar.set_position(bytes_read.load(Ordering::Relaxed));
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(BAR_UPDATE_INTERVAL).await;
     }
 }
 

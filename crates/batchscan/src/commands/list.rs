@@ -26,7 +26,6 @@ pub(crate) async fn run(command: List) -> anyhow::Result<()> {
     print(&if command.json { latest.json() } else { latest.table(Screen::stdout()) })
 }
 
-/// The newest batches of a date range.
 async fn latest(
     service: &Service,
     range: DateRange,

@@ -58,31 +58,21 @@ fn list(orgs: &[Organisation]) -> String {
     if orgs.is_empty() {
         return "no organisations yet: add one with `batchscan org add NAME`\n".into();
     }
-    let rows: Vec<_> = orgs
-        .iter()
-        .map(|org| {
-            [
-                org.name.clone(),
-                grouped(org.batches),
-                grouped(org.credentials),
-                format_time(Some(org.created_at)),
-            ]
-        })
-        .collect();
-    table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &rows)
+    let row = |org: &Organisation| {
+        let (batches, credentials) = (grouped(org.batches), grouped(org.credentials));
+        [org.name.clone(), batches, credentials, format_time(Some(org.created_at))]
+    };
+    table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &orgs.iter().map(row).collect::<Vec<_>>())
 }
 
 fn list_json(orgs: &[Organisation]) -> String {
-    let all: Vec<_> = orgs
-        .iter()
-        .map(|org| {
-            json!({
-                "name": org.name,
-                "batches": org.batches,
-                "credentials": org.credentials,
-                "created_at": org.created_at.to_string(),
-            })
+    let one = |org: &Organisation| {
+        json!({
+            "name": org.name,
+            "batches": org.batches,
+            "credentials": org.credentials,
+            "created_at": org.created_at.to_string(),
         })
-        .collect();
-    format!("{}\n", json!(all))
+    };
+    format!("{}\n", orgs.iter().map(one).collect::<serde_json::Value>())
 }

@@ -52,7 +52,6 @@ pub(crate) async fn run(command: Pull) -> anyhow::Result<()> {
     task.run(last).await
 }
 
-/// A pull in progress.
 struct PullTask {
     command: Pull,
     dates: TypedDateRange,

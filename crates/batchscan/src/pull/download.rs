@@ -42,7 +42,6 @@ pub(crate) struct PageWriter {
 pub(crate) struct Totals {
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
-    /// The date of the last batch.
     pub(crate) last_date: Option<UtcInstant>,
     /// Names of fields that are not in the API contract.
     pub(crate) unknown_fields: BTreeSet<String>,
@@ -176,7 +175,6 @@ impl PageWriter {
     }
 }
 
-/// The rows of a page.
 struct Rows {
     /// Each row with a separator before it.
     text: String,
@@ -226,7 +224,6 @@ impl Sink {
     }
 }
 
-/// An error of writing to standard output.
 pub(super) fn stdout_error(error: std::io::Error) -> PullError {
     match error.kind() {
         ErrorKind::BrokenPipe => PullError::BrokenPipe,

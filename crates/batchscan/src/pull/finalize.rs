@@ -5,17 +5,15 @@ use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use batchscan_client::ReceivedBatch;
 use batchscan_formats::write::{BoxError, CutTexts, write_parquet, write_xlsx};
-use batchscan_model::Batch;
 
 use super::download::{PullError, Sink, stdout_error};
 use super::options::{BinaryFormat, OutputFormat};
 use super::partial_file::PartialFile;
 use super::target;
 
-/// Buffer size.
 const READ_BYTES: usize = 256 * 1024;
 
 /// The size of the output and notes of the writer.
@@ -122,8 +120,12 @@ fn write_binary(
     cancelled: &AtomicBool,
 ) -> Result<CutTexts, PullError> {
     let new = rows.rewind().and_then(|()| new.try_clone()).context("cannot read the downloaded rows")?;
-    let mut batches =
-        Rows { lines: BufReader::with_capacity(READ_BYTES, rows), line: String::new(), cancelled };
+    let mut batches = BufReader::with_capacity(READ_BYTES, rows).lines().map(|line| {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(BoxError::from("interrupted"));
+        }
+        Ok(ReceivedBatch::from_json(&line.context("cannot read the downloaded rows")?)?.batch)
+    });
     let written = match format {
         BinaryFormat::Parquet => write_parquet(&mut batches, new),
         BinaryFormat::Xlsx => write_xlsx(&mut batches, new, folder),
@@ -132,32 +134,4 @@ fn write_binary(
         true => PullError::Interrupted,
         false => PullError::Write(error.into()),
     })
-}
-
-/// The batches of an NDJSON file.
-struct Rows<'a> {
-    lines: BufReader<File>,
-    line: String,
-    cancelled: &'a AtomicBool,
-}
-
-impl Rows<'_> {
-    fn read(&mut self) -> anyhow::Result<Option<Batch>> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            bail!("interrupted");
-        }
-        self.line.clear();
-        if self.lines.read_line(&mut self.line).context("cannot read the downloaded rows")? == 0 {
-            return Ok(None);
-        }
-        Ok(Some(ReceivedBatch::from_json(&self.line)?.batch))
-    }
-}
-
-impl Iterator for Rows<'_> {
-    type Item = Result<Batch, BoxError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(Into::into).transpose()
-    }
 }

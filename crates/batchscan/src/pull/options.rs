@@ -50,7 +50,6 @@ impl OutputFormat {
         })
     }
 
-    /// The format of the partial file.
     pub(crate) fn partial_format(self) -> TextFormat {
         match self {
             OutputFormat::Text(form) => form,
@@ -76,7 +75,6 @@ impl OutputFormat {
     }
 }
 
-/// The settings for the journal.
 pub(crate) fn settings(format: OutputFormat, dates: &TypedDateRange, url: &str, client_id: &str) -> Settings {
     Settings {
         url: url.to_owned(),

@@ -30,7 +30,6 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    /// The partial file of a target.
     fn path_for(target: &Path) -> PathBuf {
         with_suffix(target, ".part")
     }
@@ -78,7 +77,6 @@ impl PartialFile {
         self.journal.bytes
     }
 
-    /// The path of the partial file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -99,19 +97,16 @@ impl PartialFile {
         if self.journal_written.elapsed() < JOURNAL_INTERVAL { Ok(()) } else { self.write_journal() }
     }
 
-    /// Writes the journal for all bytes so far.
     pub(crate) fn write_journal(&mut self) -> anyhow::Result<()> {
         self.journal.write(&self.path).with_context(|| self.cannot_write())?;
         self.journal_written = Instant::now();
         Ok(())
     }
 
-    /// A second handle to the file.
     pub(crate) fn reader(&self) -> anyhow::Result<File> {
         Ok(self.file.try_clone()?)
     }
 
-    /// Waits until all bytes are on the disk.
     pub(crate) fn sync(&self) -> anyhow::Result<()> {
         self.file.sync_all().with_context(|| self.cannot_write())
     }

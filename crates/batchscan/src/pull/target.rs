@@ -41,7 +41,6 @@ pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Renames a complete file to its final name.
 pub(crate) fn rename(from: &Path, path: &Path, may_replace: bool) -> anyhow::Result<()> {
     check_free(path, may_replace)?;
     let cannot = || format!("cannot rename {} to {}", from.display(), path.display());

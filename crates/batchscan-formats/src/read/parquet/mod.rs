@@ -25,7 +25,6 @@ use value::ColumnType;
 /// Rows loaded at a time: some hundred KiB.
 const ROWS_LOADED: usize = 512;
 
-/// Reads a file.
 pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
     let length = file.metadata()?.len();
     let file = catch_panic(|| SerializedFileReader::new(file))
@@ -44,7 +43,6 @@ pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector
     Ok(())
 }
 
-/// A column to read.
 struct ChosenColumn {
     index: usize,
     field: Field,

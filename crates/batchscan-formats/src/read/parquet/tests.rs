@@ -109,29 +109,22 @@ fn a_row_is_a_batch_in_every_row_group() {
 fn every_type_that_can_represent_a_field_is_read() {
     let rates = ["\"92.50\"", "\"-0.01\""];
     let dates = ["\"2026-01-31T08:00:00Z\"", "\"1969-12-31T23:59:59.999Z\""];
+    let (rate, cells, date) = ("avg_germination_rate", "total_cells_per_tray", "batch_creation_date");
     let columns: &[(&str, Declared<'_>, [&str; 2])] = &[
-        ("avg_germination_rate", ("optional double @", &["92.5", "-0.005"]), rates),
-        ("avg_germination_rate", ("optional float @", &["92.5", "-0.005"]), rates),
-        ("avg_germination_rate", ("optional double @", &["1.005", "NaN"]), ["\"1.01\"", "null"]),
-        ("avg_germination_rate", ("optional int32 @ (DECIMAL(9,2))", &["9250", "-1"]), rates),
-        ("avg_germination_rate", ("optional int64 @ (DECIMAL(18,4))", &["925000", "-50"]), rates),
+        (rate, ("optional double @", &["92.5", "-0.005"]), rates),
+        (rate, ("optional float @", &["92.5", "-0.005"]), rates),
+        (rate, ("optional double @", &["1.005", "NaN"]), ["\"1.01\"", "null"]),
+        (rate, ("optional int32 @ (DECIMAL(9,2))", &["9250", "-1"]), rates),
+        (rate, ("optional int64 @ (DECIMAL(18,4))", &["925000", "-50"]), rates),
+        (rate, ("optional fixed_len_byte_array(16) @ (DECIMAL(38,2))", &["9250", "-1"]), rates),
+        (rate, ("optional int64 @", &["92", ""]), ["\"92.00\"", "null"]),
+        (rate, ("optional binary @ (UTF8)", &["92.5", "-0.005"]), rates),
+        (cells, ("optional double @", &["128", "NaN"]), ["128", "null"]),
+        (cells, ("optional int32 @ (UINT_32)", &["-1", ""]), ["4294967295", "null"]),
+        (date, ("required int64 @ (TIMESTAMP_MILLIS)", &["1769846400000", "-1"]), dates),
+        (date, ("required int64 @ (TIMESTAMP(NANOS,true))", &["1769846400000000999", "-1000000"]), dates),
         (
-            "avg_germination_rate",
-            ("optional fixed_len_byte_array(16) @ (DECIMAL(38,2))", &["9250", "-1"]),
-            rates,
-        ),
-        ("avg_germination_rate", ("optional int64 @", &["92", ""]), ["\"92.00\"", "null"]),
-        ("avg_germination_rate", ("optional binary @ (UTF8)", &["92.5", "-0.005"]), rates),
-        ("total_cells_per_tray", ("optional double @", &["128", "NaN"]), ["128", "null"]),
-        ("total_cells_per_tray", ("optional int32 @ (UINT_32)", &["-1", ""]), ["4294967295", "null"]),
-        ("batch_creation_date", ("required int64 @ (TIMESTAMP_MILLIS)", &["1769846400000", "-1"]), dates),
-        (
-            "batch_creation_date",
-            ("required int64 @ (TIMESTAMP(NANOS,true))", &["1769846400000000999", "-1000000"]),
-            dates,
-        ),
-        (
-            "batch_creation_date",
+            date,
             ("required binary @ (UTF8)", &["2026-01-31T09:00:00+01:00", "1969-12-31T23:59:59.999Z"]),
             dates,
         ),

@@ -223,14 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_timestamps_have_a_range() {
+    fn dates_timestamps_and_the_scale_of_a_decimal_have_a_range() {
         assert_eq!(date(i64::MAX), Value::Other("a date out of range"));
         assert_eq!(instant(i64::MAX, TimeUnit::MILLIS), Value::Other("a timestamp out of range"));
         assert_eq!(instant(-1, TimeUnit::NANOS), Value::Instant(UtcInstant::from_micros(-1).unwrap()));
-    }
-
-    #[test]
-    fn a_decimal_of_a_huge_scale_is_rejected() {
         assert!(ColumnType::decimal(76).is_ok());
         assert!(ColumnType::decimal(77).is_err() && ColumnType::decimal(-1).is_err());
     }
