@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use batchscan_formats::Format;
-use batchscan_formats::read::Input;
 use batchscan_server::config::Config;
 use batchscan_store::import_file;
 
@@ -131,7 +130,7 @@ async fn imports(count: usize) -> Result<(), Failure> {
         writeln!(lines, "{}", batch.to_json())?;
     }
     for store in stores.drain(..=count) {
-        let input = (Format::Ndjson, Input::File(File::open(&path)?));
+        let input = (Format::Ndjson, File::open(&path)?);
         let counts = import_file(&store, ORG, input, false, Arc::default()).await?;
         if counts.new != IMPORT_BATCHES as u64 {
             return Err(format!("{} of {IMPORT_BATCHES} batches are new", counts.new).into());

@@ -16,7 +16,6 @@ use url::{Host, Url};
 use crate::limits::Limits;
 use crate::request::Request;
 
-/// A blocking HTTP client for one service.
 pub(crate) struct HttpClient {
     client: Client,
     runtime: Runtime,

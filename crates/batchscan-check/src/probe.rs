@@ -112,7 +112,6 @@ impl Probe {
         self.listings.clear();
     }
 
-    /// A valid auth request.
     pub(crate) fn auth_request(&self, version: Version) -> Request {
         let fields = [("client_id", self.client_id.as_str()), ("client_secret", &self.client_secret), GRANT];
         Request::form(version.auth_path(), &fields)

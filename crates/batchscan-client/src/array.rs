@@ -12,9 +12,6 @@ use crate::{Error, Page, Version};
 
 /// Limit for one batch, and for whitespace between batches. A batch has about 700 bytes.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// A page is returned when it has this many batches or bytes.
-const PAGE_BATCHES: usize = 1_000;
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The array of v1 as a stream of pages.
 pub(crate) struct ArrayStream {
@@ -35,7 +32,7 @@ impl ArrayStream {
         Self { session, url, splitter: ArraySplitter::default(), state: State::Start }
     }
 
-    /// Reads the next batches. Returns the rest of the stream with them, or `None` at the end.
+    /// Reads the next batches: as many as arrive together. Returns the rest of the stream with them, or `None` at the end.
     pub(crate) async fn next_page(mut self) -> Result<Option<(Page, Self)>, Error> {
         let mut response = match self.state {
             State::Start => self.session.get(Version::V1, &self.url, None).await?,
@@ -43,7 +40,7 @@ impl ArrayStream {
             State::Ended => return Ok(None),
         };
         self.state = State::Ended;
-        while !self.splitter.has_full_page() {
+        while self.splitter.batches == 0 {
             match read_chunk(&mut response).await? {
                 Some(chunk) => {
                     let pushed = self.splitter.push(&chunk);
@@ -99,11 +96,6 @@ impl ArraySplitter {
         Ok(())
     }
 
-    fn has_full_page(&self) -> bool {
-        self.batches >= PAGE_BATCHES || (self.batches > 0 && self.buffer.len() >= PAGE_BYTES)
-    }
-
-    /// Whether the array has been closed.
     fn is_complete(&self) -> bool {
         self.section == Section::After
     }
@@ -208,18 +200,5 @@ mod tests {
             let error = (0..17).find_map(|_| splitter.push(chunk.as_bytes()).err());
             assert_eq!(error.as_deref(), Some("a batch larger than 16 MiB"), "{endless}");
         }
-    }
-
-    #[test]
-    fn a_page_of_large_batches_is_limited_by_bytes() {
-        let mut splitter = ArraySplitter::default();
-        splitter.push(b"[").unwrap();
-        let batch = format!("{{\"comment\":\"{}\"}},", "x".repeat(1 << 20));
-        let count = (1..).find(|_| {
-            splitter.push(batch.as_bytes()).unwrap();
-            splitter.has_full_page()
-        });
-        assert_eq!(count, Some(4));
-        assert_eq!((take_texts(&mut splitter).len(), splitter.has_full_page()), (4, false));
     }
 }

@@ -62,7 +62,15 @@ impl Page {
 
     /// Each batch together with its JSON text.
     pub fn rows(&self) -> impl Iterator<Item = Result<(ReceivedBatch, &str), Error>> {
-        Rows { rest: Some(self.data()) }
+        // None at the end and after an error.
+        let mut unread = Some(self.data());
+        std::iter::from_fn(move || {
+            let text = unread.take().filter(|text| !text.is_empty())?;
+            Some(split_row(text).map(|(row, rest)| {
+                unread = rest;
+                row
+            }))
+        })
     }
 
     /// Whether the page has no batches. More pages may follow.
@@ -107,33 +115,16 @@ fn parse_compact_envelope(body: &str) -> Option<(Range<usize>, Option<String>)> 
     (!data.contains(']')).then_some((range, next_token))
 }
 
-/// Parses batches separated by commas.
-struct Rows<'a> {
-    /// Unread text; `None` at the end and after an error.
-    rest: Option<&'a str>,
-}
-
-impl<'a> Iterator for Rows<'a> {
-    type Item = Result<(ReceivedBatch, &'a str), Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.rest.take().filter(|rest| !rest.is_empty())?;
-        Some(self.parse(rest))
-    }
-}
-
-impl<'a> Rows<'a> {
-    fn parse(&mut self, rest: &'a str) -> Result<(ReceivedBatch, &'a str), Error> {
-        let (received, length) = ReceivedBatch::parse_prefix(rest)?;
-        let (text, after) = rest.split_at(length);
-        let after = after.trim_start_matches(JSON_WHITESPACE);
-        self.rest = match after.strip_prefix(',').map(|rest| rest.trim_start_matches(JSON_WHITESPACE)) {
-            Some("") => return Err(Error::InvalidBatch("nothing after a comma".into())),
-            Some(next) => Some(next),
-            None if after.is_empty() => None,
-            None => return Err(Error::InvalidBatch("missing comma between batches".into())),
-        };
-        Ok((received, text))
+/// The first of batches separated by commas with its text, and the text after the comma.
+fn split_row(rows: &str) -> Result<((ReceivedBatch, &str), Option<&str>), Error> {
+    let (received, length) = ReceivedBatch::parse_prefix(rows)?;
+    let (text, after) = rows.split_at(length);
+    let after = after.trim_start_matches(JSON_WHITESPACE);
+    let rest = after.strip_prefix(',').map(|rest| rest.trim_start_matches(JSON_WHITESPACE));
+    match rest {
+        Some("") => Err(Error::InvalidBatch("nothing after a comma".into())),
+        None if !after.is_empty() => Err(Error::InvalidBatch("missing comma between batches".into())),
+        rest => Ok(((received, text), rest)),
     }
 }
 

@@ -14,7 +14,6 @@ pub(crate) const SMALL_BYTES_MAX: usize = 256 * 1024;
 /// Limit for a page: 10,000 batches of 20 KiB each.
 pub(crate) const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Reads the whole body.
 pub(crate) async fn read_body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Error> {
     let length = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(length.unwrap_or(0).min(bytes_max));

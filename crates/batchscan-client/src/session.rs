@@ -62,7 +62,6 @@ impl Session {
         self.retry(|| async { self.token(self.version).await.map(drop) }).await
     }
 
-    /// Reads one page of v2.
     pub(crate) async fn page(&self, url: &Url) -> Result<Page, Error> {
         self.retry(|| self.try_page(url)).await
     }

@@ -12,4 +12,4 @@ pub mod read;
 mod testing;
 pub mod write;
 
-pub use format::{Format, UnknownFormat};
+pub use format::Format;

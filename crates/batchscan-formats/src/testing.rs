@@ -1,5 +1,6 @@
 //! Batches and helpers for the tests of all formats.
 
+use std::fs::File;
 use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
@@ -9,7 +10,7 @@ use batchscan_model::{Batch, BatchId, Hundredths, UtcInstant};
 use proptest::prelude::*;
 
 use crate::Format;
-use crate::read::{Input, ReadError, read};
+use crate::read::{ReadError, read, read_text};
 
 /// A batch with only its required fields, as JSON.
 pub(crate) fn small(id: &str) -> String {
@@ -54,16 +55,26 @@ pub(crate) fn errors(format: Format, bytes: impl Into<Vec<u8>>) -> String {
     }
 }
 
-/// Reads a stream to its end.
-pub(crate) fn read_all(format: Format, stream: impl Read + Send + 'static) -> Result<Vec<String>, ReadError> {
-    let mut texts = Vec::new();
-    let count = read(format, Input::Stream(Box::new(stream)), &AtomicU64::new(0), &mut |batch, text| {
+pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Vec<String>, ReadError> {
+    let (mut texts, bytes_read) = (Vec::new(), AtomicU64::new(0));
+    let mut accept = |batch: Batch, text| {
         assert_eq!(batch.to_json(), text);
         texts.push(text);
         ControlFlow::Continue(())
-    })?;
+    };
+    let count = match format {
+        Format::Parquet => read(format, temporary_file(stream), &bytes_read, &mut accept)?,
+        _ => read_text(format, Box::new(stream), &bytes_read, &mut accept)?,
+    };
     assert_eq!(count, texts.len() as u64);
     Ok(texts)
+}
+
+/// A file with the content of a stream.
+pub(crate) fn temporary_file(mut stream: impl Read) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::copy(&mut stream, &mut file).unwrap();
+    file
 }
 
 /// The batches of a file that was written.
@@ -77,7 +88,6 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    /// Any valid batch.
     pub(crate) fn any_batch()(
         id in "[^\\p{Cc}]{1,32}", name in any_text(), crop_type in prop::option::of(any_text()),
         comment in prop::option::of(any_text()), email in prop::option::of(any_text()),

@@ -56,14 +56,6 @@ impl fmt::Display for FieldError {
 }
 
 /// Every error of one batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct FieldErrors(pub Vec<FieldError>);
-
-impl fmt::Display for FieldErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        f.write_str(&errors.join("; "))
-    }
-}
-
-impl std::error::Error for FieldErrors {}

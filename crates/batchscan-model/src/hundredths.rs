@@ -87,7 +87,6 @@ pub enum InvalidDecimal {
     OutOfRange,
 }
 
-/// The parts of a decimal text.
 struct Decimal<'a> {
     negative: bool,
     whole: &'a str,

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 /// The part of a request that has the error: the first element of `loc`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Part {
     /// The form of an auth request.
     Body,
@@ -91,7 +92,7 @@ pub struct InvalidParameter {
 }
 
 /// The errors of one request, at most one per field. Serialises as `detail`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Invalid(Vec<InvalidParameter>);
 
 impl Invalid {
@@ -116,21 +117,11 @@ impl Invalid {
     }
 }
 
-impl Serialize for Invalid {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(&self.0)
-    }
-}
-
 impl Serialize for InvalidParameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let part = match self.part {
-            Part::Body => "body",
-            Part::Query => "query",
-        };
         let mut entry = serializer.serialize_map(Some(3))?;
         entry.serialize_entry("type", self.reason.kind())?;
-        entry.serialize_entry("loc", &[part, self.field])?;
+        entry.serialize_entry("loc", &(self.part, self.field))?;
         entry.serialize_entry("msg", self.reason.message())?;
         entry.end()
     }

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -42,7 +43,8 @@ pub(crate) struct ClientStream<S> {
     write_timer: Option<Pin<Box<Sleep>>>,
     progress_timer: Option<Pin<Box<Sleep>>>,
     linger_timer: Option<Pin<Box<Sleep>>>,
-    replacement: Option<Replacement>,
+    /// The rest of our response instead of hyper's.
+    replacement: Option<Bytes>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -55,12 +57,6 @@ enum Phase {
     Responding,
     /// Between two requests.
     Idle,
-}
-
-/// Our response instead of hyper's.
-struct Replacement {
-    bytes: Vec<u8>,
-    written: usize,
 }
 
 impl<S> ClientStream<S> {
@@ -183,22 +179,15 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
 
     /// Writes our response, then reports hyper's as written.
     fn write_replacement(&mut self, cx: &mut Context<'_>, hyper_bytes: usize) -> Poll<io::Result<usize>> {
-        while let Some(replacement) = &mut self.replacement {
-            let rest = &replacement.bytes[replacement.written..];
-            if rest.is_empty() {
-                self.replacement = None;
-                break;
-            }
-            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+        while let Some(mut rest) = self.replacement.clone().filter(|rest| !rest.is_empty()) {
+            let written = Pin::new(&mut self.stream).poll_write(cx, &rest);
             match ready!(self.with_timeout(cx, written))? {
                 0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-                bytes => {
-                    if let Some(replacement) = &mut self.replacement {
-                        replacement.written += bytes;
-                    }
-                }
+                bytes => rest.advance(bytes),
             }
+            self.replacement = Some(rest);
         }
+        self.replacement = None;
         Poll::Ready(Ok(hyper_bytes))
     }
 }
@@ -226,7 +215,7 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replacement.is_none() {
-            self.replacement = replace_hyper_error(bytes).map(|bytes| Replacement { bytes, written: 0 });
+            self.replacement = replace_hyper_error(bytes).map(Bytes::from);
         }
         if self.replacement.is_some() {
             return self.write_replacement(cx, bytes.len());

@@ -108,11 +108,9 @@ fn encode(cursor: &Cursor) -> Vec<u8> {
 
 fn decode(content: &[u8]) -> Option<Cursor> {
     let (&FORMAT, rest) = content.split_first()? else { return None };
-    let (first_version, rest) = split_i64(rest)?;
-    let (last_version, rest) = split_i64(rest)?;
-    let (start, rest) = split_i64(rest)?;
-    let (end, rest) = split_i64(rest)?;
-    let (created, id) = split_i64(rest)?;
+    let (numbers, id) = rest.split_at_checked(5 * size_of::<i64>())?;
+    let numbers: [[u8; 8]; 5] = numbers.as_chunks().0.try_into().ok()?;
+    let [first_version, last_version, start, end, created] = numbers.map(i64::from_be_bytes);
     let range = DateRange { start: range_end(start)?, end: range_end(end)? };
     let after = Position {
         created: UtcInstant::from_micros(created)?,
@@ -124,11 +122,6 @@ fn decode(content: &[u8]) -> Option<Cursor> {
 /// An open end (inner `None`), an instant, or invalid (outer `None`).
 fn range_end(micros: i64) -> Option<Option<UtcInstant>> {
     if micros == OPEN_END { Some(None) } else { UtcInstant::from_micros(micros).map(Some) }
-}
-
-fn split_i64(bytes: &[u8]) -> Option<(i64, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<8>()?;
-    Some((i64::from_be_bytes(*head), rest))
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ impl InFlight {
         response
     }
 
-    /// The number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.0.requests.load(Ordering::Relaxed)
     }

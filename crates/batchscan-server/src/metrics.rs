@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use batchscan_store::HostHealth;
 
@@ -41,11 +41,7 @@ pub struct ErrorLabel {
 }
 
 /// Label of a database host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct HostLabel {
-    /// Name and port.
-    pub host: String,
-}
+type HostLabel = [(&'static str, String); 1];
 
 /// The metrics of the service.
 #[derive(Debug)]
@@ -75,23 +71,26 @@ impl Metrics {
     /// All metrics at zero.
     pub fn new() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS);
-        let mut metrics = Self {
-            registry: Registry::with_prefix("batchscan"),
-            requests: Family::default(),
-            latency: Family::new_with_constructor(histogram),
-            sent_bytes: Family::default(),
-            cache_hits: Counter::default(),
-            cache_misses: Counter::default(),
-            store_errors: Family::default(),
-            database: DatabaseMetrics::default(),
-            connections: Gauge::default(),
-            connections_refused: Counter::default(),
+        let latency = Family::new_with_constructor(histogram);
+        let refused = "Connections rejected because too many were open";
+        let all = &mut Registry::with_prefix("batchscan");
+        all.register("request_seconds", "Time to the last byte of the response, by route", latency.clone());
+        let metrics = Self {
+            database: DatabaseMetrics::new(all),
+            requests: add(all, "requests", "Handled requests, by route and status"),
+            latency,
+            sent_bytes: add(all, "sent_bytes", "Bytes of response bodies, by route"),
+            cache_hits: add(all, "page_cache_hits", "Pages found in the cache"),
+            cache_misses: add(all, "page_cache_misses", "Pages read from the store"),
+            store_errors: add(all, "store_errors", "Requests that failed because of the database"),
+            connections: add(all, "open_connections", "Open connections"),
+            connections_refused: add(all, "refused_connections", refused),
+            registry: std::mem::take(all),
         };
         // Present from the start, so that the first failure increases a series instead of adding one.
         for kind in ["unreachable", "broken"] {
             drop(metrics.store_errors.get_or_create(&ErrorLabel { kind }));
         }
-        metrics.register();
         metrics
     }
 
@@ -107,35 +106,17 @@ impl Metrics {
     pub fn update_database(&self, hosts: &[HostHealth], retries: u64) {
         self.database.update(hosts, retries);
     }
+}
 
-    fn register(&mut self) {
-        let registry = &mut self.registry;
-        self.database.register(registry);
-        registry.register("requests", "Handled requests, by route and status", self.requests.clone());
-        registry.register(
-            "request_seconds",
-            "Time to the last byte of the response, by route",
-            self.latency.clone(),
-        );
-        registry.register("sent_bytes", "Bytes of response bodies, by route", self.sent_bytes.clone());
-        registry.register("page_cache_hits", "Pages found in the cache", self.cache_hits.clone());
-        registry.register("page_cache_misses", "Pages read from the store", self.cache_misses.clone());
-        registry.register(
-            "store_errors",
-            "Requests that failed because of the database",
-            self.store_errors.clone(),
-        );
-        registry.register("open_connections", "Open connections", self.connections.clone());
-        registry.register(
-            "refused_connections",
-            "Connections rejected because too many were open",
-            self.connections_refused.clone(),
-        );
-    }
+/// Registers a metric under its name.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 /// Metrics of the hosts of PostgreSQL. None with SQLite.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct DatabaseMetrics {
     up: Family<HostLabel, Gauge>,
     is_primary: Family<HostLabel, Gauge>,
@@ -145,21 +126,20 @@ struct DatabaseMetrics {
 }
 
 impl DatabaseMetrics {
-    fn register(&self, registry: &mut Registry) {
-        registry.register("database_up", "Whether the host is reachable", self.up.clone());
-        registry.register("database_is_primary", "Whether the host is the primary", self.is_primary.clone());
-        registry.register("database_lag_seconds", "Replication lag of a standby", self.lag_secs.clone());
-        registry.register("database_connections", "Connections to the host in use", self.connections.clone());
-        registry.register(
-            "database_retries",
-            "Reads retried on another host or connection",
-            self.retries.clone(),
-        );
+    fn new(all: &mut Registry) -> Self {
+        let retries = "Reads retried on another host or connection";
+        Self {
+            up: add(all, "database_up", "Whether the host is reachable"),
+            is_primary: add(all, "database_is_primary", "Whether the host is the primary"),
+            lag_secs: add(all, "database_lag_seconds", "Replication lag of a standby"),
+            connections: add(all, "database_connections", "Connections to the host in use"),
+            retries: add(all, "database_retries", retries),
+        }
     }
 
     fn update(&self, hosts: &[HostHealth], retries: u64) {
         for health in hosts {
-            let label = HostLabel { host: health.host.clone() };
+            let label = [("host", health.host.clone())];
             self.up.get_or_create(&label).set(i64::from(health.is_up));
             self.is_primary.get_or_create(&label).set(i64::from(health.takes_writes));
             match health.lag_secs {

@@ -16,17 +16,19 @@ impl Store {
             Store::Sqlite(store) => store.backup(to, progress).await,
             Store::Postgres(_) => {
                 let file = NewFile::create(to)?;
-                dump_into(self, file.partial_path(), progress).await?;
+                dump_into(self, &file, progress).await?;
                 file.finish()
             }
         }
     }
 }
 
-async fn dump_into(store: &Store, path: &Path, progress: Progress) -> Result<(), AdminError> {
-    let target = SqliteStore::open(path, OpenOptions::FOR_COPY).await.map_err(|error| match error {
+async fn dump_into(store: &Store, file: &NewFile, progress: Progress) -> Result<(), AdminError> {
+    let target = SqliteStore::open(file.partial_path(), OpenOptions::FOR_COPY).await;
+    let target = target.map_err(|error| match error {
         OpenError::DiskFull => AdminError::DiskFull,
-        error => AdminError::TargetUnwritable { path: path.to_owned(), cause: error.to_string() },
+        OpenError::Unwritable { cause, .. } => file.error(&cause),
+        error => file.error(&error),
     })?;
     let target = Store::Sqlite(target);
     let total = store.orgs().await?.iter().map(|org| org.batches).sum();

@@ -39,12 +39,20 @@ impl Credential {
         self.secrets.iter().filter_map(|secret| secret.retires_at).filter(|at| *at > now).max()
     }
 
-    /// Replaces the current secret. It keeps working until `retire_at`; a secret that was already retiring ends now.
-    pub(crate) fn rotate(&mut self, rotation: &Rotation) {
+    /// Replaces the current secret. It keeps working until `retire_at`. A secret that was already retiring ends now; the
+    /// time until which it would have worked is returned.
+    pub(crate) fn rotate(&mut self, rotation: &Rotation) -> Option<UtcInstant> {
+        let ended = self.old_secret_until(rotation.now);
         let retires_at = Some(rotation.retire_at.max(rotation.now));
         self.secrets.retain(|secret| secret.retires_at.is_none());
         self.secrets.iter_mut().for_each(|secret| secret.retires_at = retires_at);
         self.secrets.push(Secret { hash: rotation.secret_hash, created_at: rotation.now, retires_at: None });
+        ended
+    }
+
+    pub(crate) fn revoke(&mut self, now: UtcInstant) {
+        self.revoked_at = Some(now);
+        self.secrets.clear();
     }
 }
 

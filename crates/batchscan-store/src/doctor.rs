@@ -18,27 +18,15 @@ pub struct DoctorReport {
     pub findings: Vec<String>,
 }
 
-/// A batch as it is stored.
-pub(crate) struct StoredBatch<'a> {
-    pub(crate) org: &'a str,
-    pub(crate) created_at: i64,
-    pub(crate) id: &'a str,
-    pub(crate) json: &'a str,
-}
-
 impl DoctorReport {
     /// The check stops after this many problems.
     pub const FINDINGS_MAX: usize = 50;
 
     /// Checks one batch. Returns `false` when the check has to stop.
-    pub(crate) fn check_batch(&mut self, batch: &StoredBatch<'_>) -> bool {
+    pub(crate) fn check_batch(&mut self, org: &str, created_at: i64, id: &str, json: &str) -> bool {
         self.batches += 1;
-        match problem(batch) {
-            Some(what) => {
-                self.add(format!("batch \"{}\" of \"{}\": {what}; import it again", batch.id, batch.org))
-            }
-            None => true,
-        }
+        problem((id, created_at), json)
+            .is_none_or(|what| self.add(format!("batch \"{id}\" of \"{org}\": {what}; import it again")))
     }
 
     /// Adds a problem. Returns `false` when the check has to stop.
@@ -62,14 +50,14 @@ impl DoctorReport {
     }
 }
 
-fn problem(stored: &StoredBatch<'_>) -> Option<String> {
-    let batch = match Batch::from_json(stored.json) {
+fn problem(stored_key: (&str, i64), json: &str) -> Option<String> {
+    let batch = match Batch::from_json(json) {
         Ok(batch) => batch,
         Err(errors) => return Some(errors.to_string()),
     };
-    if batch.to_json() != stored.json {
+    if batch.to_json() != json {
         return Some("its text is not in canonical form".into());
     }
     let key = (batch.batch_id.as_str(), batch.batch_creation_date.micros());
-    (key != (stored.id, stored.created_at)).then(|| "its text belongs to another batch".into())
+    (key != stored_key).then(|| "its text belongs to another batch".into())
 }

@@ -8,7 +8,6 @@ use crate::credentials::Credential;
 use crate::keys::{KeyPurpose, ServiceKey};
 use crate::page::DataVersion;
 
-/// Rows per [`DumpStep`].
 pub(crate) const ROWS_PER_STEP: usize = 512;
 
 /// Which organisations to dump.
@@ -92,7 +91,6 @@ pub(crate) struct Fingerprint {
     pub(crate) digest: String,
 }
 
-/// Computes the fingerprint of a dumped organisation.
 pub(crate) struct FingerprintBuilder {
     batches: u64,
     digest: Context,

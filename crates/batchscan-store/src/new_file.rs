@@ -1,5 +1,6 @@
 //! A new file that gets its name only when it is complete.
 
+use std::fmt::Display;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,13 @@ impl NewFile {
     /// Where it is until it is complete.
     pub(crate) fn partial_path(&self) -> &Path {
         self.partial.path()
+    }
+
+    /// Why it cannot be written. Names the file instead of its temporary name.
+    pub(crate) fn error(&self, cause: &impl Display) -> AdminError {
+        let (path, partial) = (self.path.display().to_string(), self.partial_path().display().to_string());
+        let cause = cause.to_string().replace(&partial, &path);
+        AdminError::TargetUnwritable { path: self.path.clone(), cause }
     }
 
     /// Gives the file its name, unless that was taken meanwhile. Returns its size in bytes.

@@ -67,6 +67,29 @@ macro_rules! select_credentials {
 }
 pub(crate) use select_credentials;
 
+// Both databases accept these: SQLite numbers `$1`, `$2` in the order in which they appear.
+pub(crate) const CREDENTIALS_BY_AGE: &str =
+    select_credentials!("WHERE c.org_id = $1 ORDER BY c.created_at, c.client_id, s.id");
+pub(crate) const CREDENTIALS_BY_ID: &str =
+    select_credentials!("WHERE c.org_id = $1 ORDER BY c.client_id, s.id");
+pub(crate) const SET_REVOKED: &str = "UPDATE credential SET revoked_at = $1 WHERE client_id = $2";
+pub(crate) const INSERT_CREDENTIAL: &str = "
+    INSERT INTO credential (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+pub(crate) const INSERT_SECRET: &str =
+    "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
+pub(crate) const INSERT_KEY: &str =
+    "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
+pub(crate) const INSERT_ORG: &str = "
+    INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
+    VALUES ($1, $2, $3, $4, $5, $6)";
+/// For [`batch_record`].
+pub(crate) const BATCH_RECORDS: &str =
+    "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = $1 ORDER BY created_at, batch_id";
+/// For [`moved_record`].
+pub(crate) const MOVED_RECORDS: &str =
+    "SELECT batch_id, version FROM moved_batch WHERE org_id = $1 ORDER BY batch_id";
+
 /// Adds a row to the credentials. The rows of one credential must be adjacent: one for each secret.
 pub(crate) fn add_credential(all: &mut Vec<Credential>, row: &impl Columns) -> Result<(), StoreError> {
     let Some(id) = row.text(0)? else { return Ok(()) };
@@ -103,7 +126,6 @@ pub(crate) fn service_key(row: &impl Columns) -> Result<ServiceKey, StoreError> 
     })
 }
 
-/// From created_at, batch_id, json, version.
 pub(crate) fn batch_record(row: &impl Columns) -> Result<BatchRecord, StoreError> {
     Ok(BatchRecord {
         created_at: integer(row, 0)?,
@@ -113,7 +135,6 @@ pub(crate) fn batch_record(row: &impl Columns) -> Result<BatchRecord, StoreError
     })
 }
 
-/// From batch_id, version.
 pub(crate) fn moved_record(row: &impl Columns) -> Result<MovedRecord, StoreError> {
     Ok(MovedRecord { id: text(row, 0)?, version: integer(row, 1)? })
 }

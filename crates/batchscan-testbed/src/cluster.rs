@@ -38,26 +38,22 @@ impl Cluster {
     }
 
     /// `postgres://postgres@127.0.0.1:P1,127.0.0.1:P2,127.0.0.1:P3/DATABASE`, whichever is the primary.
-    #[must_use]
     pub fn url(&self, database: &str) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
         format!("postgres://postgres@{}/{database}", hosts.join(","))
     }
 
     /// All three.
-    #[must_use]
     pub fn nodes(&self) -> &[Postgres] {
         &self.nodes
     }
 
     /// The primary. After it was killed it is still this one, until [`Self::fail_over`].
-    #[must_use]
     pub fn primary(&self) -> &Postgres {
         &self.nodes[self.primary.load(Ordering::SeqCst)]
     }
 
     /// The other two, running or not.
-    #[must_use]
     pub fn standbys(&self) -> Vec<&Postgres> {
         self.nodes.iter().filter(|node| node.port() != self.primary().port()).collect()
     }

@@ -1,6 +1,7 @@
 //! HAProxy with the caller's configuration.
 
 use std::fs;
+use std::ops::Deref;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -13,6 +14,14 @@ use crate::{ports, programs};
 pub struct HaProxy {
     server: Server,
     ports: Vec<u16>,
+}
+
+impl Deref for HaProxy {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
 }
 
 impl HaProxy {
@@ -34,17 +43,6 @@ impl HaProxy {
         // -db: one process, in the foreground.
         command.arg("-db").arg("-f").arg(self.server.folder().join("haproxy.cfg"));
         self.server.start(&mut command, || self.ports.iter().all(|port| ports::is_listening(*port)))
-    }
-
-    /// SIGKILL. Returns when it is gone.
-    pub fn kill(&self) -> Result<()> {
-        self.server.kill()
-    }
-
-    /// The whole log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.server.log()
     }
 }
 

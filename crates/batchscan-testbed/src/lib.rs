@@ -22,7 +22,7 @@
 //! | [`haproxy`], [`pgbouncer`] | HAProxy, pgbouncer |
 //! | [`process`] | a child process |
 //! | [`ports`] | free ports |
-//! | `server` | a server's folder, log and process |
+//! | [`server`] | a server's folder, log and process |
 //! | `process_tree` | signals to a process and its descendants |
 //! | `watchdog` | cleanup after our own death |
 //! | `programs` | finding and running the servers' programs |
@@ -36,7 +36,7 @@ pub mod process;
 mod process_tree;
 mod programs;
 pub mod replication;
-mod server;
+pub mod server;
 pub mod settings;
 mod watchdog;
 

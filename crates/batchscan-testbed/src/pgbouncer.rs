@@ -1,6 +1,7 @@
 //! pgbouncer in front of a PostgreSQL server.
 
 use std::fs;
+use std::ops::Deref;
 
 use anyhow::Result;
 
@@ -14,6 +15,14 @@ use crate::{ports, programs};
 pub struct PgBouncer {
     server: Server,
     port: u16,
+}
+
+impl Deref for PgBouncer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
 }
 
 impl PgBouncer {
@@ -40,13 +49,11 @@ impl PgBouncer {
     }
 
     /// The port it listens on.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// `postgres://postgres@127.0.0.1:PORT/DATABASE`, through the pool.
-    #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
@@ -56,10 +63,5 @@ impl PgBouncer {
         let mut command = programs::as_server_user(&programs::server("pgbouncer")?);
         command.arg(self.server.folder().join("pgbouncer.ini"));
         self.server.start(&mut command, || ports::is_listening(self.port))
-    }
-
-    /// SIGKILL. Returns when it is gone.
-    pub fn kill(&self) -> Result<()> {
-        self.server.kill()
     }
 }

@@ -30,7 +30,6 @@ pub fn free() -> Result<u16> {
 }
 
 /// Whether something listens on a port of 127.0.0.1.
-#[must_use]
 pub fn is_listening(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

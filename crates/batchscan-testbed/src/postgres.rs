@@ -1,7 +1,8 @@
 //! One PostgreSQL server. Replication is in [`crate::replication`].
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -33,6 +34,14 @@ pub struct Postgres {
     databases: AtomicU32,
 }
 
+impl Deref for Postgres {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
 impl Postgres {
     /// Creates a server and waits until it accepts connections.
     pub fn start(settings: &Settings) -> Result<Self> {
@@ -40,39 +49,13 @@ impl Postgres {
     }
 
     /// The port. It stays the same after a restart.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// `postgres://postgres@127.0.0.1:PORT/DATABASE`.
-    #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
-    }
-
-    /// The name of a standby for its primary.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.server.name()
-    }
-
-    /// The server's folder, which also contains its Unix socket.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        self.server.folder()
-    }
-
-    /// The whole log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.server.log()
-    }
-
-    /// The process id of the postmaster, unless it was killed or stopped.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.server.pid()
     }
 
     /// Runs SQL with `psql`. Returns a line for each row, with `|` between columns. Several statements are one transaction.
@@ -96,11 +79,6 @@ impl Postgres {
         Ok(name)
     }
 
-    /// SIGKILL to the postmaster and all its children, like a power cut. Returns when none of them runs.
-    pub fn kill(&self) -> Result<()> {
-        self.server.kill()
-    }
-
     /// A fast shutdown: open transactions are rolled back, and no recovery is needed. Fails while the server is frozen.
     pub fn stop(&self) -> Result<()> {
         self.server.stop("INT", STOP_TIMEOUT)
@@ -109,22 +87,6 @@ impl Postgres {
     /// Starts it after a kill or a stop, with the same port and data.
     pub fn start_again(&self) -> Result<()> {
         self.launch()
-    }
-
-    /// SIGSTOP to the postmaster and all its children. The kernel still accepts connections; nothing responds.
-    pub fn freeze(&self) -> Result<()> {
-        self.server.freeze()
-    }
-
-    /// Resumes it after [`Self::freeze`].
-    pub fn thaw(&self) {
-        self.server.thaw();
-    }
-
-    /// Whether its postmaster exists, frozen or not.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.server.is_running()
     }
 
     pub(crate) fn start_named(name: &str, settings: &Settings) -> Result<Self> {

@@ -38,7 +38,6 @@ impl Process {
     }
 
     /// The process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -49,7 +48,6 @@ impl Process {
     }
 
     /// Whether it has not ended. A frozen process is running.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.status.is_none() && !process_tree::has_ended(self.pid())
     }

@@ -21,7 +21,6 @@ pub(crate) fn freeze(root: u32) -> Result<()> {
     below.iter().try_for_each(|pid| wait_for(*pid, is_stopped))
 }
 
-/// Resumes a frozen process and its descendants.
 pub(crate) fn thaw(root: u32) -> Result<()> {
     signal("CONT", &[descendants(root), vec![root]].concat())
 }

@@ -23,7 +23,7 @@ const LOG_TAIL_LINES: usize = 20;
 
 /// A server in its own folder. All methods take `&self`, so that one thread can kill it while others use it.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     name: String,
     folder: PathBuf,
     // Dropped before the watchdog, which removes the folder.
@@ -39,11 +39,13 @@ impl Server {
         Ok(Self { name: name.to_owned(), folder, process: Mutex::new(None), watchdog })
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// The name, which is that of a standby for its primary.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// The folder, which contains the Unix socket of PostgreSQL.
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -74,29 +76,35 @@ impl Server {
         Ok(())
     }
 
-    pub(crate) fn kill(&self) -> Result<()> {
+    /// SIGKILL to the process and all its children, like a power cut. Returns when none of them runs.
+    pub fn kill(&self) -> Result<()> {
         self.lock().take().map_or(Ok(()), |mut process| process.kill().map(drop))
     }
 
-    pub(crate) fn freeze(&self) -> Result<()> {
+    /// SIGSTOP to the process and all its children. The kernel still accepts connections; nothing responds.
+    pub fn freeze(&self) -> Result<()> {
         self.lock().as_ref().with_context(|| format!("{} is not running", self.name))?.freeze()
     }
 
-    pub(crate) fn thaw(&self) {
+    /// Resumes it after [`Self::freeze`].
+    pub fn thaw(&self) {
         if let Some(process) = self.lock().as_ref() {
             process.thaw();
         }
     }
 
-    pub(crate) fn is_running(&self) -> bool {
+    /// Whether its process exists, frozen or not.
+    pub fn is_running(&self) -> bool {
         self.lock().as_ref().is_some_and(Process::is_running)
     }
 
-    pub(crate) fn pid(&self) -> Option<u32> {
+    /// The process id, unless it was killed or stopped.
+    pub fn pid(&self) -> Option<u32> {
         self.lock().as_ref().map(Process::pid)
     }
 
-    pub(crate) fn log(&self) -> String {
+    /// The whole log.
+    pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.join("log")).unwrap_or_default()).into_owned()
     }
 

@@ -36,7 +36,6 @@ impl Service {
         Some(format!("note: the connection to {host} is not encrypted; traffic can be intercepted"))
     }
 
-    /// The number of retries so far.
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
@@ -120,7 +119,6 @@ fn saved_profile(connection: &Connection) -> anyhow::Result<Option<Profile>> {
     }
 }
 
-/// The user's config folder.
 pub(crate) fn config_folder() -> anyhow::Result<PathBuf> {
     let variable = |name| std::env::var_os(name);
     profiles::folder(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())

@@ -4,10 +4,9 @@ use std::fmt;
 
 use batchscan_model::instant::DateInput;
 use batchscan_model::{DateRange, UtcInstant};
-use jiff::civil::{Date, DateTime, date, datetime};
+use jiff::civil::{Date, DateTime, datetime};
 use jiff::{SignedDuration, Span};
 
-/// The accepted formats, for error messages.
 const FORMATS: &str = "expected 2026-01-31, 2026-01-31T08:00:00Z, 2026-01, 2026, now, today, yesterday, \
     or a time before today: 30d, 12w, 6m (months), 1y";
 
@@ -17,7 +16,6 @@ const AGO_DIGITS_MAX: usize = 7;
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// The day of an instant, in UTC.
 pub(crate) fn day_of(instant: UtcInstant) -> Date {
     EPOCH.saturating_add(SignedDuration::from_secs(instant.secs())).date()
 }
@@ -32,14 +30,14 @@ pub(crate) struct TypedDate {
 impl TypedDate {
     /// The first instant of a day, month or year.
     pub(crate) fn parse_start(text: &str, now: UtcInstant) -> Result<Self, String> {
-        let span = parse(text, now).ok_or(FORMATS)?;
-        Ok(Self { text: text.to_owned(), instant: span.first })
+        let (first, _) = parse(text, now).ok_or(FORMATS)?;
+        Ok(Self { text: text.to_owned(), instant: first })
     }
 
     /// The last microsecond of a day, month or year.
     pub(crate) fn parse_end(text: &str, now: UtcInstant) -> Result<Self, String> {
-        let span = parse(text, now).ok_or(FORMATS)?;
-        Ok(Self { text: text.to_owned(), instant: span.last })
+        let (_, last) = parse(text, now).ok_or(FORMATS)?;
+        Ok(Self { text: text.to_owned(), instant: last })
     }
 }
 
@@ -61,7 +59,6 @@ impl TypedDateRange {
         Ok(Self { start, end })
     }
 
-    /// The instants of the range.
     pub(crate) fn range(&self) -> DateRange {
         let instant = |end: &Option<TypedDate>| end.as_ref().map(|date| date.instant);
         DateRange { start: instant(&self.start), end: instant(&self.end) }
@@ -87,27 +84,18 @@ impl fmt::Display for TypedDate {
 }
 
 /// The first and the last instant of a date.
-struct InstantSpan {
-    first: UtcInstant,
-    last: UtcInstant,
-}
-
-fn parse(text: &str, now: UtcInstant) -> Option<InstantSpan> {
+fn parse(text: &str, now: UtcInstant) -> Option<(UtcInstant, UtcInstant)> {
     if text.eq_ignore_ascii_case("now") {
-        return Some(InstantSpan { first: now, last: now });
+        return Some((now, now));
     }
     if let Ok(date) = DateInput::parse(text) {
         // None for a start after the last instant that can be stored.
-        let first = UtcInstant::from_micros(date.as_start().micros())?;
-        return Some(InstantSpan { first, last: date.as_end() });
+        return Some((UtcInstant::from_micros(date.as_start().micros())?, date.as_end()));
     }
     let (first, last) = days(&text.to_ascii_lowercase(), day_of(now))?;
-    let first_micros = day_number(first).checked_mul(MICROS_PER_DAY)?;
-    let last_micros = (day_number(last) + 1).checked_mul(MICROS_PER_DAY)? - 1;
-    Some(InstantSpan {
-        first: UtcInstant::from_micros(first_micros)?,
-        last: UtcInstant::from_micros(last_micros)?,
-    })
+    let micros = |day: Date| day.duration_since(EPOCH.date()).as_secs() * 1_000_000;
+    let last_micros = micros(last) + MICROS_PER_DAY - 1;
+    Some((UtcInstant::from_micros(micros(first))?, UtcInstant::from_micros(last_micros)?))
 }
 
 /// The first and the last day of a text.
@@ -155,11 +143,6 @@ fn days_ago(text: &str, today: Date) -> Option<Date> {
 fn number<N: std::str::FromStr>(text: &str, digits: usize) -> Option<N> {
     let is_valid = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     is_valid.then(|| text.parse().ok()).flatten()
-}
-
-/// Days since 1970-01-01.
-fn day_number(day: Date) -> i64 {
-    day.duration_since(date(1970, 1, 1)).as_secs() / 86_400
 }
 
 #[cfg(test)]

@@ -4,15 +4,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use batchscan_model::ClientSecret;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::error::Category;
 
 use crate::atomic_file;
@@ -26,16 +25,11 @@ const NAME_BYTES_MAX: usize = 40;
 /// The profile that is used if none is named.
 pub(crate) const DEFAULT_NAME: &str = "default";
 
-/// A login holds the lock for milliseconds. Gives up after five seconds.
-const LOCK_TRIES_MAX: u32 = 250;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
 /// A profile's name: 1 to 40 of `[A-Za-z0-9_.-]`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct ProfileName(String);
 
 impl ProfileName {
-    /// Parses a name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
@@ -44,7 +38,6 @@ impl ProfileName {
         Err(format!("must have 1 to {NAME_BYTES_MAX} letters, digits, underscores, dots and hyphens"))
     }
 
-    /// Whether it is the default profile.
     pub(crate) fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAME
     }
@@ -57,11 +50,21 @@ impl fmt::Display for ProfileName {
 }
 
 /// The address of a service and the credentials for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
     pub(crate) url: String,
     pub(crate) client_id: String,
+    #[serde(serialize_with = "write_secret", deserialize_with = "read_secret")]
     pub(crate) client_secret: ClientSecret,
+}
+
+fn write_secret<S: Serializer>(secret: &ClientSecret, file: S) -> Result<S::Ok, S::Error> {
+    file.serialize_str(secret.reveal())
+}
+
+fn read_secret<'de, D: Deserializer<'de>>(file: D) -> Result<ClientSecret, D::Error> {
+    String::deserialize(file).map(ClientSecret::new)
 }
 
 /// `$XDG_CONFIG_HOME/batchscan`, or `.config/batchscan` in the home folder.
@@ -85,7 +88,6 @@ impl Profiles {
         Ok(Self { folder: folder.to_owned(), named: read(&file_of(folder))? })
     }
 
-    /// The profile of that name.
     pub(crate) fn get(&self, name: &ProfileName) -> anyhow::Result<&Profile> {
         if let Some(profile) = self.named.get(name) {
             return Ok(profile);
@@ -97,12 +99,10 @@ impl Profiles {
         bail!("profile {name} not found: saved profiles are {}", known.join(", "))
     }
 
-    /// All profiles by name.
     pub(crate) fn list(&self) -> impl Iterator<Item = (&ProfileName, &Profile)> {
         self.named.iter()
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> PathBuf {
         file_of(&self.folder)
     }
@@ -137,15 +137,6 @@ impl Profiles {
     }
 }
 
-/// A profile in the file. Has no `Debug`, because of the secret.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    url: String,
-    client_id: String,
-    client_secret: String,
-}
-
 fn file_of(folder: &Path) -> PathBuf {
     folder.join("profiles.json")
 }
@@ -155,20 +146,13 @@ fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
     created.with_context(|| format!("cannot create the folder {}", folder.display()))
 }
 
-/// Locks out other logins until it is dropped. Locks a separate file, because `profiles.json` gets replaced.
+/// Locks out other logins until it is dropped: each holds the lock for milliseconds. Locks a separate file, because
+/// `profiles.json` gets replaced.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("profiles.lock");
-    let failed = || format!("cannot lock {}", path.display());
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = file.with_context(failed)?;
-    for _ in 0..LOCK_TRIES_MAX {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
-        }
-    }
-    bail!("{} is locked by another batchscan process", path.display())
+    let locked = file.and_then(|file| file.lock().map(|()| file));
+    locked.with_context(|| format!("cannot lock {}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
@@ -192,13 +176,11 @@ fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
 }
 
 fn parse(bytes: &[u8]) -> Result<BTreeMap<ProfileName, Profile>, String> {
-    let stored: BTreeMap<String, Stored> = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
-    let read = |(name, stored): (String, Stored)| {
-        let Stored { url, client_id, client_secret } = stored;
-        let name = ProfileName::parse(&name).map_err(|error| format!("a profile name {error}"))?;
-        Ok((name, Profile { url, client_id, client_secret: ClientSecret::new(client_secret) }))
+    let named: BTreeMap<String, Profile> = serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
+    let parse_name = |(name, profile): (String, Profile)| {
+        Ok((ProfileName::parse(&name).map_err(|error| format!("a profile name {error}"))?, profile))
     };
-    stored.into_iter().map(read).collect()
+    named.into_iter().map(parse_name).collect()
 }
 
 /// Without the parser's own message, which could contain a misplaced secret.
@@ -212,22 +194,12 @@ fn describe(error: &serde_json::Error) -> String {
 }
 
 fn write(path: &Path, named: &BTreeMap<ProfileName, Profile>) -> anyhow::Result<()> {
-    let stored: BTreeMap<&str, Stored> =
-        named.iter().map(|(name, profile)| (name.0.as_str(), stored(profile))).collect();
-    let mut text = serde_json::to_vec_pretty(&stored)?;
+    let mut text = serde_json::to_vec_pretty(named)?;
     text.push(b'\n');
     if text.len() as u64 > PROFILES_BYTES_MAX {
         bail!("too many profiles (at most {PROFILES_BYTES_MAX} bytes): remove some with `batchscan logout`");
     }
     Ok(atomic_file::write_private(path, &text)?)
-}
-
-fn stored(profile: &Profile) -> Stored {
-    Stored {
-        url: profile.url.clone(),
-        client_id: profile.client_id.clone(),
-        client_secret: profile.client_secret.reveal().to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -246,7 +218,6 @@ mod tests {
         Profile { url, client_id: "bs_a".into(), client_secret: ClientSecret::new(SECRET) }
     }
 
-    /// The error for a file with this text.
     fn error_of(text: &str) -> String {
         let home = TempDir::new().unwrap();
         let path = file_of(home.path());

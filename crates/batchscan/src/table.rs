@@ -3,7 +3,6 @@
 use batchscan_model::printable::is_control_or_bidi;
 use unicode_width::UnicodeWidthChar;
 
-/// The space between two columns.
 const GAP: &str = "  ";
 
 /// Replaces characters that could move the cursor, start an escape sequence or reverse the text direction by `�`.
@@ -42,7 +41,6 @@ pub(crate) fn width(text: &str) -> usize {
     columns
 }
 
-/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -73,7 +71,6 @@ pub(crate) fn aligned_table<const N: usize>(
     text
 }
 
-/// The width of a table in columns.
 pub(crate) fn table_width<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> usize {
     column_widths(head, rows).iter().sum::<usize>() + GAP.len() * N.saturating_sub(1)
 }

@@ -50,7 +50,6 @@ pub(crate) fn prompt(question: &str) -> anyhow::Result<Option<String>> {
     Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-/// Whether to colour standard output.
 pub(crate) fn use_colours() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
@@ -64,7 +63,6 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Standard output.
     pub(crate) fn stdout() -> Self {
         let out = std::io::stdout();
         let size = out.is_terminal().then(|| tcgetwinsize(&out).ok()).flatten();

@@ -34,7 +34,7 @@ async fn batches_before_the_truncation_are_returned_first() {
             Err(error) => break error,
         }
     };
-    assert!((2_000..2_500).contains(&count), "{count}");
+    assert!((2_000..=2_500).contains(&count), "{count}");
     let expected = format!("lost the connection to {}: the array was truncated", server.address);
     assert_eq!(error.to_string(), expected);
     assert!(batches.try_next().await.unwrap().is_none());

@@ -9,8 +9,7 @@ use super::collector::{Collector, Stop, unexpected};
 use super::csv_rows::Row;
 use super::error::Location;
 use super::header::match_columns;
-use super::input::RECORD_BYTES_MAX;
-use super::text_buffer::TextBuffer;
+use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 /// Names the option in Excel's save dialog.
 const SAVE_AS: &str = "UTF-8 text; save the sheet as \"CSV UTF-8\"";

@@ -3,23 +3,18 @@
 
 use std::borrow::Cow;
 
-use batchscan_model::FieldError;
 use memchr::{memchr, memchr3};
 
 use super::collector::{Collector, Stop, problem, unexpected};
-use super::input::RECORD_BYTES_MAX;
 use super::json_syntax::excerpt;
-use super::text_buffer::TextBuffer;
+use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
-/// The row at the start of a buffer: its end and its cells.
+/// The row at the start of a buffer.
 #[derive(Default)]
 pub(super) struct Row {
     cells: Vec<Cell>,
-    state: State,
-    /// The position of the search, which continues here when the buffer grows.
-    at: usize,
-    cell_start: usize,
-    cell_is_doubled: bool,
+    /// With the line end.
+    length: usize,
     ends_in_bare_return: bool,
 }
 
@@ -31,31 +26,14 @@ struct Cell {
     is_doubled: bool,
 }
 
-/// Where in the row the next byte is.
-#[derive(Clone, Copy, Default)]
-enum State {
-    /// At the start of a cell.
-    #[default]
-    CellStart,
-    /// In a cell without quotes around it, where a quote is an ordinary byte.
-    Plain,
-    /// Inside quotes.
-    Quoted,
-    /// After a quote inside quotes: a second one is part of the text, anything else ends the cell.
-    AfterQuote,
-    /// After a cell.
-    AfterCell,
-    /// After a carriage return.
-    AfterReturn,
-}
-
-/// The result of the search for the end of the row.
-enum Found {
-    End,
+/// Why the end of a row was not found.
+enum Unfinished {
     /// More bytes are needed.
-    Incomplete,
-    /// A quoted cell continues after its closing quote.
-    TextAfterQuote,
+    Cut,
+    /// More bytes are needed for a quoted cell.
+    CutInQuotes,
+    /// A quoted cell continues after its closing quote, at this position.
+    TextAfterQuote(usize),
 }
 
 impl Row {
@@ -66,35 +44,37 @@ impl Row {
         delimiter: u8,
         collector: &mut Collector<'_>,
     ) -> Result<bool, Stop> {
-        self.cells.clear();
-        (self.state, self.at, self.ends_in_bare_return) = (State::CellStart, 0, false);
+        let too_long = |expected| unexpected(format!("more than {RECORD_BYTES_MAX} bytes"), expected);
         let mut is_last = false;
         loop {
-            match self.find_end(text.bytes(), delimiter, is_last) {
-                _ if self.at > RECORD_BYTES_MAX => {
-                    return Err(collector.fail(text.location(), self.too_long()));
+            let is_too_long = text.bytes().len() > RECORD_BYTES_MAX;
+            let error = match self.split(text.bytes(), delimiter, is_last) {
+                Ok(()) if self.length <= RECORD_BYTES_MAX => return Ok(self.length > 0),
+                Ok(()) => too_long("a shorter row"),
+                Err(Unfinished::TextAfterQuote(at)) => {
+                    let (found, cell) = (excerpt(&text.bytes()[at..]), self.cells.len());
+                    let found = format!("{found} after the closing \" of cell {cell}");
+                    unexpected(found, "the end of the cell; a \" inside quotes is doubled")
                 }
-                Found::End => return Ok(self.at > 0),
-                Found::TextAfterQuote => {
-                    return Err(collector.fail(text.location(), self.text_after_quote(text.bytes())));
+                Err(Unfinished::CutInQuotes) if is_too_long => too_long("the closing \" of its last cell"),
+                Err(Unfinished::Cut) if is_too_long => too_long("a shorter row"),
+                Err(_) if is_last => problem("unexpected end of file in a quoted cell of this row"),
+                Err(_) => {
+                    is_last = !text.fill()?;
+                    continue;
                 }
-                Found::Incomplete if is_last => {
-                    let error = problem("unexpected end of file in a quoted cell of this row");
-                    return Err(collector.fail(text.location(), error));
-                }
-                Found::Incomplete => is_last = !text.fill()?,
-            }
+            };
+            return Err(collector.fail(text.location(), error));
         }
     }
 
-    /// The number of cells.
     pub(super) fn cell_count(&self) -> usize {
         self.cells.len()
     }
 
     /// The bytes of the row, with its line end.
     pub(super) fn bytes<'t>(&self, text: &'t TextBuffer<'_>) -> &'t [u8] {
-        &text.bytes()[..self.at]
+        &text.bytes()[..self.length]
     }
 
     /// The cells. `text` is the text of the row.
@@ -107,91 +87,59 @@ impl Row {
 
     /// Drops the row from the buffer.
     pub(super) fn consume(&self, text: &mut TextBuffer<'_>) {
-        text.consume(self.at);
+        text.consume(self.length);
         if self.ends_in_bare_return {
             text.begin_line();
         }
     }
 
-    /// Continues the search. The end of the file ends a row, but not a quoted cell.
-    fn find_end(&mut self, bytes: &[u8], delimiter: u8, is_last: bool) -> Found {
+    /// Splits the row that the bytes begin with. The end of the file ends a row, but not a quoted cell.
+    fn split(&mut self, bytes: &[u8], delimiter: u8, is_last: bool) -> Result<(), Unfinished> {
+        self.cells.clear();
+        self.ends_in_bare_return = false;
+        let mut start = 0;
         loop {
-            let next = bytes.get(self.at).copied();
-            let is_cut = next.is_none() && !is_last;
-            match self.state {
-                State::Plain => match memchr3(delimiter, b'\n', b'\r', &bytes[self.at..]) {
-                    Some(skipped) => self.close(self.at + skipped),
-                    None if is_last => self.close(bytes.len()),
-                    None => return self.wait(bytes),
-                },
-                State::Quoted => match memchr(b'"', &bytes[self.at..]) {
-                    Some(skipped) => self.go(self.at + skipped + 1, State::AfterQuote),
-                    None => return self.wait(bytes),
-                },
-                _ if is_cut => return Found::Incomplete,
-                State::CellStart if next == Some(b'"') => self.open(self.at + 1, State::Quoted),
-                State::CellStart => self.open(self.at, State::Plain),
-                State::AfterQuote if next == Some(b'"') => {
-                    self.cell_is_doubled = true;
-                    self.go(self.at + 1, State::Quoted);
+            let is_quoted = bytes.get(start) == Some(&b'"');
+            let cell = if is_quoted {
+                quoted_cell(bytes, start + 1, is_last).ok_or(Unfinished::CutInQuotes)?
+            } else {
+                let length = memchr3(delimiter, b'\n', b'\r', &bytes[start..]);
+                let length = length.or(is_last.then_some(bytes.len() - start)).ok_or(Unfinished::Cut)?;
+                Cell { start, end: start + length, is_doubled: false }
+            };
+            let after = cell.end + usize::from(is_quoted);
+            self.cells.push(cell);
+            self.length = match bytes.get(after) {
+                Some(byte) if *byte == delimiter => {
+                    start = after + 1;
+                    continue;
                 }
-                State::AfterQuote => self.close_before_quote(),
-                State::AfterCell if next == Some(delimiter) => self.go(self.at + 1, State::CellStart),
-                State::AfterCell => match next {
-                    Some(b'\r') => self.go(self.at + 1, State::AfterReturn),
-                    Some(b'\n') => return self.end(1),
-                    None => return self.end(0),
-                    Some(_) => return Found::TextAfterQuote,
+                None => after,
+                Some(b'\n') => after + 1,
+                Some(b'\r') => match bytes.get(after + 1) {
+                    Some(b'\n') => after + 2,
+                    None if !is_last => return Err(Unfinished::Cut),
+                    _ => {
+                        self.ends_in_bare_return = true;
+                        after + 1
+                    }
                 },
-                State::AfterReturn => {
-                    self.ends_in_bare_return = next != Some(b'\n');
-                    return self.end(usize::from(next == Some(b'\n')));
-                }
-            }
+                Some(_) => return Err(Unfinished::TextAfterQuote(after)),
+            };
+            return Ok(());
         }
     }
+}
 
-    fn go(&mut self, at: usize, state: State) {
-        (self.at, self.state) = (at, state);
-    }
-
-    fn open(&mut self, at: usize, state: State) {
-        (self.cell_start, self.cell_is_doubled) = (at, false);
-        self.go(at, state);
-    }
-
-    fn close(&mut self, at: usize) {
-        self.cells.push(Cell { start: self.cell_start, end: at, is_doubled: false });
-        self.go(at, State::AfterCell);
-    }
-
-    fn close_before_quote(&mut self) {
-        let is_doubled = self.cell_is_doubled;
-        self.cells.push(Cell { start: self.cell_start, end: self.at - 1, is_doubled });
-        self.state = State::AfterCell;
-    }
-
-    fn wait(&mut self, bytes: &[u8]) -> Found {
-        self.at = bytes.len();
-        Found::Incomplete
-    }
-
-    fn end(&mut self, line_end: usize) -> Found {
-        self.at += line_end;
-        Found::End
-    }
-
-    fn too_long(&self) -> FieldError {
-        let expected = match self.state {
-            State::Quoted | State::AfterQuote => "the closing \" of its last cell",
-            _ => "a shorter row",
-        };
-        unexpected(format!("more than {RECORD_BYTES_MAX} bytes"), expected)
-    }
-
-    fn text_after_quote(&self, bytes: &[u8]) -> FieldError {
-        let found =
-            format!("{} after the closing \" of cell {}", excerpt(&bytes[self.at..]), self.cells.len());
-        unexpected(found, "the end of the cell; a \" inside quotes is doubled")
+/// The cell after an opening quote; `None` if its closing quote is not among the bytes.
+fn quoted_cell(bytes: &[u8], start: usize, is_last: bool) -> Option<Cell> {
+    let mut cell = Cell { start, end: start, is_doubled: false };
+    loop {
+        cell.end += memchr(b'"', &bytes[cell.end..])?;
+        match bytes.get(cell.end + 1) {
+            Some(b'"') => (cell.end, cell.is_doubled) = (cell.end + 2, true),
+            None if !is_last => return None,
+            _ => return Some(cell),
+        }
     }
 }

@@ -50,7 +50,7 @@ pub enum ReadError {
     #[error("stopped before the end")]
     Stopped,
     /// The format can only be written.
-    #[error("{0} files cannot be read")]
+    #[error("{} files cannot be read", .0.name())]
     NotReadable(Format),
 }
 

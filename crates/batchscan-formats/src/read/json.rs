@@ -3,9 +3,8 @@
 use batchscan_model::json_scan::ValueScanner;
 
 use super::collector::{Collector, Stop, problem, unexpected};
-use super::input::RECORD_BYTES_MAX;
 use super::json_syntax::{self, SyntaxErrorKind, excerpt};
-use super::text_buffer::TextBuffer;
+use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 /// Reads an array, or objects without one as `jq` prints them.
 pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {

@@ -2,7 +2,6 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `input` | [`Input`] and the limit of a record |
 //! | `error` | [`ReadError`] and [`Location`] |
 //! | `collector` | validates each record, collects batches and errors |
 //! | `text_buffer` | the unread part of a text file, with line numbers |
@@ -16,7 +15,6 @@ mod csv;
 mod csv_rows;
 mod error;
 mod header;
-mod input;
 mod json;
 mod json_syntax;
 mod ndjson;
@@ -25,11 +23,13 @@ mod parquet;
 mod tests;
 mod text_buffer;
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::AtomicU64;
 
 pub use collector::Accept;
 pub use error::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
-pub use input::{Input, RECORD_BYTES_MAX};
+pub use text_buffer::RECORD_BYTES_MAX;
 
 use crate::Format;
 use collector::Collector;
@@ -42,17 +42,32 @@ use text_buffer::TextBuffer;
 /// reading continues to find up to [`ERRORS_SHOWN_MAX`] errors.
 pub fn read(
     format: Format,
-    input: Input,
+    file: File,
+    bytes_read: &AtomicU64,
+    accept: &mut Accept<'_>,
+) -> Result<u64, ReadError> {
+    if format != Format::Parquet {
+        return read_text(format, Box::new(file), bytes_read, accept);
+    }
+    let mut collector = Collector::new(accept);
+    let outcome = parquet::read(file, bytes_read, &mut collector);
+    collector.finish(outcome)
+}
+
+/// Reads a text format, which needs no access to the end of the file first.
+pub(crate) fn read_text(
+    format: Format,
+    source: Box<dyn Read>,
     bytes_read: &AtomicU64,
     accept: &mut Accept<'_>,
 ) -> Result<u64, ReadError> {
     let mut collector = Collector::new(accept);
+    let mut text = TextBuffer::new(source, bytes_read);
     let outcome = match format {
-        Format::Ndjson => ndjson::read(&mut TextBuffer::new(input, bytes_read), &mut collector),
-        Format::Json => json::read(&mut TextBuffer::new(input, bytes_read), &mut collector),
-        Format::Csv => csv::read(&mut TextBuffer::new(input, bytes_read), &mut collector),
-        Format::Parquet => parquet::read(input, bytes_read, &mut collector),
-        Format::Xlsx => return Err(ReadError::NotReadable(format)),
+        Format::Ndjson => ndjson::read(&mut text, &mut collector),
+        Format::Json => json::read(&mut text, &mut collector),
+        Format::Csv => csv::read(&mut text, &mut collector),
+        Format::Parquet | Format::Xlsx => return Err(ReadError::NotReadable(format)),
     };
     collector.finish(outcome)
 }

@@ -7,10 +7,9 @@ use batchscan_model::json_scan::is_json_whitespace;
 use memchr::memchr;
 
 use super::collector::{Collector, Stop, unexpected};
-use super::input::RECORD_BYTES_MAX;
 use super::json;
 use super::json_syntax::{self, SyntaxErrorKind};
-use super::text_buffer::TextBuffer;
+use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
     text.skip_byte_order_mark(collector)?;

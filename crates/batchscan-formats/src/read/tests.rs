@@ -2,12 +2,12 @@
 
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use batchscan_model::field::example_json;
 use proptest::prelude::*;
 
-use super::{Input, ReadError, read};
+use super::{Accept, ReadError, read_text};
 use crate::Format;
 use crate::testing::{batches, errors, read_all, small};
 
@@ -27,6 +27,12 @@ fn sample(format: Format) -> Vec<u8> {
     .into_bytes()
 }
 
+/// The outcome and the number of bytes read.
+fn read_counted(format: Format, bytes: Vec<u8>, accept: &mut Accept<'_>) -> (Result<u64, ReadError>, u64) {
+    let bytes_read = AtomicU64::new(0);
+    (read_text(format, Box::new(Cursor::new(bytes)), &bytes_read, accept), bytes_read.into_inner())
+}
+
 #[test]
 fn up_to_twenty_errors_are_reported() {
     for (count, has_more) in [(4, false), (5, true)] {
@@ -42,20 +48,18 @@ fn up_to_twenty_errors_are_reported() {
 fn no_batch_is_passed_on_after_the_first_error() {
     let mut passed_on = 0;
     let file = format!("{}\n7\n{}\n", small("a"), small("b"));
-    let input = Input::Stream(Box::new(Cursor::new(file)));
-    let outcome = read(Format::Ndjson, input, &AtomicU64::new(0), &mut |_, _| {
+    let outcome = read_counted(Format::Ndjson, file.into(), &mut |_, _| {
         passed_on += 1;
         ControlFlow::Continue(())
     });
-    assert!(matches!(outcome, Err(ReadError::Invalid { .. })));
+    assert!(matches!(outcome.0, Err(ReadError::Invalid { .. })));
     assert_eq!(passed_on, 1);
 }
 
 #[test]
 fn the_callback_can_stop_the_reading() {
     for format in TEXT_FORMATS {
-        let input = Input::Stream(Box::new(Cursor::new(sample(format))));
-        let outcome = read(format, input, &AtomicU64::new(0), &mut |_, _| ControlFlow::Break(()));
+        let (outcome, _) = read_counted(format, sample(format), &mut |_, _| ControlFlow::Break(()));
         assert!(matches!(outcome, Err(ReadError::Stopped)));
     }
 }
@@ -68,7 +72,7 @@ fn a_failing_stream_is_not_an_error_of_the_file() {
             Err(io::ErrorKind::ConnectionReset.into())
         }
     }
-    for format in Format::READABLE {
+    for format in TEXT_FORMATS {
         let half = Cursor::new(format!("[{}", small("a"))).chain(Failing);
         assert!(matches!(read_all(format, half), Err(ReadError::Io(_))));
     }
@@ -83,11 +87,8 @@ fn a_workbook_is_not_readable() {
 #[test]
 fn the_bytes_read_end_at_the_length_of_the_file() {
     for format in TEXT_FORMATS {
-        let bytes = sample(format);
-        let (length, bytes_read) = (bytes.len() as u64, AtomicU64::new(0));
-        let input = Input::Stream(Box::new(Cursor::new(bytes)));
-        read(format, input, &bytes_read, &mut |_, _| ControlFlow::Continue(())).unwrap();
-        assert_eq!(bytes_read.load(Ordering::Relaxed), length);
+        let (_, bytes_read) = read_counted(format, sample(format), &mut |_, _| ControlFlow::Continue(()));
+        assert_eq!(bytes_read, sample(format).len() as u64);
     }
 }
 

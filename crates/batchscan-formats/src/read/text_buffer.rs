@@ -9,14 +9,17 @@ use memchr::{memchr_iter, memrchr};
 
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
-use super::input::Input;
+
+/// The longest record of a text file. The longest valid batch has 64 KiB; without a limit, one lost newline or open
+/// quote would load the rest of the file into memory.
+pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes per read. Larger reads are not faster.
 const READ_BYTES: usize = 256 * 1024;
 
 /// A buffer that moves over a file from start to end.
 pub(super) struct TextBuffer<'a> {
-    source: Box<dyn Read + Send>,
+    source: Box<dyn Read>,
     bytes_read: &'a AtomicU64,
     buffer: Vec<u8>,
     start: usize,
@@ -26,11 +29,7 @@ pub(super) struct TextBuffer<'a> {
 }
 
 impl<'a> TextBuffer<'a> {
-    pub(super) fn new(input: Input, bytes_read: &'a AtomicU64) -> Self {
-        let source: Box<dyn Read + Send> = match input {
-            Input::File(file) => Box::new(file),
-            Input::Stream(stream) => stream,
-        };
+    pub(super) fn new(source: Box<dyn Read>, bytes_read: &'a AtomicU64) -> Self {
         Self { source, bytes_read, buffer: Vec::new(), start: 0, end: 0, line: 1, column: 1 }
     }
 

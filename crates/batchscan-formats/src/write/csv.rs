@@ -19,7 +19,6 @@ pub enum CsvStyle {
     ExcelComma,
 }
 
-/// Appends the header line.
 pub(super) fn push_header(out: &mut String, style: CsvStyle) {
     if style.is_for_excel() {
         out.push_str(BYTE_ORDER_MARK);
@@ -30,7 +29,6 @@ pub(super) fn push_header(out: &mut String, style: CsvStyle) {
     out.push_str(LINE_END);
 }
 
-/// Appends the line of a batch.
 pub(super) fn push_row(out: &mut String, batch: &Batch, style: CsvStyle) {
     for (index, value) in batch.values().into_iter().enumerate() {
         if index > 0 {
@@ -53,19 +51,13 @@ impl CsvStyle {
         self != CsvStyle::Plain
     }
 
-    fn separator(self) -> char {
-        match self {
-            CsvStyle::Plain | CsvStyle::ExcelComma => ',',
-            CsvStyle::ExcelSemicolon => ';',
-        }
+    /// In such languages Excel reads a number with a point as a date or as text.
+    fn has_decimal_comma(self) -> bool {
+        self == CsvStyle::ExcelSemicolon
     }
 
-    /// In such languages Excel reads a number with a point as a date or as text.
-    fn decimal_sign(self) -> char {
-        match self {
-            CsvStyle::Plain | CsvStyle::ExcelComma => '.',
-            CsvStyle::ExcelSemicolon => ',',
-        }
+    fn separator(self) -> char {
+        if self.has_decimal_comma() { ';' } else { ',' }
     }
 }
 
@@ -93,7 +85,7 @@ fn looks_like_formula(text: &str) -> bool {
 
 fn push_decimal(line: &mut String, decimal: Hundredths, style: CsvStyle) {
     decimal.push_to(line);
-    if style.decimal_sign() == ',' {
+    if style.has_decimal_comma() {
         let point = line.len() - ".00".len();
         line.replace_range(point..=point, ",");
     }
@@ -111,7 +103,7 @@ fn push_instant(line: &mut String, instant: UtcInstant, style: CsvStyle) {
     line.replace_range(blank..=blank, " ");
     let point = start + "2026-01-31 08:00:00".len();
     if line.len() > point {
-        line.replace_range(point..=point, if style.decimal_sign() == ',' { "," } else { "." });
+        line.replace_range(point..=point, if style.has_decimal_comma() { "," } else { "." });
         let end = point + ".123".len();
         line.extend(std::iter::repeat_n('0', end - line.len()));
     }

@@ -7,14 +7,8 @@ use super::site::{Site, blocking, first_five_plus};
 /// Design, "Storage".
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_primary_is_neither_read_nor_written() {
-    let site = Site::start(ReadFrom::Any).await;
+    let site = Site::start_with_stale_primary().await;
     let (nursery, old) = (&site.nursery, &site.cluster.nodes()[0]);
-    blocking(|| old.kill());
-    blocking(|| site.cluster.fail_over());
-    nursery.add("after").await;
-    site.catch_up_running();
-    blocking(|| old.start_again());
-    nursery.wait_for_host(old, true).await;
     assert!(!blocking(|| old.is_in_recovery()), "it accepts writes");
     let new = format!("127.0.0.1:{}", site.cluster.primary().port());
     let primaries = |host: &batchscan_store::HostHealth| host.is_primary.then(|| host.host.clone());
@@ -34,14 +28,8 @@ async fn a_stale_primary_is_neither_read_nor_written() {
 /// Also if no other host is left: a short outage of the primary must not create a second timeline.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_primary_does_not_replace_an_unreachable_primary() {
-    let site = Site::start(ReadFrom::Any).await;
+    let site = Site::start_with_stale_primary().await;
     let (nursery, old) = (&site.nursery, &site.cluster.nodes()[0]);
-    blocking(|| old.kill());
-    blocking(|| site.cluster.fail_over());
-    nursery.add("after").await;
-    site.catch_up_running();
-    blocking(|| old.start_again());
-    nursery.wait_for_host(old, true).await;
     blocking(|| site.cluster.primary().freeze());
     nursery.wait_for_host(site.cluster.primary(), false).await;
     let result = nursery.store.record_uses(vec![(nursery.client.client_id(), nursery.now())]).await;
@@ -61,11 +49,19 @@ async fn a_stale_primary_does_not_replace_an_unreachable_primary() {
 }
 
 impl Site {
-    /// As [`Site::catch_up`], while the old primary is down.
-    fn catch_up_running(&self) {
-        for standby in self.cluster.standbys().into_iter().filter(|standby| standby.is_running()) {
-            blocking(|| standby.wait_to_catch_up_with(self.cluster.primary()));
+    /// The first node was replaced after a crash, and came back. A batch was added in between.
+    async fn start_with_stale_primary() -> Self {
+        let site = Self::start(ReadFrom::Any).await;
+        let (nursery, old) = (&site.nursery, &site.cluster.nodes()[0]);
+        blocking(|| old.kill());
+        blocking(|| site.cluster.fail_over());
+        nursery.add("after").await;
+        for standby in site.cluster.standbys().into_iter().filter(|standby| standby.is_running()) {
+            blocking(|| standby.wait_to_catch_up_with(site.cluster.primary()));
         }
+        blocking(|| old.start_again());
+        nursery.wait_for_host(old, true).await;
+        site
     }
 
     /// The host has the initial data and nothing that was written later.

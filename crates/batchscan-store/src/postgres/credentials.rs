@@ -10,10 +10,13 @@ use super::failure::Failure;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
-use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation, Secret, require_changeable};
+use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
-use crate::rows::{self, SERVICE_KEYS, select_credentials};
+use crate::rows::{
+    self, CREDENTIALS_BY_AGE, INSERT_CREDENTIAL, INSERT_KEY, INSERT_SECRET, SERVICE_KEYS, SET_REVOKED,
+    select_credentials,
+};
 use crate::types::Freshness;
 
 /// How long recording the last use may take. It is not important, and the next use is recorded again.
@@ -28,7 +31,6 @@ const LOOKUP: &str = select_credentials!(
 );
 /// Locks the credential until the end of the transaction.
 const LOCK: &str = select_credentials!("WHERE c.client_id = $1 ORDER BY s.id FOR UPDATE OF c");
-const BY_ORG: &str = select_credentials!("WHERE c.org_id = $1 ORDER BY c.created_at, c.client_id, s.id");
 
 impl PostgresStore {
     pub(crate) async fn credential(
@@ -116,37 +118,26 @@ impl PostgresStore {
     pub(crate) async fn credentials(&self, org: &str) -> Result<Vec<Credential>, AdminError> {
         self.read_slowly(async |snapshot| {
             let org = org_id(snapshot, org).await?;
-            read(snapshot, BY_ORG, org).await
+            read(snapshot, CREDENTIALS_BY_AGE, org).await
         })
         .await
     }
 
-    pub(crate) async fn rotate_credential(
+    /// Changes a credential that exists and is not revoked.
+    pub(crate) async fn change_credential<T>(
         &self,
         client: &ClientId,
-        rotation: Rotation,
-    ) -> Result<Option<UtcInstant>, AdminError> {
+        change: impl FnOnce(&mut Credential) -> T,
+    ) -> Result<T, AdminError> {
         self.change(async |transaction| {
-            let mut credential = lock(transaction, client).await?;
-            let ended = credential.old_secret_until(rotation.now);
-            credential.rotate(&rotation);
+            let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
+            let mut credential = require_changeable(collect(&rows)?.pop(), client)?;
+            let done = change(&mut credential);
+            let revoked_at = credential.revoked_at.map(UtcInstant::micros);
+            let params = params![INT8: revoked_at, TEXT: client.as_str()];
+            transaction.execute_typed(SET_REVOKED, &params).await?;
             replace_secrets(transaction, client, &credential.secrets).await?;
-            Ok(ended)
-        })
-        .await
-    }
-
-    pub(crate) async fn revoke_credential(
-        &self,
-        client: &ClientId,
-        now: UtcInstant,
-    ) -> Result<(), AdminError> {
-        self.change(async |transaction| {
-            lock(transaction, client).await?;
-            let revoke = "UPDATE credential SET revoked_at = $2 WHERE client_id = $1";
-            let params = params![TEXT: client.as_str(), INT8: now.micros()];
-            transaction.execute_typed(revoke, &params).await?;
-            replace_secrets(transaction, client, &[]).await
+            Ok(done)
         })
         .await
     }
@@ -177,22 +168,14 @@ fn collect(rows: &[Row]) -> Result<Vec<Credential>, StoreError> {
     Ok(all)
 }
 
-async fn lock(transaction: &Transaction<'_>, client: &ClientId) -> Result<Credential, AdminError> {
-    let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
-    require_changeable(collect(&rows)?.pop(), client)
-}
-
 pub(super) async fn insert(transaction: &Transaction<'_>, credential: &Credential) -> Result<(), AdminError> {
     let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
     let Credential { org, client, label, created_at, expires_at, revoked_at, last_used_at, secrets } =
         credential;
-    let insert = "INSERT INTO credential
-                      (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
-                  VALUES ($1, $2, $3, $4, $5, $6, $7)";
     let (id, created_at) = (client.as_str(), created_at.micros());
     let (expires_at, revoked_at, used_at) = (micros(*expires_at), micros(*revoked_at), micros(*last_used_at));
     let params = params![TEXT: id, INT8: org.0, TEXT: label, INT8: created_at, INT8: expires_at, INT8: revoked_at, INT8: used_at];
-    transaction.execute_typed(insert, &params).await?;
+    transaction.execute_typed(INSERT_CREDENTIAL, &params).await?;
     replace_secrets(transaction, client, secrets).await
 }
 
@@ -204,10 +187,9 @@ async fn replace_secrets(
     let id = client.as_str();
     transaction.execute_typed("DELETE FROM secret WHERE client_id = $1", &params![TEXT: id]).await?;
     for Secret { hash, created_at, retires_at } in secrets {
-        let insert = "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
         let (created_at, retires_at) = (created_at.micros(), retires_at.map(UtcInstant::micros));
         let params = params![TEXT: id, BYTEA: hash.as_slice(), INT8: created_at, INT8: retires_at];
-        transaction.execute_typed(insert, &params).await?;
+        transaction.execute_typed(INSERT_SECRET, &params).await?;
     }
     Ok(())
 }
@@ -221,11 +203,10 @@ pub(super) async fn insert_keys(
     transaction: &Transaction<'_>,
     keys: &[ServiceKey],
 ) -> Result<(), AdminError> {
-    let insert = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
     for ServiceKey { kid, purpose, bytes, created_at } in keys {
         let (purpose, bytes, created_at) = (purpose.name(), bytes.as_slice(), created_at.micros());
         let params = params![TEXT: kid, TEXT: purpose, BYTEA: bytes, INT8: created_at];
-        transaction.execute_typed(insert, &params).await?;
+        transaction.execute_typed(INSERT_KEY, &params).await?;
     }
     Ok(())
 }

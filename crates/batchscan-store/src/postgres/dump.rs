@@ -18,14 +18,12 @@ use crate::dump::{
 };
 use crate::errors::{AdminError, StoreError};
 use crate::page::DataVersion;
-use crate::rows::{ORG_RECORDS, batch_record, moved_record, org_record, select_credentials};
+use crate::rows::{
+    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, MOVED_RECORDS, ORG_RECORDS, batch_record, moved_record,
+    org_record,
+};
 
-/// The sequence of organisation numbers.
 const ORG_SEQUENCE: &str = "pg_get_serial_sequence('organisation', 'id')";
-const CREDENTIALS: &str = select_credentials!("WHERE c.org_id = $1 ORDER BY c.client_id, s.id");
-const BATCHES: &str =
-    "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = $1 ORDER BY created_at, batch_id";
-const MOVED: &str = "SELECT batch_id, version FROM moved_batch WHERE org_id = $1 ORDER BY batch_id";
 
 impl PostgresStore {
     pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
@@ -35,10 +33,10 @@ impl PostgresStore {
                 let mut org = org_record(&row)?;
                 let id = org.id;
                 if filter.includes(id) {
-                    org.credentials = read(snapshot, CREDENTIALS, id).await?;
+                    org.credentials = read(snapshot, CREDENTIALS_BY_ID, id).await?;
                     send(&steps, DumpStep::Org(Box::new(org))).await?;
-                    dump_rows(snapshot, (BATCHES, id), batch_record, DumpStep::Batches, &steps).await?;
-                    dump_rows(snapshot, (MOVED, id), moved_record, DumpStep::Moved, &steps).await?;
+                    dump_rows(snapshot, (BATCH_RECORDS, id), batch_record, DumpStep::Batches, &steps).await?;
+                    dump_rows(snapshot, (MOVED_RECORDS, id), moved_record, DumpStep::Moved, &steps).await?;
                     send(&steps, DumpStep::OrgEnd).await?;
                 }
             }
@@ -118,7 +116,6 @@ async fn load_shared(transaction: &Transaction<'_>, shared: &Shared) -> Result<(
     Ok(())
 }
 
-/// Replaces one organisation.
 async fn load_org(
     transaction: &Transaction<'_>,
     org: &OrgRecord,
@@ -177,12 +174,10 @@ async fn insert_moved(
 
 async fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<(), AdminError> {
     let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
-    let insert_org = "INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
-                      VALUES ($1, $2, $3, $4, $5, $6)";
     let (created_at, DataVersion { number, mark }) = (created_at.micros(), version);
     let params =
         params![INT8: id.0, TEXT: name, INT8: created_at, INT8: number, INT8: mark, INT8: moved_version];
-    transaction.execute_typed(insert_org, &params).await?;
+    transaction.execute_typed(INSERT_ORG, &params).await?;
     for credential in credentials {
         insert(transaction, credential).await?;
     }

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long connecting may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// A standby with more lag is not read while the primary is up: a revocation must take effect everywhere within five
 /// seconds (decision 010).
 pub(super) const LAG_MAX: Duration = Duration::from_secs(2);
-/// How often a host is checked.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The role of a host in the cluster. A promotion increases the timeline.
@@ -25,7 +23,6 @@ pub(super) enum Role {
     Divergent,
 }
 
-/// The state of a host.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     /// Not checked yet.
@@ -71,7 +68,6 @@ impl State {
     }
 }
 
-/// The index of the primary.
 pub(super) fn primary(states: &[State]) -> Option<usize> {
     let timeline = |(index, state): (usize, &State)| match state.role() {
         Some(Role::Primary { timeline }) => Some((timeline, index)),

@@ -24,7 +24,6 @@ const POOL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a host may be down before a running command gives up.
 const LOST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One host.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) name: String,
@@ -44,7 +43,6 @@ impl Host {
         matches!(self.state.borrow().role(), Some(Role::Standby { .. }))
     }
 
-    /// Completes when the host is down.
     pub(super) async fn is_down(&self) {
         let mut state = self.state.clone();
         // If the monitor has ended, only the deadline counts.
@@ -65,7 +63,6 @@ impl Host {
     }
 }
 
-/// All hosts of a cluster.
 #[derive(Debug)]
 pub(super) struct Hosts {
     pub(super) all: Vec<Host>,

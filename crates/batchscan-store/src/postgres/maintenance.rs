@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 
 use super::schema;
 use super::store::PostgresStore;
-use crate::doctor::{BATCHES_PER_STEP, DoctorReport, StoredBatch};
+use crate::doctor::{BATCHES_PER_STEP, DoctorReport};
 use crate::errors::AdminError;
 use crate::rows::count;
 use crate::types::Progress;
@@ -44,8 +44,7 @@ async fn check_all(
     let nothing: [(&str, Type); 0] = [];
     let mut rows = pin!(snapshot.query_typed_raw(all, nothing).await?);
     while let Some(row) = rows.try_next().await? {
-        let (org, id, json) = (row.try_get(0)?, row.try_get(2)?, row.try_get(3)?);
-        if !report.check_batch(&StoredBatch { org, created_at: row.try_get(1)?, id, json }) {
+        if !report.check_batch(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?) {
             break;
         }
         if report.batches.is_multiple_of(BATCHES_PER_STEP) {

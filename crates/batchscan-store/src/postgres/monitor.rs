@@ -27,7 +27,6 @@ const CHECK: &str = "
            (CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0')
                  ELSE pg_current_wal_lsn() END - '0/0')::bigint";
 
-/// The monitor of one host.
 pub(super) struct Monitor {
     name: String,
     config: Config,

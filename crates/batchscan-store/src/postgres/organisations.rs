@@ -76,7 +76,6 @@ pub(super) async fn lock_org(transaction: &Transaction<'_>, name: &str) -> Resul
     find_id(transaction, "SELECT id FROM organisation WHERE name = $1 FOR UPDATE", name).await
 }
 
-/// The number of the organisation with this name.
 pub(super) async fn org_id(transaction: &Transaction<'_>, name: &str) -> Result<OrgId, AdminError> {
     find_id(transaction, "SELECT id FROM organisation WHERE name = $1", name).await
 }

@@ -42,7 +42,6 @@ pub(super) struct Route<'a> {
 }
 
 impl Hosts {
-    /// The route of a request.
     pub(super) fn route(&self, freshness: Freshness) -> Route<'_> {
         let timeout = if freshness == Freshness::Latest { LATEST_TIMEOUT } else { READ_TIMEOUT };
         self.route_within(freshness, timeout, OUTAGE_TIMEOUT)
@@ -167,7 +166,6 @@ pub(super) struct Lease<'a> {
 }
 
 impl<'a> Lease<'a> {
-    /// The host of the connection.
     pub(super) fn host(&self) -> &'a Host {
         self.host
     }

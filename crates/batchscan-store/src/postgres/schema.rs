@@ -67,7 +67,6 @@ pub(super) async fn migrate(hosts: &Hosts, url: &str, create: bool) -> Result<()
     Ok(())
 }
 
-/// The schema version.
 pub(super) async fn version(client: &Client) -> Result<i32, Error> {
     Ok(read(client).await?.version)
 }

@@ -19,7 +19,6 @@ use crate::types::{Freshness, HostHealth, OpenOptions};
 
 /// How long opening waits for a host. A database that is just starting needs some seconds.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often opening checks for a host.
 const OPEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Pages read at the same time. Each is in memory completely; more would not be faster.
 const PAGES_AT_ONCE: usize = 8;
@@ -82,10 +81,6 @@ impl PostgresStore {
             tokio::time::sleep(OPEN_POLL_INTERVAL).await;
         }
         Ok(())
-    }
-
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        self.has_orgs().await.map(|_| ())
     }
 
     pub(crate) async fn has_orgs(&self) -> Result<bool, StoreError> {

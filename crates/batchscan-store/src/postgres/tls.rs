@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::{self, CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
@@ -31,11 +31,10 @@ fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match &options.roots {
         Some(file) => {
-            let unreadable =
-                |error: &dyn std::fmt::Display| format!("sslrootcert {}: {error}", file.display());
-            for cert in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
-                let cert = cert.map_err(|error| unreadable(&error))?;
-                roots.add(cert).map_err(|error| unreadable(&error))?;
+            let certs = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let certs = certs.map_err(|error| format!("sslrootcert {}: {error}", file.display()))?;
+            for cert in certs {
+                roots.add(cert).map_err(|error| format!("sslrootcert {}: {error}", file.display()))?;
             }
         }
         None => {
@@ -46,6 +45,20 @@ fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
         return Err("no root certificates to verify the server: set a file with sslrootcert".into());
     }
     Ok(roots)
+}
+
+/// A method that calls the function of the same name.
+macro_rules! verify_signature {
+    ($name:ident) => {
+        fn $name(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            crypto::$name(message, cert, signature, &self.0.signature_verification_algorithms)
+        }
+    };
 }
 
 /// Accepts any certificate. The signatures of the handshake are still checked: the server has the key.
@@ -64,25 +77,8 @@ impl ServerCertVerifier for NoVerification {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        tokio_rustls::rustls::crypto::verify_tls12_signature(message, cert, signature, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.0.signature_verification_algorithms;
-        tokio_rustls::rustls::crypto::verify_tls13_signature(message, cert, signature, known)
-    }
+    verify_signature!(verify_tls12_signature);
+    verify_signature!(verify_tls13_signature);
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()

@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout of a request's statement: later, the response would be late (decision 028).
 const STATEMENT_TIMEOUT_MILLIS: u32 = 4_000;

@@ -107,7 +107,6 @@ pub(super) fn compress_all(connection: &Connection, org: OrgId) -> rusqlite::Res
     compress(connection, org, Key::START, None)
 }
 
-/// Deletes all blocks of an organisation.
 pub(super) fn delete_all(connection: &Connection, org: OrgId) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM block WHERE org_id = ?1", [org.0]).map(|_| ())
 }

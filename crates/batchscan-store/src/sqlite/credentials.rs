@@ -9,17 +9,19 @@ use super::open::WRITE_LOCK_TIMEOUT;
 use super::organisations::org_id;
 use super::rows::query_all;
 use super::store::SqliteStore;
-use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation, Secret, require_changeable};
+use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
-use crate::rows::{SERVICE_KEYS, add_credential, select_credentials, service_key};
+use crate::rows::{
+    CREDENTIALS_BY_AGE, INSERT_CREDENTIAL, INSERT_KEY, INSERT_SECRET, SERVICE_KEYS, SET_REVOKED,
+    add_credential, select_credentials, service_key,
+};
 use crate::types::Freshness;
 
 /// How long recording the last use waits for another writer. It is not important.
 const USES_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 const BY_CLIENT: &str = select_credentials!("WHERE c.client_id = ?1 ORDER BY s.id");
-const BY_ORG: &str = select_credentials!("WHERE c.org_id = ?1 ORDER BY c.created_at, c.client_id, s.id");
 
 impl SqliteStore {
     pub(crate) async fn credential(&self, client: &ClientId) -> Result<CredentialLookup, StoreError> {
@@ -78,38 +80,25 @@ impl SqliteStore {
         let org = org.to_owned();
         self.read_slowly(move |connection| {
             let org = org_id(connection, &org)?;
-            Ok(read(connection, BY_ORG, [org.0])?)
+            Ok(read(connection, CREDENTIALS_BY_AGE, [org.0])?)
         })
         .await
     }
 
-    pub(crate) async fn rotate_credential(
+    /// Changes a credential that exists and is not revoked.
+    pub(crate) async fn change_credential<T: Send + 'static>(
         &self,
         client: &ClientId,
-        rotation: Rotation,
-    ) -> Result<Option<UtcInstant>, AdminError> {
+        change: impl FnOnce(&mut Credential) -> T + Send + 'static,
+    ) -> Result<T, AdminError> {
         let client = client.clone();
         self.change(move |transaction| {
             let mut credential = require_changeable(find(transaction, &client)?, &client)?;
-            let ended = credential.old_secret_until(rotation.now);
-            credential.rotate(&rotation);
+            let done = change(&mut credential);
+            let revoked_at = credential.revoked_at.map(UtcInstant::micros);
+            transaction.execute(SET_REVOKED, params![revoked_at, client.as_str()])?;
             replace_secrets(transaction, &client, &credential.secrets)?;
-            Ok(ended)
-        })
-        .await
-    }
-
-    pub(crate) async fn revoke_credential(
-        &self,
-        client: &ClientId,
-        now: UtcInstant,
-    ) -> Result<(), AdminError> {
-        let client = client.clone();
-        self.change(move |transaction| {
-            require_changeable(find(transaction, &client)?, &client)?;
-            let revoke = "UPDATE credential SET revoked_at = ?2 WHERE client_id = ?1";
-            transaction.execute(revoke, params![client.as_str(), now.micros()])?;
-            Ok(replace_secrets(transaction, &client, &[])?)
+            Ok(done)
         })
         .await
     }
@@ -139,8 +128,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, credential: &Credential) -> 
     let Credential { org, client, label, created_at, expires_at, revoked_at, last_used_at, secrets } =
         credential;
     transaction.execute(
-        "INSERT INTO credential (client_id, org_id, label, created_at, expires_at, revoked_at, last_used_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        INSERT_CREDENTIAL,
         params![
             client.as_str(),
             org.0,
@@ -161,10 +149,8 @@ fn replace_secrets(
 ) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM secret WHERE client_id = ?1", [client.as_str()])?;
     for Secret { hash, created_at, retires_at } in secrets {
-        transaction.execute(
-            "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES (?1, ?2, ?3, ?4)",
-            params![client.as_str(), hash, created_at.micros(), retires_at.map(UtcInstant::micros)],
-        )?;
+        let (created_at, retires_at) = (created_at.micros(), retires_at.map(UtcInstant::micros));
+        transaction.execute(INSERT_SECRET, params![client.as_str(), hash, created_at, retires_at])?;
     }
     Ok(())
 }
@@ -175,10 +161,7 @@ pub(super) fn read_keys(connection: &Connection) -> Result<Vec<ServiceKey>, Stor
 
 pub(super) fn insert_keys(transaction: &Transaction<'_>, keys: &[ServiceKey]) -> rusqlite::Result<()> {
     for ServiceKey { kid, purpose, bytes, created_at } in keys {
-        transaction.execute(
-            "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES (?1, ?2, ?3, ?4)",
-            params![kid, purpose.name(), bytes, created_at.micros()],
-        )?;
+        transaction.execute(INSERT_KEY, params![kid, purpose.name(), bytes, created_at.micros()])?;
     }
     Ok(())
 }

@@ -12,12 +12,10 @@ use crate::dump::{
     BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP, Shared,
 };
 use crate::errors::{AdminError, StoreError};
-use crate::rows::{ORG_RECORDS, batch_record, moved_record, org_record, select_credentials};
-
-const CREDENTIALS: &str = select_credentials!("WHERE c.org_id = ?1 ORDER BY c.client_id, s.id");
-const BATCHES: &str =
-    "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = ?1 ORDER BY created_at, batch_id";
-const MOVED: &str = "SELECT batch_id, version FROM moved_batch WHERE org_id = ?1 ORDER BY batch_id";
+use crate::rows::{
+    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, MOVED_RECORDS, ORG_RECORDS, batch_record, moved_record,
+    org_record,
+};
 
 impl SqliteStore {
     pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
@@ -27,10 +25,16 @@ impl SqliteStore {
             let orgs = query_all(&mut snapshot.prepare(ORG_RECORDS)?, [], |row| org_record(row))?;
             for mut org in orgs.into_iter().filter(|org| filter.includes(org.id)) {
                 let id = org.id;
-                org.credentials = read(&snapshot, CREDENTIALS, [id.0])?;
+                org.credentials = read(&snapshot, CREDENTIALS_BY_ID, [id.0])?;
                 send(&steps, DumpStep::Org(Box::new(org)))?;
-                dump_rows(&snapshot, (BATCHES, id), |row| batch_record(row), DumpStep::Batches, &steps)?;
-                dump_rows(&snapshot, (MOVED, id), |row| moved_record(row), DumpStep::Moved, &steps)?;
+                dump_rows(
+                    &snapshot,
+                    (BATCH_RECORDS, id),
+                    |row| batch_record(row),
+                    DumpStep::Batches,
+                    &steps,
+                )?;
+                dump_rows(&snapshot, (MOVED_RECORDS, id), |row| moved_record(row), DumpStep::Moved, &steps)?;
                 send(&steps, DumpStep::OrgEnd)?;
             }
             Ok(())
@@ -109,7 +113,6 @@ fn load_shared(transaction: &Transaction<'_>, shared: &Shared) -> Result<(), Adm
     Ok(())
 }
 
-/// Replaces one organisation.
 fn load_org(
     transaction: &Transaction<'_>,
     org: &OrgRecord,
@@ -129,11 +132,8 @@ fn load_org(
 
 fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<(), AdminError> {
     let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
-    transaction.execute(
-        "INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id.0, name, created_at.micros(), version.number, version.mark, moved_version],
-    )?;
+    let params = params![id.0, name, created_at.micros(), version.number, version.mark, moved_version];
+    transaction.execute(INSERT_ORG, params)?;
     credentials.iter().try_for_each(|credential| Ok(insert(transaction, credential)?))
 }
 

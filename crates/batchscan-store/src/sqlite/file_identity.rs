@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::errors::StoreError;
@@ -17,41 +17,30 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct FileIdentity {
     path: PathBuf,
     opened: Option<(u64, u64)>,
-    start: Instant,
-    next_check_millis: AtomicU64,
-    is_replaced: AtomicBool,
+    /// When the path was checked, and whether it led to another file.
+    checked: Mutex<(Instant, bool)>,
 }
 
 impl FileIdentity {
     pub(super) fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            opened: device_and_inode(path),
-            start: Instant::now(),
-            next_check_millis: AtomicU64::new(0),
-            is_replaced: AtomicBool::new(false),
-        }
+        let checked = Mutex::new((Instant::now(), false));
+        Self { path: path.to_owned(), opened: device_and_inode(path), checked }
     }
 
     /// `Ok` if the path still leads to the open file, as of a second ago at most.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let now = millis(self.start.elapsed());
-        if now >= self.next_check_millis.load(Ordering::Relaxed) {
-            self.next_check_millis.store(now + millis(CHECK_INTERVAL), Ordering::Relaxed);
-            self.is_replaced.store(device_and_inode(&self.path) != self.opened, Ordering::Relaxed);
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked.0.elapsed() >= CHECK_INTERVAL {
+            *checked = (Instant::now(), device_and_inode(&self.path) != self.opened);
         }
-        if self.is_replaced.load(Ordering::Relaxed) {
-            let why = "the database file was moved or replaced: restart the service";
-            return Err(StoreError::Unreachable(why.into()));
+        if !checked.1 {
+            return Ok(());
         }
-        Ok(())
+        let why = "the database file was moved or replaced: restart the service";
+        Err(StoreError::Unreachable(why.into()))
     }
 }
 
 fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,7 +8,7 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::store::SqliteStore;
 use super::{blocks, open};
-use crate::doctor::{BATCHES_PER_STEP, DoctorReport, StoredBatch};
+use crate::doctor::{BATCHES_PER_STEP, DoctorReport};
 use crate::errors::{AdminError, StoreError};
 use crate::new_file::NewFile;
 use crate::types::Progress;
@@ -22,7 +22,7 @@ impl SqliteStore {
         let to = to.to_owned();
         self.read_slowly(move |connection| {
             let file = NewFile::create(&to)?;
-            copy(connection, file.partial_path(), &progress)?;
+            copy(connection, &file, &progress)?;
             file.finish()
         })
         .await
@@ -47,11 +47,11 @@ impl SqliteStore {
     }
 }
 
-fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(), AdminError> {
+fn copy(connection: &mut Connection, to: &NewFile, progress: &Progress) -> Result<(), AdminError> {
     // The snapshot stays open during all steps. Otherwise a concurrent write would restart the copy.
     let snapshot = connection.transaction()?;
     snapshot.query_row("SELECT count(*) FROM organisation", [], |_| Ok(()))?;
-    let mut target = Connection::open(to)?;
+    let mut target = Connection::open(to.partial_path()).map_err(|error| to.error(&error))?;
     let backup = Backup::new(&snapshot, &mut target)?;
     loop {
         let step = backup.step(PAGES_PER_STEP)?;
@@ -123,8 +123,7 @@ fn check_batches(
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
         let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        let (org, id, json) = (text(0)?, text(2)?, text(3)?);
-        if !report.check_batch(&StoredBatch { org, created_at: row.get(1)?, id, json }) {
+        if !report.check_batch(text(0)?, row.get(1)?, text(2)?, text(3)?) {
             break;
         }
         if report.batches.is_multiple_of(BATCHES_PER_STEP) {

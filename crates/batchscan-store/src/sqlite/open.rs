@@ -46,7 +46,6 @@ pub(super) fn writer(path: &Path, options: OpenOptions) -> Result<Connection, Op
     Ok(connection)
 }
 
-/// Opens a connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let open = || {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READ_LOCK_TIMEOUT)?;

@@ -73,7 +73,6 @@ pub(super) fn delete_org(transaction: &Transaction<'_>, org: OrgId) -> Result<()
     Ok(())
 }
 
-/// The number of the organisation with this name.
 pub(super) fn org_id(connection: &Connection, name: &str) -> Result<OrgId, AdminError> {
     let find = "SELECT id FROM organisation WHERE name = ?1";
     let id = connection.query_row(find, [name], |row| row.get(0).map(OrgId)).optional()?;

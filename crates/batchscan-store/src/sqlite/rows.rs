@@ -23,7 +23,6 @@ impl Columns for Row<'_> {
     }
 }
 
-/// Runs a query and maps every row.
 pub(super) fn query_all<T>(
     statement: &mut Statement<'_>,
     params: impl Params,

@@ -49,11 +49,6 @@ impl SqliteStore {
         })
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        let query = "SELECT count(*) FROM organisation";
-        self.read(|connection| Ok(connection.query_row(query, [], |_| Ok(()))?)).await
-    }
-
     /// Runs a request's read on a reader thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,

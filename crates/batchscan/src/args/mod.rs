@@ -12,11 +12,9 @@ use clap_complete::Shell;
 pub(crate) use database::DatabaseArg;
 pub(crate) use operator::{
     Backup, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import, Key, KeyCommand, LogFormat,
-    Org, OrgCommand, ReadFromArg, Serve,
+    Org, OrgCommand, Serve,
 };
-pub(crate) use user::{
-    Check, Connection, DateRangeArgs, List, Login, Logout, Openapi, Pull, Separator, Summary,
-};
+pub(crate) use user::{Check, Connection, DateRangeArgs, List, Login, Logout, Openapi, Pull, Summary};
 pub(crate) use values::parse_url;
 
 const STYLES: Styles = Styles::styled()

@@ -6,14 +6,14 @@ use std::time::Duration;
 use batchscan_formats::Format;
 use batchscan_model::UtcInstant;
 use batchscan_server::config::Rate;
-use batchscan_store::OrgName;
+use batchscan_store::{OrgName, ReadFrom};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseText};
 use super::values::{
     format_parser, parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name,
-    parse_origin, parse_public_url, parse_rate, parse_share, parse_ttl,
+    parse_origin, parse_public_url, parse_rate, parse_share, parse_ttl, read_from_parser,
 };
 
 /// Start a service with generated data, for trying it out
@@ -92,8 +92,8 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64)]
     pub(crate) cache_mib: u32,
     /// PostgreSQL hosts to read from: any host, or standbys while one is up to date
-    #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any")]
-    pub(crate) read_from: ReadFromArg,
+    #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any", value_parser = read_from_parser())]
+    pub(crate) read_from: ReadFrom,
     /// Maximum number of connections to each PostgreSQL host
     #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -107,12 +107,6 @@ pub(crate) struct Serve {
 pub(crate) enum LogFormat {
     Text,
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ReadFromArg {
-    Any,
-    Standby,
 }
 
 /// Add, list, rename and remove organisations

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use batchscan_formats::Format;
+use batchscan_formats::write::CsvStyle;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ValueEnum};
+use clap::{ArgMatches, Args};
 
 use super::values::{
-    format_parser, parse_duration, parse_end_date, parse_limit, parse_public_url, parse_start_date, parse_url,
+    excel_parser, format_parser, parse_duration, parse_end_date, parse_limit, parse_public_url,
+    parse_start_date, parse_url,
 };
 use crate::date_range::TypedDate;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
@@ -98,8 +100,8 @@ pub(crate) struct Pull {
     /// Write CSV that opens directly in Excel: with semicolons and decimal commas, or with commas and decimal points.
     /// Text that looks like a formula is escaped
     #[arg(long, env = "BATCHSCAN_EXCEL", value_name = "SEPARATOR", num_args = 0..=1,
-          default_missing_value = "semicolon")]
-    pub(crate) excel: Option<Separator>,
+          default_missing_value = "semicolon", value_parser = excel_parser())]
+    pub(crate) excel: Option<CsvStyle>,
     /// Continue an interrupted pull; start one if there is none
     #[arg(long, env = "BATCHSCAN_RESUME", value_parser = BoolishValueParser::new())]
     pub(crate) resume: bool,
@@ -112,13 +114,6 @@ pub(crate) struct Pull {
     /// Print the summary as JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
-}
-
-/// The separator of a CSV file for Excel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Separator {
-    Semicolon,
-    Comma,
 }
 
 /// List the latest batches of a service

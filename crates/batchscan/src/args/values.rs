@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use batchscan_formats::Format;
+use batchscan_formats::write::CsvStyle;
 use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Rate;
-use batchscan_store::OrgName;
+use batchscan_store::{OrgName, ReadFrom};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::date_range::TypedDate;
@@ -165,7 +166,19 @@ fn now() -> UtcInstant {
 /// Accepts the names of these formats.
 pub(crate) fn format_parser(formats: &[Format]) -> impl TypedValueParser<Value = Format> {
     let names = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+    PossibleValuesParser::new(names).try_map(|name| Format::from_name(&name).ok_or("unknown format"))
+}
+
+/// Accepts the hosts to read from.
+pub(crate) fn read_from_parser() -> impl TypedValueParser<Value = ReadFrom> {
+    let parse = |name: String| if name == "standby" { ReadFrom::Standby } else { ReadFrom::Any };
+    PossibleValuesParser::new(["any", "standby"]).map(parse)
+}
+
+/// Accepts the separators of a CSV file for Excel.
+pub(crate) fn excel_parser() -> impl TypedValueParser<Value = CsvStyle> {
+    let parse = |name: String| if name == "comma" { CsvStyle::ExcelComma } else { CsvStyle::ExcelSemicolon };
+    PossibleValuesParser::new(["semicolon", "comma"]).map(parse)
 }
 
 #[cfg(test)]

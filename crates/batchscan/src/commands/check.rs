@@ -23,11 +23,10 @@ pub(crate) async fn run(command: Check) -> anyhow::Result<ExitCode> {
         tokio::task::spawn_blocking(move || batchscan_check::run(&target, &mut |_| ticking.inc(1))).await;
     bar.finish_and_clear();
     let report = report.context("the check failed")??;
-    if command.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
-    } else {
-        print(&report.text(command.strict, use_colours()))?;
-    }
+    print(&match command.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
+        false => report.text(command.strict, use_colours()),
+    })?;
     Ok(if report.conforms(command.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use batchscan_client::DateRange;
 use batchscan_model::UtcInstant;
 use batchscan_store::{DatabaseUrl, OpenOptions, Store};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +14,6 @@ pub(super) fn database_url(arg: &DatabaseArg) -> DatabaseUrl {
     arg.database.parse("--database").unwrap_or_else(|error| usage_error("", error).exit())
 }
 
-/// Opens an existing database.
 pub(super) async fn open(arg: &DatabaseArg) -> anyhow::Result<Store> {
     Ok(Store::open(&database_url(arg), OpenOptions::EXISTING).await?)
 }
@@ -24,11 +22,6 @@ pub(super) async fn open(arg: &DatabaseArg) -> anyhow::Result<Store> {
 pub(super) fn date_range(command: &str, dates: &DateRangeArgs) -> TypedDateRange {
     let range = TypedDateRange::new(dates.start_date.clone(), dates.end_date.clone());
     range.unwrap_or_else(|error| usage_error(command, error).exit())
-}
-
-/// The instants of a date range.
-pub(super) fn instants(command: &str, dates: &DateRangeArgs) -> DateRange {
-    date_range(command, dates).range()
 }
 
 /// An instant to the second, or a dash.

@@ -1,6 +1,5 @@
 //! `batchscan copy`.
 
-use std::process::ExitCode;
 use std::time::Instant;
 
 use batchscan_store::{CopiedOrg, DatabaseUrl, OpenOptions, Store, copy_database};
@@ -15,7 +14,7 @@ use crate::terminal::print;
 /// Characters of the digest in the table; `--json` has all.
 const DIGEST_CHARS: usize = 16;
 
-pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<()> {
     let from = command.from.parse("--from").unwrap_or_else(|error| usage_error("", error).exit());
     let to = command.to.parse("--to").unwrap_or_else(|error| usage_error("", error).exit());
     if from == to {
@@ -34,8 +33,7 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<ExitCode> {
     .await;
     bar.finish_and_clear();
     let copied = copied?;
-    print(&if command.json { report_json(&copied) } else { report(&from, &to, &copied, start) })?;
-    Ok(ExitCode::SUCCESS)
+    print(&if command.json { report_json(&copied) } else { report(&from, &to, &copied, start) })
 }
 
 fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[CopiedOrg], start: Instant) -> String {

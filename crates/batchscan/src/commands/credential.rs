@@ -1,6 +1,5 @@
 //! `batchscan credential`.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -15,7 +14,7 @@ use crate::args::{Credential, CredentialCommand};
 use crate::table::table;
 use crate::terminal::print;
 
-pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow::Result<()> {
     let store = open(&database).await?;
     let now = Clock::system().now();
     match command {
@@ -23,24 +22,24 @@ pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow:
             let expires_at = expires.map(|time| later(now, time));
             let (client, secret) = issue(&store, &org, label, expires_at, now).await?;
             print(&format_secret(&client, &secret, json))?;
-            if let Some(end) = expires_at.filter(|_| !json) {
-                print(&format!("Expires on {}.\n", format_time(Some(end))))?;
+            match expires_at.filter(|_| !json) {
+                Some(end) => print(&format!("Expires on {}.\n", format_time(Some(end)))),
+                None => Ok(()),
             }
         }
         CredentialCommand::List { org, json } => {
             let all = store.credentials(&org).await?;
-            print(&if json { list_json(&all, now) } else { list(&all, &org, now) })?;
+            print(&if json { list_json(&all, now) } else { list(&all, &org, now) })
         }
         CredentialCommand::Rotate { client_id, retire_after, json } => {
-            rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await?;
+            rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await
         }
         CredentialCommand::Revoke { client_id } => {
             let client = parse_client_id(&client_id)?;
             store.revoke_credential(&client, now).await?;
-            print(&format!("revoked {client}: already issued tokens stop working within 5 s\n"))?;
+            print(&format!("revoked {client}: already issued tokens stop working within 5 s\n"))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn rotate(
@@ -108,39 +107,30 @@ fn list(all: &[StoredCredential], org: &str, now: UtcInstant) -> String {
     if all.is_empty() {
         return format!("no credentials yet: issue one with `batchscan credential issue --org \"{org}\"`\n");
     }
-    let rows: Vec<_> = all
-        .iter()
-        .map(|info| {
-            [
-                info.client.to_string(),
-                info.label.clone(),
-                info.status(now).name().to_owned(),
-                format_time(Some(info.created_at)),
-                format_time(info.expires_at),
-                format_time(info.last_used_at),
-                format_time(info.old_secret_until(now)),
-            ]
-        })
-        .collect();
+    let row = |info: &StoredCredential| {
+        let state = info.status(now).name().to_owned();
+        let [issued, expires, used, old_secret] =
+            [Some(info.created_at), info.expires_at, info.last_used_at, info.old_secret_until(now)]
+                .map(format_time);
+        [info.client.to_string(), info.label.clone(), state, issued, expires, used, old_secret]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
     table(["CLIENT ID", "LABEL", "STATE", "ISSUED", "EXPIRES", "LAST USED", "OLD SECRET UNTIL"], &rows)
 }
 
 fn list_json(all: &[StoredCredential], now: UtcInstant) -> String {
     let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
-    let all: Vec<_> = all
-        .iter()
-        .map(|info| {
-            json!({
-                "client_id": info.client.as_str(),
-                "label": info.label,
-                "state": info.status(now).name(),
-                "created_at": info.created_at.to_string(),
-                "expires_at": text(info.expires_at),
-                "revoked_at": text(info.revoked_at),
-                "last_used_at": text(info.last_used_at),
-                "old_secret_until": text(info.old_secret_until(now)),
-            })
+    let one = |info: &StoredCredential| {
+        json!({
+            "client_id": info.client.as_str(),
+            "label": info.label,
+            "state": info.status(now).name(),
+            "created_at": info.created_at.to_string(),
+            "expires_at": text(info.expires_at),
+            "revoked_at": text(info.revoked_at),
+            "last_used_at": text(info.last_used_at),
+            "old_secret_until": text(info.old_secret_until(now)),
         })
-        .collect();
-    format!("{}\n", json!(all))
+    };
+    format!("{}\n", all.iter().map(one).collect::<serde_json::Value>())
 }

@@ -1,6 +1,5 @@
 //! `batchscan demo`.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +23,11 @@ use crate::terminal::print;
 
 const NURSERY: &str = "Green Valley Nursery";
 const DAY_MICROS: i64 = 86_400_000_000;
-/// Batches per step of the import.
 const ROWS_PER_STEP: usize = 500;
 /// Steps between generator and store. Bounds the memory.
 const STEPS_QUEUED_MAX: usize = 4;
 
-pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Demo) -> anyhow::Result<()> {
     // Without the variable there is no log: the terminal is for the instructions.
     if std::env::var_os("BATCHSCAN_LOG").is_some() {
         log::start(LogFormat::Text);
@@ -65,8 +63,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<ExitCode> {
         drop(server);
     }
     drop(store);
-    folder.close().context("cannot remove the demo data")?;
-    Ok(ExitCode::SUCCESS)
+    folder.close().context("cannot remove the demo data")
 }
 
 /// The loopback address of a demo that listens on all addresses.

@@ -1,16 +1,16 @@
 //! `batchscan import`.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read, Seek};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{Input, ReadError};
+use batchscan_formats::read::ReadError;
 use batchscan_store::{ImportCounts, ImportError, Store, import_file};
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -21,10 +21,9 @@ use crate::numbers::{count, grouped};
 use crate::progress::progress_bar;
 use crate::terminal::{note, print};
 
-/// Update interval of the progress bar.
-const TICK: Duration = Duration::from_millis(100);
+const BAR_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) async fn run(command: Import) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     // Before anything is imported.
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
@@ -43,7 +42,7 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
@@ -80,26 +79,41 @@ async fn import_one(
     file: &Path,
     format: Format,
 ) -> anyhow::Result<ImportCounts> {
-    let (input, size) = open_input(file)?;
-    let bytes_read = Arc::new(AtomicU64::new(0));
-    let template = match size {
-        0 => "{msg} {spinner} {bytes} {bytes_per_sec}",
-        _ => "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}",
+    let (input, length) = open_input(file)?;
+    let template = match length {
+        None => "{msg} {spinner} {bytes} {bytes_per_sec}",
+        Some(_) => "{msg} {bar:32} {bytes} of {total_bytes} {bytes_per_sec} {eta}",
     };
     let bar = progress_bar(&display_name(file), template);
-    bar.set_length(size);
-    let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
-    let imported = import_file(store, &command.org, (format, input), command.dry_run, bytes_read).await;
-    updating.abort();
+    bar.set_length(length.unwrap_or(0));
+    let spooling = bar.clone();
+    let input = match length {
+        Some(_) => Ok(input),
+        None => tokio::task::spawn_blocking(move || spool(spooling.wrap_read(input))).await?,
+    };
+    let imported = match input {
+        Ok(input) => {
+            let bytes_read = Arc::new(AtomicU64::new(0));
+            let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
+            let input = (format, input);
+            let imported = import_file(store, &command.org, input, command.dry_run, bytes_read).await;
+            updating.abort();
+            imported
+        }
+        Err(error) => Err(ImportError::File(ReadError::Io(error))),
+    };
     bar.finish_and_clear();
     imported.map_err(|error| describe_error(file, error))
 }
 
-fn open_input(file: &Path) -> anyhow::Result<(Input, u64)> {
-    if file == Path::new("-") {
-        return Ok((Input::Stream(Box::new(std::io::stdin())), 0));
-    }
-    let opened = File::open(file).and_then(|opened| opened.metadata().map(|metadata| (opened, metadata)));
+/// The file and its length. A stream has no length.
+fn open_input(file: &Path) -> anyhow::Result<(File, Option<u64>)> {
+    let is_stdin = file == Path::new("-");
+    let opened = match is_stdin {
+        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        false => File::open(file),
+    };
+    let opened = opened.and_then(|opened| opened.metadata().map(|metadata| (opened, metadata)));
     let (opened, metadata) = opened.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!("{} not found", file.display()),
         _ => anyhow!("cannot read {}: {error}", file.display()),
@@ -108,14 +122,31 @@ fn open_input(file: &Path) -> anyhow::Result<(Input, u64)> {
         bail!("{} is a folder: name the files in it", file.display());
     }
     // A pipe or a device has no length and cannot seek.
-    let input = if metadata.is_file() { Input::File(opened) } else { Input::Stream(Box::new(opened)) };
-    Ok((input, metadata.len()))
+    let length = (metadata.is_file() && !is_stdin).then_some(metadata.len());
+    Ok((opened, length))
+}
+
+/// Copies a stream to a temporary file: a slow pipe must not hold the write lock of the database.
+fn spool(mut stream: impl Read) -> io::Result<File> {
+    let no_space = |error: io::Error| {
+        let folder = std::env::temp_dir();
+        let folder = folder.display();
+        let what = format!("the temporary folder {folder} has no space for it ({error}): set TMPDIR");
+        io::Error::new(error.kind(), what)
+    };
+    let mut file = tempfile::tempfile().map_err(no_space)?;
+    io::copy(&mut stream, &mut file).map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => no_space(error),
+        _ => error,
+    })?;
+    file.rewind()?;
+    Ok(file)
 }
 
 async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
     loop {
         bar.set_position(bytes_read.load(Ordering::Relaxed));
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(BAR_UPDATE_INTERVAL).await;
     }
 }
 

@@ -1,7 +1,5 @@
 //! `batchscan key list` and `batchscan key rotate`.
 
-use std::process::ExitCode;
-
 use batchscan_model::UtcInstant;
 use batchscan_server::auth::{KEY_SETTLES_SECS, in_use_first};
 use batchscan_server::clock::Clock;
@@ -17,13 +15,13 @@ use crate::terminal::print;
 /// How long a replaced key still verifies tokens and cursors. Longer than a token lives, or a client pauses between pages.
 const KEEP_SECS: i64 = 30 * 86_400;
 
-pub(crate) async fn run(command: Key) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Key) -> anyhow::Result<()> {
     let store = open(&command.database).await?;
     let now = Clock::system().now();
     match command.command {
         KeyCommand::List { json } => {
             let keys = store.keys(now).await?;
-            print(&if json { list_json(&keys, now) } else { list(&keys, now) })?;
+            print(&if json { list_json(&keys, now) } else { list(&keys, now) })
         }
         KeyCommand::Rotate { now: at_once } => {
             let before = store.keys(now).await?.len();
@@ -31,10 +29,9 @@ pub(crate) async fn run(command: Key) -> anyhow::Result<ExitCode> {
             let remove_before = now.plus_secs(if at_once { 1 } else { -KEEP_SECS });
             let kept = store.rotate_keys(KeyRotation { now, remove_before }).await?;
             let removed = (before + 2).saturating_sub(kept.len());
-            print(&rotated(at_once, removed))?;
+            print(&rotated(at_once, removed))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn rotated(at_once: bool, removed: usize) -> String {

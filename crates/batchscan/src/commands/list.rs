@@ -1,11 +1,9 @@
 //! `batchscan list`.
 
-use std::process::ExitCode;
-
 use batchscan_client::{DateRange, TryStreamExt};
 use batchscan_server::clock::Clock;
 
-use super::context::instants;
+use super::context::date_range;
 use crate::args::List;
 use crate::connection::{self, Service};
 use crate::progress::progress_bar;
@@ -16,24 +14,18 @@ const DAY_SECS: i64 = 86_400;
 /// The API returns the oldest batches first. Reads the last days first, then longer ranges until enough are found.
 const LOOK_BACK_DAYS: [i64; 4] = [7, 30, 120, 480];
 
-pub(crate) async fn run(command: List) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: List) -> anyhow::Result<()> {
     let now = Clock::system().now();
-    let range = instants("list", &command.dates);
+    let range = date_range("list", &command.dates).range();
     let profile = connection::resolve(&command.connection)?;
     let bar = progress_bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::connect(&profile, &command.connection, &bar)?;
     let latest = latest(&service, range, now, command.limit, || bar.inc(1)).await;
     bar.finish_and_clear();
     let latest = latest?;
-    if command.json {
-        print(&latest.json())?;
-    } else {
-        print(&latest.table(Screen::stdout()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    print(&if command.json { latest.json() } else { latest.table(Screen::stdout()) })
 }
 
-/// The newest batches of a date range.
 async fn latest(
     service: &Service,
     range: DateRange,

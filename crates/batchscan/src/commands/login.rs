@@ -1,7 +1,5 @@
 //! `batchscan login` and `batchscan logout`.
 
-use std::process::ExitCode;
-
 use anyhow::bail;
 
 use crate::args::{Login, Logout, parse_url};
@@ -11,7 +9,7 @@ use crate::progress::progress_bar;
 use crate::table::table;
 use crate::terminal::{note, print, prompt};
 
-pub(crate) async fn run(command: Login) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Login) -> anyhow::Result<()> {
     let mut profiles = Profiles::load(&config_folder()?)?;
     if command.list {
         return list(&profiles);
@@ -39,31 +37,27 @@ pub(crate) async fn run(command: Login) -> anyhow::Result<ExitCode> {
         "signed in to {url} as {id}; saved as profile {name} in {}\n\
          next: batchscan pull{flag} --start-date 30d --output batches.xlsx\n",
         file.display(),
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
-pub(crate) fn run_logout(command: &Logout) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_logout(command: &Logout) -> anyhow::Result<()> {
     let mut profiles = Profiles::load(&config_folder()?)?;
     let name = &command.profile;
     // Fails with a list of the saved profiles.
     profiles.get(name)?;
     profiles.remove(name)?;
-    print(&format!("removed profile {name}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    print(&format!("removed profile {name}\n"))
 }
 
-fn list(profiles: &Profiles) -> anyhow::Result<ExitCode> {
+fn list(profiles: &Profiles) -> anyhow::Result<()> {
     let rows: Vec<[String; 3]> = profiles
         .list()
         .map(|(name, profile)| [name.to_string(), profile.url.clone(), profile.client_id.clone()])
         .collect();
     if rows.is_empty() {
-        print("no profiles; save one with `batchscan login --url URL --client-id ID`\n")?;
-    } else {
-        print(&table(["profile", "url", "client id"], &rows))?;
+        return print("no profiles; save one with `batchscan login --url URL --client-id ID`\n");
     }
-    Ok(ExitCode::SUCCESS)
+    print(&table(["profile", "url", "client id"], &rows))
 }
 
 fn ask(question: &str, option: &str) -> anyhow::Result<String> {

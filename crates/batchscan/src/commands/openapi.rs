@@ -1,14 +1,11 @@
 //! `batchscan openapi`.
 
-use std::process::ExitCode;
-
 use batchscan_server::config::Config;
 use batchscan_server::http::openapi::document;
 
 use crate::args::Openapi;
 use crate::terminal::print;
 
-pub(crate) fn run(command: Openapi) -> anyhow::Result<ExitCode> {
-    print(&document(&Config { public_url: command.public_url, ..Config::default() }))?;
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(command: Openapi) -> anyhow::Result<()> {
+    print(&document(&Config { public_url: command.public_url, ..Config::default() }))
 }

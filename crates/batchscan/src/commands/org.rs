@@ -1,7 +1,5 @@
 //! `batchscan org`.
 
-use std::process::ExitCode;
-
 use anyhow::bail;
 use batchscan_server::clock::Clock;
 use batchscan_store::{OpenOptions, Organisation, Store};
@@ -13,24 +11,23 @@ use crate::numbers::{count, grouped};
 use crate::table::table;
 use crate::terminal::{print, prompt};
 
-pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
     match command {
         OrgCommand::Add { name } => {
             let store = Store::open(&database_url(&database), OpenOptions::CREATE).await?;
             let org = store.add_org(&name, Clock::system().now()).await?;
-            print(&format!("added organisation \"{}\"\n", org.name))?;
+            print(&format!("added organisation \"{}\"\n", org.name))
         }
         OrgCommand::List { json } => {
             let orgs = open(&database).await?.orgs().await?;
-            print(&if json { list_json(&orgs) } else { list(&orgs) })?;
+            print(&if json { list_json(&orgs) } else { list(&orgs) })
         }
         OrgCommand::Rename { name, new_name } => {
             open(&database).await?.rename_org(&name, &new_name).await?;
-            print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))?;
+            print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))
         }
-        OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await?,
+        OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await,
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result<()> {
@@ -61,31 +58,21 @@ fn list(orgs: &[Organisation]) -> String {
     if orgs.is_empty() {
         return "no organisations yet: add one with `batchscan org add NAME`\n".into();
     }
-    let rows: Vec<_> = orgs
-        .iter()
-        .map(|org| {
-            [
-                org.name.clone(),
-                grouped(org.batches),
-                grouped(org.credentials),
-                format_time(Some(org.created_at)),
-            ]
-        })
-        .collect();
-    table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &rows)
+    let row = |org: &Organisation| {
+        let (batches, credentials) = (grouped(org.batches), grouped(org.credentials));
+        [org.name.clone(), batches, credentials, format_time(Some(org.created_at))]
+    };
+    table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &orgs.iter().map(row).collect::<Vec<_>>())
 }
 
 fn list_json(orgs: &[Organisation]) -> String {
-    let all: Vec<_> = orgs
-        .iter()
-        .map(|org| {
-            json!({
-                "name": org.name,
-                "batches": org.batches,
-                "credentials": org.credentials,
-                "created_at": org.created_at.to_string(),
-            })
+    let one = |org: &Organisation| {
+        json!({
+            "name": org.name,
+            "batches": org.batches,
+            "credentials": org.credentials,
+            "created_at": org.created_at.to_string(),
         })
-        .collect();
-    format!("{}\n", json!(all))
+    };
+    format!("{}\n", orgs.iter().map(one).collect::<serde_json::Value>())
 }

@@ -1,7 +1,6 @@
 //! `batchscan pull`.
 
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -23,24 +22,24 @@ use crate::pull::journal::{Journal, Next, Settings, instants};
 use crate::pull::last_pull::LastPull;
 use crate::pull::options::{self, OutputFormat};
 use crate::pull::partial_file::PartialFile;
-use crate::pull::target::{self, Target};
+use crate::pull::target;
 use crate::table::{sanitize, truncate};
 use crate::terminal::{note, print};
 
 /// Length of an unknown field's name in a note.
 const UNKNOWN_COLUMNS_MAX: usize = 40;
 
-pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Pull) -> anyhow::Result<()> {
     let dates = date_range("pull", &command.dates);
     if command.output.is_dir() {
         bail!("{} is a folder; name a file in it", command.output.display());
     }
     let format = OutputFormat::from_args(&command).unwrap_or_else(|error| error.exit());
     options::check_stdout(&command, format).unwrap_or_else(|error| error.exit());
-    let target = Target::new(&command.output)?;
-    let last = target.file().filter(|_| command.if_changed).and_then(LastPull::read);
+    let file = target::file_of(&command.output)?;
+    let last = file.as_deref().filter(|_| command.if_changed).and_then(LastPull::read);
     let may_replace = command.force || last.is_some();
-    if let Some(file) = target.file() {
+    if let Some(file) = &file {
         if command.if_changed && !may_replace && LastPull::exists(file) {
             bail!("{} was changed since the last pull; use --force to replace it", file.display());
         }
@@ -49,41 +48,31 @@ pub(crate) async fn run(command: Pull) -> anyhow::Result<ExitCode> {
     let profile = connection::resolve(&command.connection)?;
     let bar = progress_bar("", "{human_pos} batches{wide_msg}");
     let service = connection::connect(&profile, &command.connection, &bar)?;
-    let task =
-        PullTask { command, dates, format, target, may_replace, service, bar, started: Instant::now() };
+    let task = PullTask { command, dates, format, file, may_replace, service, bar, started: Instant::now() };
     task.run(last).await
 }
 
-/// A pull in progress.
 struct PullTask {
     command: Pull,
     dates: TypedDateRange,
     format: OutputFormat,
-    target: Target,
+    /// The output file; `None` for standard output.
+    file: Option<PathBuf>,
     may_replace: bool,
     service: Service,
     bar: ProgressBar,
     started: Instant,
 }
 
-/// The result of `--if-changed`.
-enum ChangeCheck {
-    /// The file is up to date and has this many batches.
-    Unchanged(u64),
-    /// Pull, with the current ETag if it was requested.
-    Pull(Option<String>),
-}
-
 impl PullTask {
-    async fn run(mut self, last: Option<LastPull>) -> anyhow::Result<ExitCode> {
+    async fn run(mut self, last: Option<LastPull>) -> anyhow::Result<()> {
         let mut stop = std::pin::pin!(shutdown_signal()?);
         let checked = tokio::select! {
             checked = self.check_changes(last.as_ref()) => checked?,
             () = &mut stop => bail!("interrupted"),
         };
-        let etag = match checked {
-            ChangeCheck::Unchanged(batches) => return self.print_unchanged(batches),
-            ChangeCheck::Pull(etag) => etag,
+        let Freshness::Changed { etag } = checked else {
+            return self.print_unchanged(last.map_or(0, |last| last.batches));
         };
         let sink = self.open_sink(etag)?;
         if let Sink::Partial(partial) = &sink {
@@ -106,18 +95,15 @@ impl PullTask {
     }
 
     /// Asks the service whether the data has changed since the last pull.
-    async fn check_changes(&self, last: Option<&LastPull>) -> anyhow::Result<ChangeCheck> {
+    async fn check_changes(&self, last: Option<&LastPull>) -> anyhow::Result<Freshness> {
         if !self.command.if_changed {
-            return Ok(ChangeCheck::Pull(None));
+            return Ok(Freshness::Changed { etag: None });
         }
         let range = self.dates.range();
         let (settings, (from, to)) = (self.settings(), instants(range));
         // A file with another range, service or format is always replaced.
         let last = last.filter(|last| last.settings == settings && (&last.from, &last.to) == (&from, &to));
-        match self.service.client.freshness(range, last.map(|last| last.etag.as_str())).await? {
-            Freshness::Unchanged => Ok(ChangeCheck::Unchanged(last.map_or(0, |last| last.batches))),
-            Freshness::Changed { etag } => Ok(ChangeCheck::Pull(etag)),
-        }
+        Ok(self.service.client.freshness(range, last.map(|last| last.etag.as_str())).await?)
     }
 
     fn settings(&self) -> Settings {
@@ -126,7 +112,7 @@ impl PullTask {
 
     /// Opens the partial file, a temporary file or standard output.
     fn open_sink(&self, etag: Option<String>) -> anyhow::Result<Sink> {
-        let Some(file) = self.target.file() else {
+        let Some(file) = &self.file else {
             return Ok(match self.format {
                 OutputFormat::Text(_) => Sink::Stdout,
                 OutputFormat::Binary(_) => {
@@ -181,23 +167,21 @@ impl PullTask {
     }
 
     /// Reports the error. Keeps the partial file if the pull can be resumed.
-    fn abort(&self, writer: PageWriter, error: PullError) -> anyhow::Result<ExitCode> {
+    fn abort(&self, writer: PageWriter, error: PullError) -> anyhow::Result<()> {
         self.bar.finish_and_clear();
         let batches = writer.totals.batches;
         let kept = match writer.sink {
-            Sink::Partial(partial) if partial.is_empty() || !error.can_resume() => {
+            Sink::Partial(partial) if partial.len() == 0 || !error.can_resume() => {
                 partial.remove();
                 None
             }
             Sink::Partial(partial) => Some(partial.path().to_owned()),
             Sink::Stdout | Sink::TempFile(_) => None,
         };
-        let error = match error {
-            PullError::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            PullError::Interrupted => anyhow::anyhow!("interrupted"),
-            PullError::Service(error) => error.into(),
-            PullError::Write(error) | PullError::Rename(error) => error,
-        };
+        if matches!(error, PullError::BrokenPipe) {
+            return Ok(());
+        }
+        let error = anyhow::Error::new(error);
         let Some(kept) = kept else { return Err(error) };
         let batches = count(batches, "batch is", "batches are");
         bail!("{error:#}; {batches} kept in {}: add --resume to continue", kept.display())
@@ -209,38 +193,32 @@ impl PullTask {
         writer: PageWriter,
         resumed: u64,
         stop: impl Future<Output = ()>,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> anyhow::Result<()> {
         let PageWriter { sink, totals, .. } = writer;
         let journal = match &sink {
             Sink::Partial(partial) => Some(partial.journal.clone()),
             _ => None,
         };
-        let result = self.finalize(sink, stop).await?;
+        let result = self.finalize(sink, stop).await;
         self.bar.finish_and_clear();
         let finished = match result {
-            Ok(finished) => finished,
-            Err(PullError::BrokenPipe) => return Ok(ExitCode::SUCCESS),
+            Err(PullError::BrokenPipe) => return Ok(()),
             Err(PullError::Interrupted) => bail!("interrupted; add --resume to write the file"),
-            Err(PullError::Write(error) | PullError::Rename(error)) => return Err(error),
-            Err(PullError::Service(error)) => return Err(error.into()),
+            finished => finished?,
         };
-        if let (Some(file), Some(journal)) = (self.target.file(), journal) {
+        if let (Some(file), Some(journal)) = (&self.file, journal) {
             self.save_last_pull(file, journal)?;
         }
         self.print_summary(&totals, resumed, &finished)
     }
 
-    async fn finalize(
-        &self,
-        sink: Sink,
-        stop: impl Future<Output = ()>,
-    ) -> anyhow::Result<Result<Finished, PullError>> {
+    async fn finalize(&self, sink: Sink, stop: impl Future<Output = ()>) -> Result<Finished, PullError> {
         if matches!(self.format, OutputFormat::Binary(_)) {
             self.bar.set_message(", download complete; writing file");
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         let (flag, format, may_replace) = (cancelled.clone(), self.format, self.may_replace);
-        let file = self.target.file().map(Path::to_owned);
+        let file = self.file.clone();
         let mut task =
             tokio::task::spawn_blocking(move || finalize(sink, format, file.as_deref(), may_replace, &flag));
         let result = tokio::select! {
@@ -250,7 +228,7 @@ impl PullTask {
                 task.await
             }
         };
-        result.context("writing the file failed")
+        result.context("writing the file failed")?
     }
 
     /// Saves the state for the next `--if-changed`.
@@ -266,19 +244,17 @@ impl PullTask {
         LastPull::write(file, journal, etag)
     }
 
-    fn print_unchanged(&self, batches: u64) -> anyhow::Result<ExitCode> {
+    fn print_unchanged(&self, batches: u64) -> anyhow::Result<()> {
         self.bar.finish_and_clear();
         let file = self.command.output.display().to_string();
-        if self.command.json {
-            print(&format!("{}\n", json!({ "changed": false, "batches": batches, "file": file })))?;
-        } else {
-            print(&format!("unchanged: {file} has {}\n", count(batches, "batch", "batches")))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        print(&match self.command.json {
+            true => format!("{}\n", json!({ "changed": false, "batches": batches, "file": file })),
+            false => format!("unchanged: {file} has {}\n", count(batches, "batch", "batches")),
+        })
     }
 
     /// Prints notes and the summary. The summary goes to standard error if the batches went to standard output.
-    fn print_summary(&self, totals: &Totals, resumed: u64, finished: &Finished) -> anyhow::Result<ExitCode> {
+    fn print_summary(&self, totals: &Totals, resumed: u64, finished: &Finished) -> anyhow::Result<()> {
         if !totals.unknown_fields.is_empty() && self.format.drops_unknown_fields() {
             let name = |name: &String| truncate(&sanitize(name), UNKNOWN_COLUMNS_MAX);
             let names: Vec<String> = totals.unknown_fields.iter().map(name).collect();
@@ -296,18 +272,15 @@ impl PullTask {
         } else {
             self.summary_line(totals, resumed, bytes)
         };
-        match self.target {
-            Target::Stdout => note(&text),
-            Target::File(_) => print(&format!("{text}\n"))?,
+        if self.file.is_some() {
+            return print(&format!("{text}\n"));
         }
-        Ok(ExitCode::SUCCESS)
+        note(&text);
+        Ok(())
     }
 
     fn summary_line(&self, totals: &Totals, resumed: u64, bytes: u64) -> String {
-        let output = match &self.target {
-            Target::Stdout => "standard output".to_owned(),
-            Target::File(_) => self.command.output.display().to_string(),
-        };
+        let output = self.output().unwrap_or_else(|| "standard output".to_owned());
         let earlier =
             if resumed > 0 { format!(" ({} of them earlier)", grouped(resumed)) } else { String::new() };
         format!(
@@ -320,16 +293,20 @@ impl PullTask {
         )
     }
 
+    /// The output file as it was given.
+    fn output(&self) -> Option<String> {
+        self.file.as_ref().map(|_| self.command.output.display().to_string())
+    }
+
     fn summary_json(&self, totals: &Totals, resumed: u64, bytes: u64) -> String {
         let (from, to) = instants(self.dates.range());
-        let file = self.target.file().map(|_| self.command.output.display().to_string());
         json!({
             "changed": true,
             "batches": totals.batches,
             "resumed_batches": resumed,
             "start_date": from,
             "end_date": to,
-            "file": file,
+            "file": self.output(),
             "bytes": bytes,
             "seconds": self.started.elapsed().as_secs_f64(),
             "retries": self.service.retries(),

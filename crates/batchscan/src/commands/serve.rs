@@ -1,27 +1,22 @@
 //! `batchscan serve`.
 
-use std::process::ExitCode;
-
 use batchscan_server::clock::Clock;
 use batchscan_server::config::{Config, TlsFiles};
 use batchscan_server::listener::CONNECTIONS_MAX;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_store::{OpenOptions, ReadFrom, Store};
+use batchscan_store::{OpenOptions, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::context::{database_url, shutdown_signal};
-use crate::args::{ReadFromArg, Serve};
+use crate::args::Serve;
 use crate::log;
 use crate::terminal::print;
 
-pub(crate) async fn run(command: Serve) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     log::start(command.log_format);
     raise_file_limit();
     let database = database_url(&command.database);
-    let read_from = match command.read_from {
-        ReadFromArg::Any => ReadFrom::Any,
-        ReadFromArg::Standby => ReadFrom::Standby,
-    };
+    let read_from = command.read_from;
     let connections = usize::from(command.database_connections);
     let store = Store::open(&database, OpenOptions { read_from, connections, ..OpenOptions::CREATE }).await?;
     // Only for the warning below: an error here does not prevent the start.
@@ -39,7 +34,7 @@ pub(crate) async fn run(command: Serve) -> anyhow::Result<ExitCode> {
     let stop = shutdown_signal()?;
     print(&format!("listening on {}\n", server.url()))?;
     server.run(stop).await;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn options(command: Serve) -> ServeOptions {

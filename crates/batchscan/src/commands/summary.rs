@@ -1,18 +1,16 @@
 //! `batchscan summary`.
 
-use std::process::ExitCode;
-
 use batchscan_client::TryStreamExt;
 
-use super::context::instants;
+use super::context::date_range;
 use crate::args::Summary;
 use crate::connection;
 use crate::progress::progress_bar;
 use crate::reports::summary::Summary as Report;
 use crate::terminal::{Screen, print};
 
-pub(crate) async fn run(command: Summary) -> anyhow::Result<ExitCode> {
-    let range = instants("summary", &command.dates);
+pub(crate) async fn run(command: Summary) -> anyhow::Result<()> {
+    let range = date_range("summary", &command.dates).range();
     let profile = connection::resolve(&command.connection)?;
     let bar = progress_bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::connect(&profile, &command.connection, &bar)?;
@@ -23,10 +21,5 @@ pub(crate) async fn run(command: Summary) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if command.json {
-        print(&report.json())?;
-    } else {
-        print(&report.table(Screen::stdout()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    print(&if command.json { report.json() } else { report.table(Screen::stdout()) })
 }

@@ -2,7 +2,6 @@
 
 use super::random::{Bell, Random, Subject};
 
-/// The number of crops.
 pub(super) const CROPS: usize = TABLE.len();
 
 /// A crop. Shares are in hundredths of a percent.
@@ -14,7 +13,6 @@ pub(super) struct Crop {
     pub(super) short: &'static str,
     /// Cells of the trays in use.
     pub(super) trays: &'static [u64],
-    /// Germination rate.
     pub(super) germination: Bell,
     /// Usable share of the germinated seedlings.
     pub(super) usable: Bell,
@@ -65,12 +63,10 @@ impl SeedLot {
     }
 }
 
-/// The crop with an index.
 pub(super) fn crop(index: usize) -> &'static Crop {
     &TABLE[index]
 }
 
-/// The demand of each crop in a week.
 pub(super) fn demand(week: u64) -> [u64; CROPS] {
     std::array::from_fn(|index| TABLE[index].demand(week))
 }

@@ -49,7 +49,6 @@ struct Nursery {
     latest: Option<UtcInstant>,
 }
 
-/// A working day.
 struct Day {
     number: i64,
     week: u64,

@@ -35,7 +35,6 @@ impl Random {
         self.below(times) == 0
     }
 
-    /// A random entry of a table.
     pub(super) fn pick<'t, T>(&mut self, table: &'t [T]) -> &'t T {
         &table[self.below(table.len() as u64) as usize]
     }

@@ -6,7 +6,6 @@ use super::random::{Bell, Random};
 /// 100 %, in hundredths of a percent.
 const WHOLE: i64 = 10_000;
 
-/// The outcome of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Usual,
@@ -39,7 +38,6 @@ pub(super) struct Measurements {
     pub(super) size: Option<i64>,
 }
 
-/// A scan session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session {
     pub(super) crop: &'static Crop,

@@ -42,7 +42,6 @@ pub(crate) struct PageWriter {
 pub(crate) struct Totals {
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
-    /// The date of the last batch.
     pub(crate) last_date: Option<UtcInstant>,
     /// Names of fields that are not in the API contract.
     pub(crate) unknown_fields: BTreeSet<String>,
@@ -51,17 +50,22 @@ pub(crate) struct Totals {
 }
 
 /// Why a pull did not complete.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum PullError {
     /// The service failed.
-    Service(Error),
+    #[error(transparent)]
+    Service(#[from] Error),
     /// The file cannot be written.
-    Write(anyhow::Error),
+    #[error(transparent)]
+    Write(#[from] anyhow::Error),
     /// The file is complete but cannot be renamed.
+    #[error(transparent)]
     Rename(anyhow::Error),
     /// The reader of standard output has closed the pipe.
+    #[error("broken pipe")]
     BrokenPipe,
     /// By a signal.
+    #[error("interrupted")]
     Interrupted,
 }
 
@@ -140,12 +144,7 @@ impl PageWriter {
         on_page: &dyn Fn(&Totals),
     ) -> Result<(), PullError> {
         while let Some(rows) = pages.blocking_recv() {
-            let rows = match runtime.block_on(rows) {
-                Ok(rows) => rows.map_err(PullError::Service),
-                Err(error) => {
-                    Err(PullError::Write(anyhow::Error::new(error).context("cannot convert a page")))
-                }
-            };
+            let rows = runtime.block_on(rows).context("cannot convert a page")?;
             self.write(rows?)?;
             on_page(&self.totals);
         }
@@ -176,7 +175,6 @@ impl PageWriter {
     }
 }
 
-/// The rows of a page.
 struct Rows {
     /// Each row with a separator before it.
     text: String,
@@ -207,32 +205,28 @@ impl Rows {
 impl Sink {
     fn append(&mut self, bytes: &[u8], batches: u64, next: Next) -> Result<(), PullError> {
         match self {
-            Sink::Partial(partial) => partial.append(bytes, batches, next).map_err(PullError::Write),
-            Sink::TempFile(file) => {
-                let written = file.write_all(bytes).context("cannot write to a temporary file");
-                written.map_err(PullError::Write)
+            Sink::Partial(partial) => partial.append(bytes, batches, next)?,
+            Sink::TempFile(file) => file.write_all(bytes).context("cannot write to a temporary file")?,
+            Sink::Stdout => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush()).map_err(stdout_error)?;
             }
-            Sink::Stdout => write_stdout(bytes),
         }
+        Ok(())
     }
 
     /// Writes the journal, if the sink has one.
     fn write_journal(&mut self) -> Result<(), PullError> {
         match self {
-            Sink::Partial(partial) => partial.write_journal().map_err(PullError::Write),
+            Sink::Partial(partial) => Ok(partial.write_journal()?),
             Sink::TempFile(_) | Sink::Stdout => Ok(()),
         }
     }
 }
 
-/// Writes to standard output.
-pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), PullError> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(PullError::BrokenPipe),
-        Err(error) => {
-            Err(PullError::Write(anyhow::Error::new(error).context("cannot write to standard output")))
-        }
+pub(super) fn stdout_error(error: std::io::Error) -> PullError {
+    match error.kind() {
+        ErrorKind::BrokenPipe => PullError::BrokenPipe,
+        _ => anyhow::Error::new(error).context("cannot write to standard output").into(),
     }
 }

@@ -1,22 +1,20 @@
 //! Turns the downloaded rows into the output file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use batchscan_client::ReceivedBatch;
 use batchscan_formats::write::{BoxError, CutTexts, write_parquet, write_xlsx};
-use batchscan_model::Batch;
 
-use super::download::{PullError, Sink, write_stdout};
+use super::download::{PullError, Sink, stdout_error};
 use super::options::{BinaryFormat, OutputFormat};
 use super::partial_file::PartialFile;
 use super::target;
 
-/// Buffer size.
-const COPY_BYTES: usize = 256 * 1024;
+const READ_BYTES: usize = 256 * 1024;
 
 /// The size of the output and notes of the writer.
 #[derive(Debug, Default)]
@@ -53,7 +51,7 @@ fn rename_text(partial: PartialFile, file: &Path, may_replace: bool) -> Result<F
     let bytes = partial.len();
     if let Err(error) = partial.sync().and_then(|()| partial.verify()) {
         partial.remove();
-        return Err(PullError::Write(error));
+        return Err(error.into());
     }
     match target::rename(partial.path(), file, may_replace) {
         Ok(()) => {
@@ -89,14 +87,13 @@ fn convert(
     cancelled: &AtomicBool,
 ) -> Result<Finished, PullError> {
     let cannot = || format!("cannot write {}", new.display());
-    let rows = partial.verify().and_then(|()| partial.reader()).map_err(PullError::Write)?;
+    let rows = partial.verify().and_then(|()| partial.reader())?;
     // Left by a killed pull, or a link that must not be followed.
     let _ = std::fs::remove_file(new);
-    let new_file = File::create_new(new).with_context(cannot).map_err(PullError::Write)?;
+    let new_file = File::create_new(new).with_context(cannot)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let cut_texts = write_binary(rows, format, &new_file, folder, cancelled)?;
-    let synced = new_file.sync_all().and_then(|()| new_file.metadata());
-    let bytes = synced.with_context(cannot).map_err(PullError::Write)?.len();
+    let bytes = new_file.sync_all().and_then(|()| new_file.metadata()).with_context(cannot)?.len();
     target::rename(new, file, may_replace).map_err(PullError::Rename)?;
     Ok(Finished { bytes, cut_texts })
 }
@@ -106,22 +103,13 @@ fn convert_to_stdout(
     format: BinaryFormat,
     cancelled: &AtomicBool,
 ) -> Result<Finished, PullError> {
-    let folder = std::env::temp_dir();
-    let created = tempfile::tempfile().context("cannot create a temporary file");
-    let mut new = created.map_err(PullError::Write)?;
-    let cut_texts = write_binary(rows, format, &new, &folder, cancelled)?;
-    let reading = |error| PullError::Write(anyhow::Error::new(error).context("cannot read a temporary file"));
-    new.seek(SeekFrom::Start(0)).map_err(reading)?;
-    let (mut buffer, mut bytes) = (vec![0; COPY_BYTES], 0);
-    loop {
-        match new.read(&mut buffer).map_err(reading)? {
-            0 => return Ok(Finished { bytes, cut_texts }),
-            read => {
-                write_stdout(&buffer[..read])?;
-                bytes += read as u64;
-            }
-        }
-    }
+    let mut new = tempfile::tempfile().context("cannot create a temporary file")?;
+    let cut_texts = write_binary(rows, format, &new, &std::env::temp_dir(), cancelled)?;
+    new.rewind().context("cannot read a temporary file")?;
+    let mut out = std::io::stdout().lock();
+    let bytes = std::io::copy(&mut new, &mut out).map_err(stdout_error)?;
+    out.flush().map_err(stdout_error)?;
+    Ok(Finished { bytes, cut_texts })
 }
 
 fn write_binary(
@@ -131,47 +119,19 @@ fn write_binary(
     folder: &Path,
     cancelled: &AtomicBool,
 ) -> Result<CutTexts, PullError> {
-    let new = rows.seek(SeekFrom::Start(0)).and_then(|_| new.try_clone());
-    let new = new.context("cannot read the downloaded rows").map_err(PullError::Write)?;
-    let mut batches =
-        Rows { lines: BufReader::with_capacity(COPY_BYTES, rows), line: String::new(), cancelled };
+    let new = rows.rewind().and_then(|()| new.try_clone()).context("cannot read the downloaded rows")?;
+    let mut batches = BufReader::with_capacity(READ_BYTES, rows).lines().map(|line| {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(BoxError::from("interrupted"));
+        }
+        Ok(ReceivedBatch::from_json(&line.context("cannot read the downloaded rows")?)?.batch)
+    });
     let written = match format {
         BinaryFormat::Parquet => write_parquet(&mut batches, new),
         BinaryFormat::Xlsx => write_xlsx(&mut batches, new, folder),
     };
-    written.map_err(|error| {
-        if cancelled.load(Ordering::Relaxed) {
-            PullError::Interrupted
-        } else {
-            PullError::Write(error.into())
-        }
+    written.map_err(|error| match cancelled.load(Ordering::Relaxed) {
+        true => PullError::Interrupted,
+        false => PullError::Write(error.into()),
     })
-}
-
-/// The batches of an NDJSON file.
-struct Rows<'a> {
-    lines: BufReader<File>,
-    line: String,
-    cancelled: &'a AtomicBool,
-}
-
-impl Rows<'_> {
-    fn read(&mut self) -> anyhow::Result<Option<Batch>> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            bail!("interrupted");
-        }
-        self.line.clear();
-        if self.lines.read_line(&mut self.line).context("cannot read the downloaded rows")? == 0 {
-            return Ok(None);
-        }
-        Ok(Some(ReceivedBatch::from_json(&self.line)?.batch))
-    }
-}
-
-impl Iterator for Rows<'_> {
-    type Item = Result<Batch, BoxError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(Into::into).transpose()
-    }
 }

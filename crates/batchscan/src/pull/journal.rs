@@ -65,7 +65,6 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The journal of an empty file.
     pub(crate) fn new(settings: Settings, range: DateRange, etag: Option<String>) -> Self {
         let (from, to) = instants(range);
         Self { settings, from, to, etag, next: Next::Begin, batches: 0, bytes: 0, crc32: 0 }
@@ -88,12 +87,10 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Replaces the journal of a partial file.
     pub(super) fn write(&self, part: &Path) -> anyhow::Result<()> {
         Ok(atomic_file::write(&Self::path(part), &serde_json::to_vec(self)?)?)
     }
 
-    /// The journal of a partial file.
     pub(super) fn path(part: &Path) -> PathBuf {
         with_suffix(part, ".json")
     }

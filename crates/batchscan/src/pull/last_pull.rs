@@ -46,7 +46,6 @@ impl LastPull {
         atomic_file::write(&path, &serde_json::to_vec(&last)?).with_context(cannot)
     }
 
-    /// Removes the state of a file.
     pub(crate) fn remove(file: &Path) {
         let _ = std::fs::remove_file(path_for(file));
     }

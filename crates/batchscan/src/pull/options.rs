@@ -7,7 +7,7 @@ use batchscan_formats::Format;
 use batchscan_formats::write::{CsvStyle, TextFormat};
 
 use super::journal::Settings;
-use crate::args::{Pull, Separator, usage_error};
+use crate::args::{Pull, usage_error};
 use crate::date_range::TypedDateRange;
 
 /// The format of the output file.
@@ -40,11 +40,7 @@ impl OutputFormat {
             let text = "'--excel' is only for CSV; .xlsx files open in Excel without it";
             return Err(usage_error("pull", text));
         }
-        let style = match command.excel {
-            None => CsvStyle::Plain,
-            Some(Separator::Semicolon) => CsvStyle::ExcelSemicolon,
-            Some(Separator::Comma) => CsvStyle::ExcelComma,
-        };
+        let style = command.excel.unwrap_or(CsvStyle::Plain);
         Ok(match format {
             Format::Csv => OutputFormat::Text(TextFormat::Csv(style)),
             Format::Ndjson => OutputFormat::Text(TextFormat::Ndjson),
@@ -54,7 +50,6 @@ impl OutputFormat {
         })
     }
 
-    /// The format of the partial file.
     pub(crate) fn partial_format(self) -> TextFormat {
         match self {
             OutputFormat::Text(form) => form,
@@ -80,7 +75,6 @@ impl OutputFormat {
     }
 }
 
-/// The settings for the journal.
 pub(crate) fn settings(format: OutputFormat, dates: &TypedDateRange, url: &str, client_id: &str) -> Settings {
     Settings {
         url: url.to_owned(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use flate2::Crc;
+use flate2::{Crc, CrcReader};
 use rustix::fs::OFlags;
 
 use super::journal::{Journal, Next, Settings};
@@ -30,7 +30,6 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    /// The partial file of a target.
     fn path_for(target: &Path) -> PathBuf {
         with_suffix(target, ".part")
     }
@@ -73,17 +72,11 @@ impl PartialFile {
         (journal.settings == *settings && journal.batches > 0).then_some(journal.batches)
     }
 
-    /// Whether nothing was written.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.journal.bytes == 0
-    }
-
     /// The number of bytes written.
     pub(crate) fn len(&self) -> u64 {
         self.journal.bytes
     }
 
-    /// The path of the partial file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -104,21 +97,16 @@ impl PartialFile {
         if self.journal_written.elapsed() < JOURNAL_INTERVAL { Ok(()) } else { self.write_journal() }
     }
 
-    /// Writes the journal for all bytes so far.
     pub(crate) fn write_journal(&mut self) -> anyhow::Result<()> {
         self.journal.write(&self.path).with_context(|| self.cannot_write())?;
         self.journal_written = Instant::now();
         Ok(())
     }
 
-    /// A reader at the start of the file.
-    pub(crate) fn reader(&mut self) -> anyhow::Result<File> {
-        let mut file = self.file.try_clone()?;
-        file.seek(SeekFrom::Start(0))?;
-        Ok(file)
+    pub(crate) fn reader(&self) -> anyhow::Result<File> {
+        Ok(self.file.try_clone()?)
     }
 
-    /// Waits until all bytes are on the disk.
     pub(crate) fn sync(&self) -> anyhow::Result<()> {
         self.file.sync_all().with_context(|| self.cannot_write())
     }
@@ -183,16 +171,11 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Compares the file with the length and checksum in its journal.
 fn verified_checksum(file: &mut File, journal: &Journal) -> anyhow::Result<Crc> {
+    let mut reader = CrcReader::new(file.take(journal.bytes));
+    std::io::copy(&mut reader, &mut std::io::sink())?;
     let mut crc = Crc::new();
-    let mut left = Read::by_ref(file).take(journal.bytes);
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        match left.read(&mut buffer)? {
-            0 => break,
-            read => crc.update(&buffer[..read]),
-        }
-    }
-    if left.limit() > 0 || crc.sum() != journal.crc32 {
+    crc.combine(reader.crc());
+    if reader.get_ref().limit() > 0 || crc.sum() != journal.crc32 {
         bail!("bytes are missing or changed");
     }
     Ok(crc)

@@ -10,33 +10,16 @@ use rustix::io::Errno;
 /// Journals have a few hundred bytes and a cursor.
 const SMALL_BYTES_MAX: u64 = 256 * 1024;
 
-/// Where a pull writes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    Stdout,
-    File(PathBuf),
-}
-
-impl Target {
-    /// The target of `--output`. A symbolic link is followed, so that the link stays a link.
-    pub(crate) fn new(output: &Path) -> anyhow::Result<Self> {
-        if output == Path::new("-") {
-            return Ok(Target::Stdout);
-        }
-        if output.is_symlink() {
-            let cannot = || format!("cannot follow the link {}", output.display());
-            return Ok(Target::File(std::fs::canonicalize(output).with_context(cannot)?));
-        }
-        Ok(Target::File(output.to_owned()))
+/// The file of `--output`, unless it is standard output. A symbolic link is followed, so that the link stays a link.
+pub(crate) fn file_of(output: &Path) -> anyhow::Result<Option<PathBuf>> {
+    if output == Path::new("-") {
+        return Ok(None);
     }
-
-    /// The file, unless it is standard output.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        match self {
-            Target::Stdout => None,
-            Target::File(path) => Some(path),
-        }
+    if output.is_symlink() {
+        let cannot = || format!("cannot follow the link {}", output.display());
+        return std::fs::canonicalize(output).map(Some).with_context(cannot);
     }
+    Ok(Some(output.to_owned()))
 }
 
 /// Checks that a file can be created or replaced.
@@ -58,7 +41,6 @@ pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Renames a complete file to its final name.
 pub(crate) fn rename(from: &Path, path: &Path, may_replace: bool) -> anyhow::Result<()> {
     check_free(path, may_replace)?;
     let cannot = || format!("cannot rename {} to {}", from.display(), path.display());

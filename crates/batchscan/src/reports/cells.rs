@@ -2,7 +2,6 @@
 
 use batchscan_model::Hundredths;
 
-/// The text of an empty report.
 pub(super) const EMPTY: &str = "no batches in this date range\n";
 
 /// SGR codes.

@@ -37,7 +37,6 @@ pub(crate) struct Latest {
 }
 
 impl Latest {
-    /// Keeps at most `limit` batches.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, shown: BTreeMap::new(), earlier: BTreeMap::new() }
     }
@@ -52,7 +51,6 @@ impl Latest {
         }
     }
 
-    /// Whether `limit` batches were added.
     pub(crate) fn is_full(&self) -> bool {
         self.shown.len() >= self.limit
     }

@@ -27,7 +27,6 @@ impl Sums {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
-    /// The number of values.
     pub(super) fn count(&self) -> u64 {
         u64::try_from(self.count).unwrap_or(u64::MAX)
     }

@@ -36,7 +36,6 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Adds a batch to its group.
     pub(crate) fn add(&mut self, batch: &Batch) -> anyhow::Result<()> {
         let crop = (batch.crop_type.is_none(), batch.crop_type.clone());
         let monday = monday_of(day_of(batch.batch_creation_date));
@@ -231,8 +230,7 @@ mod tests {
 
     #[test]
     fn a_crop_cannot_control_the_terminal() {
-        let text =
-            summary(&[batch(1, Some("\x1b[2J\n"), None)]).table(Screen { colours: false, columns: None });
+        let text = summary(&[batch(1, Some("\x1b[2J\n"), None)]).table(PLAIN);
         assert!(!text.contains('\x1b') && text.contains("�[2J�\n"), "{text}");
     }
 

@@ -49,6 +49,13 @@ fn a_backup_does_not_overwrite_and_leaves_no_partial_file() {
         file!["snapshots/a_backup_does_not_overwrite_and_leaves_no_partial_file.txt"],
     );
     assert_eq!(std::fs::read(&existing).unwrap(), b"precious");
+    // SQLite cannot open a path of more than 512 bytes. The error names the backup, not its temporary file.
+    let deep = site.name(&["x".repeat(200), "y".repeat(200), "z".repeat(200)].join("/"));
+    std::fs::create_dir_all(&deep).unwrap();
+    let target = format!("{deep}/copy.db");
+    let error = site.run(&["backup", &target]).err;
+    assert!(error.starts_with(&format!("error: cannot write {target}: ")), "{error}");
+    assert!(!error.contains(".partial"), "{error}");
     let folder = std::fs::read_dir(site.path("")).unwrap();
     assert_eq!(folder.filter(|entry| entry.as_ref().unwrap().path().ends_with(".partial")).count(), 0);
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use snapbox::{IntoData, file, str};
+use snapbox::{file, str};
 
 use crate::fake_server::FakeServer;
 use crate::program::{Outcome, clean, executable};
@@ -19,9 +19,9 @@ fn serve(site: &Site) -> Service {
 
 /// A pull from this address fails, in a text format and in a binary one.
 #[track_caller]
-fn fails(user: &User<'_>, url: &str, flags: &[&str], error: &(impl IntoData + Clone)) {
+fn fails(user: &User<'_>, url: &str, flags: &[&str], error: &str) {
     for file in ["a.csv", "a.xlsx"] {
-        user.at(url).pull(file, flags).fails(error.clone());
+        user.at(url).pull(file, flags).fails(format!("error: {error}\n"));
         assert_eq!(user.files(), [""; 0]);
     }
 }
@@ -43,10 +43,7 @@ fn wrong_credentials_are_reported_and_not_retried() {
             &user,
             &service.url,
             &[],
-            &str![[r#"
-error: the service rejected the credentials (The client_id or client_secret is wrong); check the client id and secret
-
-"#]],
+            "the service rejected the credentials (The client_id or client_secret is wrong); check the client id and secret",
         );
     }
 }
@@ -60,10 +57,7 @@ fn an_unreachable_host_is_named() {
         &user,
         &format!("http://{closed}"),
         &[],
-        &str![[r#"
-error: cannot reach 127.0.0.1:[PORT]: connection refused; check the address, and that the service is running
-
-"#]],
+        "cannot reach 127.0.0.1:[PORT]: connection refused; check the address, and that the service is running",
     );
     // The cause depends on whether the machine has a resolver.
     let Outcome { code, out, err } = user.at("https://nothing.invalid").pull("a.csv", &[]);
@@ -86,50 +80,30 @@ fn an_untrusted_certificate_is_reported_and_ca_cert_trusts_it() {
     let port = service.address().rsplit(':').next().unwrap();
     let (named, by_number) = (format!("https://localhost:{port}"), service.url.clone());
     let trusting = ["--ca-cert", cert.as_str()];
-    fails(
-        &user,
-        &named,
-        &[],
-        &str![[r#"
-error: cannot trust localhost:[PORT]: the certificate is not from a known authority
-
-"#]],
-    );
+    fails(&user, &named, &[], "cannot trust localhost:[PORT]: the certificate is not from a known authority");
     fails(
         &user,
         &by_number,
         &trusting,
-        &str![[r#"
-error: cannot trust 127.0.0.1:[PORT]: the certificate is for another host name
-
-"#]],
+        "cannot trust 127.0.0.1:[PORT]: the certificate is for another host name",
     );
     fails(
         &user,
         &format!("http://127.0.0.1:{port}"),
         &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: it does not speak HTTP (try https://); check the address
-
-"#]],
+        "http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: it does not speak HTTP (try https://); check the address",
     );
     fails(
         &user,
         &named,
         &["--ca-cert", &site.name("missing.pem")],
-        &str![[r#"
-error: cannot read [SITE]/missing.pem: No such file or directory (os error 2)
-
-"#]],
+        "cannot read [SITE]/missing.pem: No such file or directory (os error 2)",
     );
     fails(
         &user,
         &named,
         &["--ca-cert", &site.name("a.ndjson")],
-        &str![[r#"
-error: cannot read the added root certificate: no certificate in PEM format
-
-"#]],
+        "cannot read the added root certificate: no certificate in PEM format",
     );
     user.at(&named).pull("a.csv", &trusting).succeeds();
     assert_eq!(user.read("a.csv").iter().filter(|byte| **byte == b'\n').count(), 51);
@@ -144,71 +118,33 @@ fn a_server_that_is_not_a_batch_scan_service_is_reported() {
         &user,
         &format!("https://{}", service.address()),
         &[],
-        &str![[r#"
-error: cannot trust 127.0.0.1:[PORT]: it does not speak TLS (try http://)
-
-"#]],
+        "cannot trust 127.0.0.1:[PORT]: it does not speak TLS (try http://)",
     );
-    fails(
-        &user,
-        &FakeServer::with_html("200 OK").url(),
-        &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: the response has no access_token; check the address
-
-"#]],
-    );
-    fails(
-        &user,
-        &FakeServer::with_html("404 Not Found").url(),
-        &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: it returned 404 Not Found; check the address
-
-"#]],
-    );
-    fails(
-        &user,
-        &FakeServer::with_html("403 Forbidden").url(),
-        &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: it returned 403 Forbidden; check the address
-
-"#]],
-    );
-    fails(
-        &user,
-        &FakeServer::responding("SSH-2.0-OpenSSH_9.6\r\n").url(),
-        &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: it does not speak HTTP (try https://); check the address
-
-"#]],
-    );
+    for (server, found) in [
+        (FakeServer::with_html("200 OK"), "the response has no access_token"),
+        (FakeServer::with_html("404 Not Found"), "it returned 404 Not Found"),
+        (FakeServer::with_html("403 Forbidden"), "it returned 403 Forbidden"),
+        (FakeServer::responding("SSH-2.0-OpenSSH_9.6\r\n"), "it does not speak HTTP (try https://)"),
+        (
+            FakeServer::responding("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"),
+            "the response has no access_token",
+        ),
+    ] {
+        let url = "http://127.0.0.1:[PORT]/v2/auth";
+        let error = format!("{url} does not respond like a batch scan service: {found}; check the address");
+        fails(&user, &server.url(), &[], &error);
+    }
 }
 
 #[test]
 fn an_unexpected_response_is_reported() {
     let site = Site::new();
     let user = User::with(&site, "", site.credential());
-    let array = FakeServer::responding("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]");
-    fails(
-        &user,
-        &array.url(),
-        &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth does not respond like a batch scan service: the response has no access_token; check the address
-
-"#]],
-    );
     fails(
         &user,
         &FakeServer::responding("").url(),
         &[],
-        &str![[r#"
-error: lost the connection to 127.0.0.1:[PORT]: it closed the connection
-
-"#]],
+        "lost the connection to 127.0.0.1:[PORT]: it closed the connection",
     );
     let moved = FakeServer::responding(
         "HTTP/1.1 301 Moved\r\nLocation: https://scans.example.org/v2/auth\r\nContent-Length: 0\r\n\r\n",
@@ -217,10 +153,7 @@ error: lost the connection to 127.0.0.1:[PORT]: it closed the connection
         &user,
         &moved.url(),
         &[],
-        &str![[r#"
-error: http://127.0.0.1:[PORT]/v2/auth redirects to https://scans.example.org/v2/auth; use that address if you trust it
-
-"#]],
+        "http://127.0.0.1:[PORT]/v2/auth redirects to https://scans.example.org/v2/auth; use that address if you trust it",
     );
 }
 

@@ -1,13 +1,13 @@
 //! Parquet: columns by name, some rows at a time, so that a row group is never in memory as a whole.
 
-mod catch_panic;
 mod column;
 #[cfg(test)]
 mod tests;
 mod value;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
@@ -19,60 +19,34 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
 use super::header::match_columns;
-use super::input::Input;
-use catch_panic::catch_panic;
 use column::Column;
 use value::ColumnType;
 
 /// Rows loaded at a time: some hundred KiB.
 const ROWS_LOADED: usize = 512;
 
-/// Reads a file. A stream is copied to disk first: the index of a Parquet file is at its end.
-pub(super) fn read(input: Input, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    let (file, is_spooled) = match input {
-        Input::File(file) if file.metadata()?.is_file() => (file, false),
-        Input::File(pipe) => (spool(pipe, bytes_read)?, true),
-        Input::Stream(stream) => (spool(stream, bytes_read)?, true),
-    };
-    let length = if is_spooled { 0 } else { file.metadata()?.len() };
+pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    let length = file.metadata()?.len();
     let file = catch_panic(|| SerializedFileReader::new(file))
         .map_err(|error| fail(&error, Location::File, collector))?;
     let columns = choose_columns(file.metadata(), collector)?;
-    let progress = Progress { bytes_read, length, rows: total_rows(file.metadata()) };
+    let rows = file.metadata().file_metadata().num_rows().max(1).cast_unsigned();
+    // The bytes read advance with the rows: the positions of pages in the file do not show the progress.
+    let advance_to = |row: u64| {
+        let bytes = u128::from(length) * u128::from(row) / u128::from(rows);
+        bytes_read.fetch_max(u64::try_from(bytes).unwrap_or(length).min(length), Ordering::Relaxed);
+    };
     let mut row = 0;
     for group in 0..file.num_row_groups() {
-        read_group(&file, group, &columns, &mut row, &progress, collector)?;
+        read_group(&file, group, &columns, &mut row, &advance_to, collector)?;
     }
     Ok(())
 }
 
-/// A column to read.
 struct ChosenColumn {
     index: usize,
     field: Field,
     column_type: ColumnType,
-}
-
-/// Advances the bytes read with the rows: the positions of pages in the file do not show the progress.
-struct Progress<'a> {
-    bytes_read: &'a AtomicU64,
-    length: u64,
-    rows: u64,
-}
-
-impl Progress<'_> {
-    fn advance_to(&self, row: u64) {
-        let bytes = u128::from(self.length) * u128::from(row) / u128::from(self.rows.max(1));
-        self.bytes_read
-            .fetch_max(u64::try_from(bytes).unwrap_or(self.length).min(self.length), Ordering::Relaxed);
-    }
-}
-
-fn total_rows(metadata: &ParquetMetaData) -> u64 {
-    metadata
-        .row_groups()
-        .iter()
-        .fold(0, |rows, group| rows.saturating_add(group.num_rows().max(0).cast_unsigned()))
 }
 
 /// Matches columns to fields. A column of an unsupported type is one error, not one per row.
@@ -92,9 +66,9 @@ fn choose_columns(
         let Some(field) = field else { continue };
         match ColumnType::new(&schema.column(index)) {
             Ok(column_type) => chosen.push(ChosenColumn { index, field, column_type }),
-            Err(unsupported) => {
+            Err((found, expected)) => {
                 are_readable = false;
-                let error = FieldError::new(field.name(), unsupported.found, unsupported.expected);
+                let error = FieldError::new(field.name(), found, expected);
                 collector.add_error(Location::Columns, error)?;
             }
         }
@@ -107,7 +81,7 @@ fn read_group(
     group: usize,
     chosen: &[ChosenColumn],
     row: &mut u64,
-    progress: &Progress<'_>,
+    advance_to: &dyn Fn(u64),
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
     let opened = catch_panic(|| open_group(file, group, chosen));
@@ -125,7 +99,7 @@ fn read_group(
             collector.add(Location::Row(*row), &raw)?;
         }
         rows -= loaded;
-        progress.advance_to(*row);
+        advance_to(*row);
     }
     Ok(())
 }
@@ -147,6 +121,12 @@ fn open_group(
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
 }
 
+/// Calls the library, which panics on about two in a thousand damaged files. Its objects must not be used after a panic.
+fn catch_panic<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    outcome.unwrap_or_else(|_| Err(ParquetError::General("inconsistent data".into())))
+}
+
 /// A damaged file is an error of the file; a failing disk is not.
 fn fail(error: &ParquetError, location: Location, collector: &mut Collector<'_>) -> Stop {
     if let ParquetError::External(cause) = error
@@ -157,12 +137,4 @@ fn fail(error: &ParquetError, location: Location, collector: &mut Collector<'_>)
     }
     let found = format!("a damaged file or another format ({})", clip(&error.to_string()));
     collector.fail(location, unexpected(found, "a complete Parquet file"))
-}
-
-/// Copies a stream to a temporary file without a name.
-fn spool(stream: impl Read, bytes_read: &AtomicU64) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    let length = io::copy(&mut BufReader::new(stream), &mut file)?;
-    bytes_read.fetch_add(length, Ordering::Relaxed);
-    Ok(file)
 }

@@ -1,5 +1,6 @@
 //! Reads files written by the Parquet library.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Format::Parquet;
-use crate::testing::{batches, errors, read_all};
+use crate::testing::{batches, errors, read_all, temporary_file};
 
 /// A column: its declaration and its values. An empty text is null.
 type Declared<'a> = (&'a str, &'a [&'a str]);
@@ -108,29 +109,22 @@ fn a_row_is_a_batch_in_every_row_group() {
 fn every_type_that_can_represent_a_field_is_read() {
     let rates = ["\"92.50\"", "\"-0.01\""];
     let dates = ["\"2026-01-31T08:00:00Z\"", "\"1969-12-31T23:59:59.999Z\""];
+    let (rate, cells, date) = ("avg_germination_rate", "total_cells_per_tray", "batch_creation_date");
     let columns: &[(&str, Declared<'_>, [&str; 2])] = &[
-        ("avg_germination_rate", ("optional double @", &["92.5", "-0.005"]), rates),
-        ("avg_germination_rate", ("optional float @", &["92.5", "-0.005"]), rates),
-        ("avg_germination_rate", ("optional double @", &["1.005", "NaN"]), ["\"1.01\"", "null"]),
-        ("avg_germination_rate", ("optional int32 @ (DECIMAL(9,2))", &["9250", "-1"]), rates),
-        ("avg_germination_rate", ("optional int64 @ (DECIMAL(18,4))", &["925000", "-50"]), rates),
+        (rate, ("optional double @", &["92.5", "-0.005"]), rates),
+        (rate, ("optional float @", &["92.5", "-0.005"]), rates),
+        (rate, ("optional double @", &["1.005", "NaN"]), ["\"1.01\"", "null"]),
+        (rate, ("optional int32 @ (DECIMAL(9,2))", &["9250", "-1"]), rates),
+        (rate, ("optional int64 @ (DECIMAL(18,4))", &["925000", "-50"]), rates),
+        (rate, ("optional fixed_len_byte_array(16) @ (DECIMAL(38,2))", &["9250", "-1"]), rates),
+        (rate, ("optional int64 @", &["92", ""]), ["\"92.00\"", "null"]),
+        (rate, ("optional binary @ (UTF8)", &["92.5", "-0.005"]), rates),
+        (cells, ("optional double @", &["128", "NaN"]), ["128", "null"]),
+        (cells, ("optional int32 @ (UINT_32)", &["-1", ""]), ["4294967295", "null"]),
+        (date, ("required int64 @ (TIMESTAMP_MILLIS)", &["1769846400000", "-1"]), dates),
+        (date, ("required int64 @ (TIMESTAMP(NANOS,true))", &["1769846400000000999", "-1000000"]), dates),
         (
-            "avg_germination_rate",
-            ("optional fixed_len_byte_array(16) @ (DECIMAL(38,2))", &["9250", "-1"]),
-            rates,
-        ),
-        ("avg_germination_rate", ("optional int64 @", &["92", ""]), ["\"92.00\"", "null"]),
-        ("avg_germination_rate", ("optional binary @ (UTF8)", &["92.5", "-0.005"]), rates),
-        ("total_cells_per_tray", ("optional double @", &["128", "NaN"]), ["128", "null"]),
-        ("total_cells_per_tray", ("optional int32 @ (UINT_32)", &["-1", ""]), ["4294967295", "null"]),
-        ("batch_creation_date", ("required int64 @ (TIMESTAMP_MILLIS)", &["1769846400000", "-1"]), dates),
-        (
-            "batch_creation_date",
-            ("required int64 @ (TIMESTAMP(NANOS,true))", &["1769846400000000999", "-1000000"]),
-            dates,
-        ),
-        (
-            "batch_creation_date",
+            date,
             ("required binary @ (UTF8)", &["2026-01-31T09:00:00+01:00", "1969-12-31T23:59:59.999Z"]),
             dates,
         ),
@@ -189,14 +183,18 @@ fn other_formats_and_incomplete_files_are_rejected() {
 }
 
 #[test]
-fn an_open_file_is_read_in_place_and_counts_to_its_length() {
-    let mut open = tempfile::tempfile().unwrap();
-    io::Write::write_all(&mut open, &file(&[])).unwrap();
-    let (length, bytes_read) = (open.metadata().unwrap().len(), AtomicU64::new(0));
-    let count = crate::read::read(Parquet, Input::File(open), &bytes_read, &mut |_, _| {
-        std::ops::ControlFlow::Continue(())
-    });
+fn the_bytes_read_end_at_the_length_of_the_file() {
+    let (bytes, bytes_read) = (file(&[]), AtomicU64::new(0));
+    let length = bytes.len() as u64;
+    let open = temporary_file(io::Cursor::new(bytes));
+    let count = crate::read::read(Parquet, open, &bytes_read, &mut |_, _| ControlFlow::Continue(()));
     assert_eq!((count.unwrap(), bytes_read.into_inner()), (4, length));
+}
+
+#[test]
+fn a_panic_of_the_library_is_an_error() {
+    assert!(catch_panic::<()>(|| panic!("a damaged file")).is_err());
+    assert!(catch_panic(|| Ok(7)).is_ok());
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use batchscan_model::{UtcInstant, Value};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::read::input::RECORD_BYTES_MAX;
+use crate::read::RECORD_BYTES_MAX;
 
 /// The largest scale of a decimal (Arrow's 256 bits have 76 digits). Bounds the text for a malicious file.
 const SCALE_MAX: usize = 76;
@@ -29,23 +29,14 @@ pub(super) enum ColumnType {
     Instant(TimeUnit),
 }
 
-/// Why a column cannot be read.
-pub(super) struct Unsupported {
-    pub(super) found: &'static str,
-    pub(super) expected: &'static str,
-}
+/// Why a column cannot be read: what was found, and what was expected.
+type Unsupported = (&'static str, &'static str);
 
-const OTHER_TYPE: Unsupported = Unsupported {
-    found: "a column of another type",
-    expected: "text, numbers, decimals, booleans or timestamps",
-};
-
-const NESTED: Unsupported = Unsupported { found: "a nested column", expected: "one value per row" };
-
-const NO_TIME_ZONE: Unsupported = Unsupported {
-    found: "timestamps without a time zone",
-    expected: "timestamps adjusted to UTC, or text with a UTC offset",
-};
+const OTHER_TYPE: Unsupported =
+    ("a column of another type", "text, numbers, decimals, booleans or timestamps");
+const NESTED: Unsupported = ("a nested column", "one value per row");
+const NO_TIME_ZONE: Unsupported =
+    ("timestamps without a time zone", "timestamps adjusted to UTC, or text with a UTC offset");
 
 impl ColumnType {
     pub(super) fn new(column: &ColumnDescriptor) -> Result<Self, Unsupported> {
@@ -232,14 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_timestamps_have_a_range() {
+    fn dates_timestamps_and_the_scale_of_a_decimal_have_a_range() {
         assert_eq!(date(i64::MAX), Value::Other("a date out of range"));
         assert_eq!(instant(i64::MAX, TimeUnit::MILLIS), Value::Other("a timestamp out of range"));
         assert_eq!(instant(-1, TimeUnit::NANOS), Value::Instant(UtcInstant::from_micros(-1).unwrap()));
-    }
-
-    #[test]
-    fn a_decimal_of_a_huge_scale_is_rejected() {
         assert!(ColumnType::decimal(76).is_ok());
         assert!(ColumnType::decimal(77).is_err() && ColumnType::decimal(-1).is_err());
     }

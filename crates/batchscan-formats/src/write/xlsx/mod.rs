@@ -131,7 +131,6 @@ fn width(field: Field) -> u16 {
     values.max(field.name().len() as u16 + 4)
 }
 
-/// A row being written.
 struct Row<'a> {
     sheet: &'a mut Worksheet,
     row: u32,

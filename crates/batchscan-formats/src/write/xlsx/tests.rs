@@ -50,6 +50,12 @@ fn cell(sheet: &str, place: &str) -> Option<String> {
     Some(format!("{attributes}|{}", rest.split_once("</c>").unwrap().0))
 }
 
+/// The number of a cell's style.
+fn style<'s>(sheet: &'s str, place: &str) -> &'s str {
+    let (_, rest) = sheet.split_once(&format!("<c r=\"{place}\" s=\"")).unwrap();
+    rest.split_once('"').unwrap().0
+}
+
 fn rows(sheet: &str) -> usize {
     sheet.matches("<row ").count()
 }
@@ -72,11 +78,8 @@ fn every_cell_has_the_type_of_its_field() {
     expect("P2", "t=\"inlineStr\"|<is><t>https://reports.example.org/b-000123</t></is>");
     expect("R2", "t=\"b\"|<v>0</v>");
     assert!(!sheet.contains("<hyperlink") && !sheet.contains("<f>"));
-}
-
-#[test]
-fn a_null_has_no_cell() {
-    let sheet = sheet(bare("b"));
+    // A null has no cell.
+    let sheet = self::sheet(bare("b"));
     for column in "DFGHIJKLMNOPQ".chars() {
         assert_eq!(cell(&sheet, &format!("{column}2")), None);
     }
@@ -89,12 +92,13 @@ fn numbers_and_dates_have_formats() {
     for shown in ["yyyy-mm-dd hh:mm:ss", "yyyy-mm-dd hh:mm:ss.000", "0", "0.00"] {
         assert!(styles.contains(&format!("formatCode=\"{shown}\"")), "{shown}");
     }
-    let style = |place: &str| {
-        let sheet = &parts["xl/worksheets/sheet1.xml"];
-        sheet.split_once(&format!("<c r=\"{place}\" s=\"")).unwrap().1.split_once('"').unwrap().0.to_owned()
-    };
-    assert_eq!(style("G2"), style("N2"));
-    assert_ne!(style("C2"), style("E2"));
+    let sheet = &parts["xl/worksheets/sheet1.xml"];
+    assert_eq!(style(sheet, "G2"), style(sheet, "N2"));
+    assert_ne!(style(sheet, "C2"), style(sheet, "E2"));
+    // Only an instant with a fraction has a format with one.
+    let date_style = |text: &str| style(&self::sheet(created(text)), "C2").to_owned();
+    assert_eq!(date_style("2026-01-31T08:00:00Z"), date_style("2026-01-31T08:00:01Z"));
+    assert_ne!(date_style("2026-01-31T08:00:00Z"), date_style("2026-01-31T08:00:00.5Z"));
 }
 
 #[test]
@@ -135,16 +139,6 @@ fn an_instant_outside_excels_calendar_is_a_text() {
     assert_eq!(shown("1970-01-01T12:00:00Z"), "|<v>25569.5</v>");
     assert_eq!(shown("1969-12-31T18:00:00Z"), "|<v>25568.75</v>");
     assert!(shown("9999-12-31T23:59:59.999Z").starts_with("|<v>2958465.99999"));
-}
-
-#[test]
-fn only_an_instant_with_a_fraction_has_a_format_with_one() {
-    let style = |text: &str| {
-        let sheet = sheet(created(text));
-        sheet.split_once("<c r=\"C2\" s=\"").unwrap().1.split_once('"').unwrap().0.to_owned()
-    };
-    assert_eq!(style("2026-01-31T08:00:00Z"), style("2026-01-31T08:00:01Z"));
-    assert_ne!(style("2026-01-31T08:00:00Z"), style("2026-01-31T08:00:00.5Z"));
 }
 
 #[test]
