@@ -114,8 +114,7 @@ pub(crate) fn wait_for_build(mut build: Process) -> Result<()> {
 }
 
 fn build_command(workspace: &Workspace) -> Command {
-    let mut command =
-        workspace.cargo(&format!("build --profile {PROFILE} --package hot-path"));
+    let mut command = workspace.cargo(&format!("build --profile {PROFILE} --package hot-path"));
     // Not measured, and takes a minute to build.
     command.env("BATCHSCAN_DASHBOARD", "off");
     command

@@ -20,9 +20,7 @@ const STEPS: &[Step] = &[
         run_command(&mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))
     }),
     Step("docs", docs),
-    Step("build", |workspace| {
-        run_command(&mut workspace.cargo("test --workspace --all-targets --no-run"))
-    }),
+    Step("build", |workspace| run_command(&mut workspace.cargo("test --workspace --all-targets --no-run"))),
     Step("tests", run_tests),
     Step("doctests", |workspace| run_command(&mut workspace.cargo("test --workspace --doc"))),
     Step("bench", |workspace| {

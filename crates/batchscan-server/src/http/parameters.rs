@@ -8,8 +8,8 @@ use batchscan_model::Reason;
 pub(super) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    pub(super) fn parse(encoded: &'a str) -> Self {
-        Self(form_urlencoded::parse(encoded.as_bytes()).collect())
+    pub(super) fn parse(encoded: &'a [u8]) -> Self {
+        Self(form_urlencoded::parse(encoded).collect())
     }
 
     /// The value of a parameter. A repeated parameter is an error (decision 016).

@@ -74,7 +74,7 @@ async fn reject_invalid<Q>(app: &App, caller: &Caller, query: Result<Q, Invalid>
 
 impl RangeQuery {
     fn parse(query: &str) -> Result<Self, Invalid> {
-        let (query, mut errors) = (Parameters::parse(query), Invalid::default());
+        let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
         let start = date(&query, "start_date", &mut errors).map(DateInput::as_start);
         let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
         errors.or_ok(Self(DateRange { start, end }))
@@ -83,7 +83,7 @@ impl RangeQuery {
 
 impl PageQuery {
     fn parse(query: &str, cursors: &CursorCipher, org: OrgId) -> Result<Self, Invalid> {
-        let (query, mut errors) = (Parameters::parse(query), Invalid::default());
+        let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
         // Decrypted before the dates, which are compared with it, and reported after them, in the contract's order.
         let cursor = query.value("next_token").and_then(|text| {
             text.map(|text| cursors.decrypt(org, text).ok_or(Reason::BadCursor)).transpose()

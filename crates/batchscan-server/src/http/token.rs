@@ -33,8 +33,7 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     let form = if is_form(&headers) { read_form(body).await? } else { Bytes::new() };
-    let request = TokenRequest::parse(&headers, &String::from_utf8_lossy(&form));
-    let request = request.map_err(ApiError::InvalidForm)?;
+    let request = TokenRequest::parse(&headers, &form).map_err(ApiError::InvalidForm)?;
     let (now, ttl, keys) = (app.clock.now(), app.config.token_ttl_secs, app.keys());
     let granted = authenticate(&app.store, &keys.ring, request.client.as_ref(), &request.secret, ttl, now);
     let timed_out = |_| StoreError::Unreachable("timed out".into());
@@ -93,7 +92,7 @@ struct TokenRequest {
 
 impl TokenRequest {
     /// Reads the credentials from the form or from HTTP Basic (decision 004).
-    fn parse(headers: &HeaderMap, form: &str) -> Result<Self, Invalid> {
+    fn parse(headers: &HeaderMap, form: &[u8]) -> Result<Self, Invalid> {
         let basic = basic_credentials(headers);
         let by_basic = basic.is_some();
         let (basic_id, basic_secret) = basic.unzip();
