@@ -1,5 +1,6 @@
 //! Parquet: columns by name, some rows at a time, so that a row group is never in memory as a whole.
 
+mod catch_panic;
 mod column;
 #[cfg(test)]
 mod tests;
@@ -7,7 +8,6 @@ mod value;
 
 use std::fs::File;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
@@ -19,6 +19,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
 use super::header::match_columns;
+use catch_panic::catch_panic;
 use column::Column;
 use value::ColumnType;
 
@@ -119,12 +120,6 @@ fn open_group(
         Ok((chosen.field, column::open(reader, chosen.column_type)))
     });
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
-}
-
-/// Calls the library, which panics on about two in a thousand damaged files. Its objects must not be used after a panic.
-fn catch_panic<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
-    outcome.unwrap_or_else(|_| Err(ParquetError::General("inconsistent data".into())))
 }
 
 /// A damaged file is an error of the file; a failing disk is not.
