@@ -191,12 +191,6 @@ fn the_bytes_read_end_at_the_length_of_the_file() {
     assert_eq!((count.unwrap(), bytes_read.into_inner()), (4, length));
 }
 
-#[test]
-fn a_panic_of_the_library_is_an_error() {
-    assert!(catch_panic::<()>(|| panic!("a damaged file")).is_err());
-    assert!(catch_panic(|| Ok(7)).is_ok());
-}
-
 proptest! {
     #[test]
     fn no_damage_to_a_file_causes_a_panic(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
