@@ -82,7 +82,7 @@ def measure(server: Server, scenario: str, cases: list[Case], connections: int) 
         server.settle()
         server.reset_peak()
         before = costs(server)
-        result = setup.wrk.run(server.port, requests, connections, plan.seconds(seconds_each), min_bytes)
+        result = setup.wrk.run(server.port, requests, connections, plan.seconds(seconds_each, connections), min_bytes)
     except BenchError as error:
         raise BenchError(f"{server.peer.title}, {scenario}: {error}\n{server.log_tail()}") from None
     hits, cpu, database = (after and after - earlier for after, earlier in zip(costs(server), before))

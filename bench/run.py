@@ -66,9 +66,10 @@ class Plan:
     def needs_large(self, *scenarios: str) -> bool:
         return not self.quick and self.wants(*scenarios)
 
-    def seconds(self, seconds_each: float) -> int:
-        """How long to time a server that needs so long for a response."""
-        return min(max(math.ceil(self.min_responses * seconds_each), self.min_secs), self.max_secs)
+    def seconds(self, seconds_each: float, connections: int) -> int:
+        """How long to time a server that needs so long for a response. Each connection gets two, if it takes turns."""
+        max_secs = max(self.max_secs, math.ceil(2 * connections * seconds_each))
+        return min(max(math.ceil(self.min_responses * seconds_each), self.min_secs), max_secs)
 
 
 def main() -> None:
