@@ -24,8 +24,7 @@ PEERS_FOLDER = ROOT / "bench/peers"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 HOME = TARGET / "bench"
 
-# Program → Debian package. Debian keeps servers and PostgreSQL's programs out of the PATH.
-PACKAGES = {"wrk": "wrk", "nginx": "nginx-light", "initdb": "postgresql", "taskset": "util-linux"}
+# Debian keeps servers and PostgreSQL's programs out of the PATH.
 SEARCH_PATH = [os.environ.get("PATH", ""), "/usr/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
 
 SMALL, USUAL, LARGE = 10_000, 100_000, 1_000_000
@@ -44,16 +43,7 @@ START_TIMEOUT_SECS = 60
 
 
 def install_packages() -> None:
-    """Installs missing programs with apt-get, waiting for its lock."""
-    missing = {package for program, package in PACKAGES.items() if find_program(program) is None}
-    if subprocess.run(["python3", "-c", "import ensurepip"], capture_output=True).returncode:
-        missing.add("python3-venv")
-    if missing:
-        print("installing packages:", *sorted(missing), flush=True)
-        apt_get = [*([] if os.geteuid() == 0 else ["sudo"]), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
-        # May fail, as another process may be updating the lists: the installation decides.
-        subprocess.run([*apt_get, "update"])
-        run([*apt_get, "-o", "DPkg::Lock::Timeout=600", "install", "-y", "--no-install-recommends", *sorted(missing)])
+    run([ROOT / "xtask/setup.sh", "bench"])
 
 
 def find_program(name: str) -> str | None:

@@ -24,7 +24,6 @@ find_missing() {
     if [[ ${1:-} == bench ]]; then
         need wrk has wrk
         need nginx-light has nginx
-        need zstd has zstd
         return
     fi
     need curl has curl

@@ -11,7 +11,7 @@ use crate::site::Site;
 fn it_needs_no_database_and_creates_none() {
     let site = Site::without_org();
     let mut command = batchscan(&["openapi"]);
-    command.env("BATCHSCAN_DATABASE", "postgres://nobody@127.0.0.1:1/none");
+    command.env("BATCHSCAN_DATABASE", "postgres://user@127.0.0.1:1/none");
     let printed = Outcome::run(command.current_dir(site.path(""))).succeeds();
     assert_eq!(serde_json::from_str::<Value>(&printed).unwrap()["openapi"], "3.1.0");
     assert!(!site.path("batchscan.db").exists());
