@@ -109,6 +109,10 @@ fn docs(workspace: &Workspace) -> Result<()> {
 
 fn run_tests(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test --workspace --all-targets");
+    // Most tests wait for other processes, so more of them run than there are cores.
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        command.env("RUST_TEST_THREADS", (3 * std::thread::available_parallelism()?.get()).to_string());
+    }
     run_command(command.env("BATCHSCAN_EXE", workspace.executable()?))
 }
 

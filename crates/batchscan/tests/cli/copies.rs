@@ -10,7 +10,7 @@ use snapbox::{IntoData, file, str};
 use crate::http::{auth, get, token};
 use crate::import_kills::Random;
 use crate::organisations::listed;
-use crate::program::{Outcome, Running, batchscan, is_optimised};
+use crate::program::{Outcome, Running, batchscan};
 use crate::scans;
 use crate::service::Service;
 use crate::site::{Credential, ORG, Site, fresh_database, postgres};
@@ -21,10 +21,7 @@ const KILLS: u64 = 6;
 const KILLED_ORGS: u64 = 6;
 
 /// Organisations and their batches.
-fn sizes() -> [(&'static str, u64); 4] {
-    let unit = if is_optimised() { 200 } else { 20 };
-    [(ORG, 120 * unit), ("Nord", 60 * unit), ("Süd \"alt\"", 20 * unit), ("Leer", 0)]
-}
+const SIZES: [(&str, u64); 4] = [(ORG, 12_000), ("Nord", 6_000), ("Süd \"alt\"", 2_000), ("Leer", 0)];
 
 /// For each organisation: batches, digest, and whether it was already there.
 type Report = BTreeMap<String, (u64, String, bool)>;
@@ -86,7 +83,7 @@ struct Source {
 impl Source {
     fn new() -> Self {
         let site = Site::without_org();
-        for (name, batches) in sizes() {
+        for (name, batches) in SIZES {
             site.run(&["org", "add", name]).succeeds();
             let file = site.write("a.ndjson", scans::ndjson(0..batches, "x"));
             site.run(&["import", "--org", name, &file]).succeeds();
@@ -95,8 +92,7 @@ impl Source {
         let last_number = number(&site.database, "Gone");
         site.run(&["org", "remove", "Gone", "--yes"]).succeeds();
         let service = site.serve(&[]);
-        let clients: Vec<Client> =
-            sizes().iter().map(|(name, _)| Client::of(&site, &service, name)).collect();
+        let clients: Vec<Client> = SIZES.iter().map(|(name, _)| Client::of(&site, &service, name)).collect();
         let revoked = Client::of(&site, &service, ORG);
         site.run(&["credential", "revoke", &revoked.credential.id]).succeeds();
         site.run(&["credential", "rotate", &clients[1].credential.id]).succeeds();
@@ -135,7 +131,7 @@ impl Source {
             ids.extend(page["data"].as_array().unwrap().iter().map(|batch| batch["batch_id"].to_string()));
             cursor = page["next_token"].as_str().map(str::to_owned);
         }
-        assert_eq!(ids.len() as u64, sizes()[0].1 - 1_000, "without the first page");
+        assert_eq!(ids.len() as u64, SIZES[0].1 - 1_000, "without the first page");
         assert!(!ids.iter().any(|id| id == "\"scan-0000007\""), "a batch is sent twice");
         ids
     }
@@ -153,7 +149,7 @@ fn everything_is_copied_from_sqlite_to_postgresql_and_back() {
         println!("{} batches to {}: {:.1} s", total(&report), scheme(to), started.elapsed().as_secs_f64());
         assert!(report.values().all(|(_, _, was_there)| !was_there));
         let counts: Vec<_> = report.iter().map(|(name, (batches, ..))| (name.as_str(), *batches)).collect();
-        let mut expected = sizes();
+        let mut expected = SIZES;
         expected.sort_unstable();
         assert_eq!(counts, expected);
         digests.push(report);
@@ -181,7 +177,7 @@ fn scheme(url: &str) -> &str {
 #[test]
 fn a_killed_copy_is_continued_by_the_next_one() {
     let site = Site::without_org();
-    let batches = if is_optimised() { 6_000 } else { 300 };
+    let batches = 3_000;
     for org in 0..KILLED_ORGS {
         site.run(&["org", "add", &org.to_string()]).succeeds();
         let file = site.write("a.ndjson", scans::ndjson(org..org + batches, "x"));

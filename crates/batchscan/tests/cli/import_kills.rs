@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::http::{get, token};
-use crate::program::{Running, is_optimised};
+use crate::program::Running;
 use crate::scans;
 use crate::service::Service;
 use crate::site::{ORG, Site};
@@ -37,9 +37,7 @@ const RECOVERIES: u64 = 3;
 const WATCHED: u64 = 300;
 const WATCHED_OLD: u64 = 200;
 
-fn growth() -> Growth {
-    if is_optimised() { Growth { first: 30_000, added: 500 } } else { Growth { first: 6_000, added: 200 } }
-}
+const GROWTH: Growth = Growth { first: 30_000, added: 500 };
 
 fn comment(generation: u64) -> String {
     format!("generation {generation}")
@@ -155,14 +153,14 @@ pub(crate) fn read_continuously(
 
 #[test]
 fn a_killed_import_leaves_the_old_state_or_the_new_one() {
-    let mut range = Generations::on(Site::new(), growth());
+    let mut range = Generations::on(Site::new(), GROWTH);
     let service = range.site.serve(&[]);
     // Also after its usual end, around the commit.
     let moments = Random(20_260_131).moments(KILLS, range.import_time.mul_f64(1.3));
     let (stop, responses, token) = (AtomicBool::new(false), AtomicU64::new(0), range.token.clone());
     let mut committed = 0;
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_continuously((&service, &token), growth(), &stop, &responses));
+        let reader = scope.spawn(|| read_continuously((&service, &token), GROWTH, &stop, &responses));
         let _stops = StopOnDrop(&stop);
         for moment in moments {
             range.import_and_kill(moment);
@@ -181,7 +179,7 @@ fn a_killed_import_leaves_the_old_state_or_the_new_one() {
 
 #[test]
 fn the_database_of_a_killed_import_is_recovered_when_opened() {
-    let mut range = Generations::on(Site::new(), growth());
+    let mut range = Generations::on(Site::new(), GROWTH);
     for moment in Random(7).moments(RECOVERIES, range.import_time) {
         range.import_and_kill(moment);
         let service = range.site.serve(&[]);

@@ -21,11 +21,6 @@ pub(crate) fn executable() -> OsString {
     std::env::var_os("BATCHSCAN_EXE").unwrap_or_else(|| env!("CARGO_BIN_EXE_batchscan").into())
 }
 
-/// Whether the executable is an optimised build.
-pub(crate) fn is_optimised() -> bool {
-    std::env::var_os("BATCHSCAN_EXE").is_some()
-}
-
 /// A command of the executable, without the settings of the developer.
 pub(crate) fn batchscan(words: &[&str]) -> Command {
     let mut command = clean(&executable());
