@@ -1,7 +1,7 @@
 """The timings. Each returns rows: dicts that say what was measured in which round."""
 
-import math
 import json
+import math
 import os
 import random
 import subprocess
