@@ -67,8 +67,8 @@ class Plan:
         return not self.quick and self.wants(*scenarios)
 
     def seconds(self, seconds_each: float, connections: int) -> int:
-        """How long to time a server that needs so long for a response. Each connection gets two, if it takes turns."""
-        max_secs = max(self.max_secs, math.ceil(2 * connections * seconds_each))
+        """How long to time a server that needs so long for a response: within a minute, two for each connection."""
+        max_secs = max(self.max_secs, min(math.ceil(2 * connections * seconds_each), 60))
         return min(max(math.ceil(self.min_responses * seconds_each), self.min_secs), max_secs)
 
 

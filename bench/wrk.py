@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 SCRIPT = Path(__file__).parent / "load/load.lua"
 # A slow peer under 512 connections makes a client wait for seconds. That is slow, not wrong.
-RESPONSE_TIMEOUT_SECS = 60
+RESPONSE_TIMEOUT_SECS = 180
 # More requests than one run of wrk sends, so that no two runs send the same one. Not a round number: when hundreds of
 # requests take turns, a run then starts in the middle of the list.
 COUNTER_STEP = 10_000_250
