@@ -23,8 +23,8 @@ require chromium command -v chromium
 require r-base-core command -v Rscript
 require 'r-cran-httr2 and r-cran-jsonlite' Rscript -e 'library(httr2); library(jsonlite)'
 
-# The virtual environments are rebuilt when a requirements file or Python changes.
-environments="$target/clients/$( (python3 --version; cat requirements*.txt) | sha256sum | cut -c1-16)"
+# The virtual environments are rebuilt when a requirements file, Python or their own path changes: they contain the path.
+environments="$target/clients/$( (python3 --version; echo "$target"; cat requirements*.txt) | sha256sum | cut -c1-16)"
 install() { # name, requirements
   echo "installing $(grep -c == "$2") Python packages from clients/$2"
   python3 -m venv "$environments/$1"
