@@ -18,7 +18,7 @@ const ORPHAN_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
 /// psql has to start and connect.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The kernel removes a killed process within milliseconds.
+/// The kernel removes a killed process within milliseconds, on a busy machine within seconds.
 const GONE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Set for the starter of `a_server_whose_starter_was_killed_is_gone_within_seconds`.
 const IS_STARTER: &str = "TESTBED_IS_STARTER";

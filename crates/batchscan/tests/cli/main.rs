@@ -12,8 +12,8 @@
 //! | `fake_server` | servers that are not batchscan |
 //! | `proxy` | cuts connections |
 //!
-//! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. With it, the tests of memory
-//! and of kills use more data. `SNAPSHOTS=overwrite` updates the snapshots.
+//! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. `SNAPSHOTS=overwrite` updates
+//! the snapshots.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
