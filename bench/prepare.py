@@ -59,14 +59,14 @@ def build(package: str) -> Path:
 
 
 def make_environment() -> Path:
-    """The peers' virtual environment, kept until requirements.txt changes."""
+    """The peers' virtual environment, kept until requirements.txt changes or the folder is moved."""
     requirements, venv = PEERS_FOLDER / "requirements.txt", HOME / "venv"
-    installed = venv / "requirements.txt"
-    if not (installed.is_file() and installed.read_bytes() == requirements.read_bytes()):
+    installed, wanted = venv / "installed.txt", f"# {venv}\n{requirements.read_text()}"
+    if not (installed.is_file() and installed.read_text() == wanted):
         print("installing Python packages:", requirements, flush=True)
         run(["python3", "-m", "venv", "--clear", venv])
         run([venv / "bin/pip", "install", "--quiet", "--requirement", requirements])
-        shutil.copy(requirements, installed)
+        installed.write_text(wanted)
     return venv
 
 
