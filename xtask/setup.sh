@@ -32,6 +32,7 @@ find_missing() {
     need haproxy has haproxy
     need pgbouncer has pgbouncer
     need valgrind has valgrind
+    need strace has strace
     # Vite needs Node.js 20.19.
     need nodejs node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
     need npm has npm

@@ -207,6 +207,7 @@ fn content_type(path: &str) -> Outcome<&'static str> {
         Some("css") => "text/css; charset=utf-8",
         Some("txt") => "text/plain; charset=utf-8",
         Some("svg") => "image/svg+xml",
+        Some("woff2") => "font/woff2",
         _ => return Err(format!("{path} has an unknown media type; add it to build.rs").into()),
     })
 }

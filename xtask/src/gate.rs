@@ -28,6 +28,7 @@ const MEASUREMENTS: &[Measurement] = &[
     measurement("uncached-gzip-page-per-batch", "uncached-gzip-page", (2, 8), 1000),
     measurement("cached-page", "cached-page", (50, 250), 1),
     measurement("unchanged-page", "unchanged-page", (50, 250), 1),
+    measurement("poll-without-news", "poll", (50, 250), 1),
     measurement("small-window", "small-window", (50, 250), 1),
     measurement("auth", "auth", (50, 250), 1),
     measurement("import-per-batch", "import", (1, 4), 2000),

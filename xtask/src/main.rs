@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `tidy`, `gate`, `cluster`, `failover`.
+//! Developer commands: `cargo xtask test`, `tidy`, `gate`, `sbom`, `package`, `cluster`, `failover`.
 //!
 //! Links no crate of the workspace except the testbed, so that it builds in seconds even if the tree does not compile.
 
@@ -10,8 +10,10 @@ use workspace::Workspace;
 
 mod cluster;
 mod conformance;
+mod dependencies;
 mod failover;
 mod gate;
+mod package;
 mod test;
 mod tidy;
 mod workspace;
@@ -22,6 +24,8 @@ Usage: cargo xtask COMMAND
   test [STEP...]  Run every check, or only the named steps
   tidy            Check decisions, links between documents, and migrations
   gate            Count the instructions of the hot paths and compare them with xtask/gate-budget.txt
+  sbom            Print what the executable is made of, as CycloneDX JSON
+  package         Build the Debian package, with manual pages and shell completions
   cluster         Run three PostgreSQL servers, three nodes and HAProxy with demo data; kill parts on request
   failover [--rounds N] [--write]
                   Kill parts of such a cluster under load and check every response; --write updates docs/FAILOVER.md
@@ -47,6 +51,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test", steps @ ..] => test::run(&workspace, steps),
         ["tidy"] => tidy::run(&workspace),
         ["gate"] => gate::run(&workspace),
+        ["sbom"] => dependencies::print_sbom(&workspace),
+        ["package"] => package::run(&workspace),
         ["cluster"] => cluster::run(&workspace),
         ["failover", options @ ..] => run_failover(&workspace, options),
         [] | ["help" | "-h" | "--help"] => {

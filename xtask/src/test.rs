@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::workspace::{Workspace, run_command};
-use crate::{conformance, failover, gate, tidy};
+use crate::{conformance, dependencies, failover, gate, tidy};
 
 /// Quick failures first.
 const STEPS: &[Step] = &[
     Step("setup", |workspace| run_command(&mut workspace.command("xtask/setup.sh"))),
     Step("format", |workspace| run_command(&mut workspace.cargo("fmt --all --check"))),
     Step("tidy", tidy::run),
+    Step("dependencies", dependencies::check),
     Step("clippy", |workspace| {
         run_command(&mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))
     }),

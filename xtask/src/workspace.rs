@@ -64,6 +64,19 @@ impl Workspace {
         self.target.join(profile).join(name)
     }
 
+    /// The executable of a tool such as `cargo-deny@0.20.2`, which is compiled into the build folder first.
+    pub(crate) fn install_tool(&self, tool: &str) -> Result<PathBuf> {
+        let folder = self.built("tools", tool);
+        let name = tool.split('@').next().unwrap_or(tool);
+        let executable = folder.join("bin").join(name);
+        if !executable.exists() {
+            println!("installing {tool} into {}", folder.display());
+            let mut install = self.cargo(&format!("install --locked --quiet {tool} --root"));
+            run_command(install.arg(&folder).env_remove("CARGO_TARGET_DIR"))?;
+        }
+        Ok(executable)
+    }
+
     /// A file in the build folder for a log, so that it can be read after a failure.
     pub(crate) fn log_file(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join("xtask");

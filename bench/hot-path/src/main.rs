@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use batchscan_formats::Format;
 use batchscan_server::config::Config;
-use batchscan_store::import_file;
+use batchscan_store::{ImportOptions, import_file};
 
 use site::{BATCHES, ORG, Reply, Site};
 
@@ -31,6 +31,7 @@ const RENDER_BATCHES: usize = 1_000;
 /// Batches of one small date range.
 const RANGE_BATCHES: usize = 20;
 const PAGE: &str = "/v2/batches";
+const CHANGES: &str = "/v2/changes";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -42,6 +43,7 @@ async fn main() -> Result<(), Failure> {
         "uncached-gzip-page" => pages(uncached(), Some("gzip"), count).await,
         "cached-page" => pages(Config::default(), None, count).await,
         "unchanged-page" => unchanged_pages(count).await,
+        "poll" => polls(count).await,
         "small-window" => small_ranges(count).await,
         "auth" => auths(count).await,
         "import" => imports(count).await,
@@ -79,6 +81,26 @@ async fn unchanged_pages(count: usize) -> Result<(), Failure> {
         let reply = site.get(PAGE, Some(("if-none-match", etag))).await?;
         if !reply.is(StatusCode::NOT_MODIFIED) {
             return Err(reply.unexpected("304"));
+        }
+    }
+    Ok(())
+}
+
+/// A poll for changes without news.
+async fn polls(count: usize) -> Result<(), Failure> {
+    let site = Site::open(Config::default()).await?;
+    let mut since = String::new();
+    while {
+        let reply = site.get(&format!("{CHANGES}{since}"), None).await?;
+        let changes: serde_json::Value = serde_json::from_slice(&reply.body)?;
+        since = format!("?since={}", changes["since"].as_str().ok_or_else(|| reply.unexpected("since"))?);
+        changes["more"] == true
+    } {}
+    let target = format!("{CHANGES}{since}");
+    for _ in 0..WARM_UPS + count {
+        let reply = site.get(&target, None).await?;
+        if !reply.is(StatusCode::OK) || !reply.body.starts_with(b"{\"data\":[],\"removed\":[],\"since\":") {
+            return Err(reply.unexpected("no changes"));
         }
     }
     Ok(())
@@ -131,7 +153,7 @@ async fn imports(count: usize) -> Result<(), Failure> {
     }
     for store in stores.drain(..=count) {
         let input = (Format::Ndjson, File::open(&path)?);
-        let counts = import_file(&store, ORG, input, false, Arc::default()).await?;
+        let counts = import_file(&store, ORG, input, ImportOptions::default(), Arc::default()).await?.counts;
         if counts.new != IMPORT_BATCHES as u64 {
             return Err(format!("{} of {IMPORT_BATCHES} batches are new", counts.new).into());
         }

@@ -54,13 +54,13 @@ impl Site {
     /// Gets a token.
     pub(crate) async fn auth(&self) -> Result<Reply, Failure> {
         let kind = "application/x-www-form-urlencoded";
-        let request = Request::post("/v2/auth").header("content-type", kind);
+        let request = Request::post("/v2/auth").header("host", "localhost").header("content-type", kind);
         self.send(request, self.form.clone().into()).await
     }
 
     /// Gets batches, with an additional header field.
     pub(crate) async fn get(&self, target: &str, field: Option<(&str, &str)>) -> Result<Reply, Failure> {
-        let request = Request::get(target).header("authorization", &self.bearer);
+        let request = Request::get(target).header("host", "localhost").header("authorization", &self.bearer);
         let request = field.into_iter().fold(request, |request, (name, value)| request.header(name, value));
         self.send(request, Body::empty()).await
     }

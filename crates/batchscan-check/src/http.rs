@@ -10,7 +10,9 @@ use reqwest::{Client, redirect};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::{Host, Url};
 
 use crate::limits::Limits;
@@ -19,6 +21,7 @@ use crate::request::Request;
 pub(crate) struct HttpClient {
     client: Client,
     runtime: Runtime,
+    url: Url,
     pub(crate) base_url: String,
 }
 
@@ -36,8 +39,8 @@ pub(crate) enum SendError {
     #[error("{0}")]
     TimedOut(String),
     /// The connection failed before a response began.
-    #[error("no response: {0}")]
-    NoResponse(String),
+    #[error(transparent)]
+    NoResponse(#[from] batchscan_client::Error),
     /// The body ended early or could not be decompressed.
     #[error("{0}")]
     BadBody(String),
@@ -47,9 +50,13 @@ pub(crate) enum SendError {
 }
 
 impl HttpClient {
-    pub(crate) fn new(base_url: &Url, limits: &Limits) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(
+        base_url: &Url,
+        ca_cert: Option<&[u8]>,
+        limits: &Limits,
+    ) -> Result<Self, Box<dyn Error>> {
         let mut client = Client::builder()
-            .tls_backend_preconfigured(tls_config(base_url.scheme() == "https")?)
+            .tls_backend_preconfigured(tls_config(base_url.scheme() == "https", ca_cert)?)
             .http1_only()
             .redirect(redirect::Policy::none())
             .no_gzip()
@@ -66,8 +73,8 @@ impl HttpClient {
             client = client.no_proxy();
         }
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let base_url = base_url.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { client: client.build()?, runtime, base_url })
+        let (url, base_url) = (base_url.clone(), base_url.as_str().trim_end_matches('/').to_owned());
+        Ok(Self { client: client.build()?, runtime, url, base_url })
     }
 
     pub(crate) fn send(&self, request: &Request, limits: &Limits) -> Result<RawResponse, SendError> {
@@ -85,7 +92,9 @@ impl HttpClient {
         }
         let response = match timeout(limits.response_timeout, outgoing.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) if !error.is_timeout() => return Err(SendError::NoResponse(root_cause(&error))),
+            Ok(Err(error)) if !error.is_timeout() => {
+                return Err(batchscan_client::Error::from_http(&error, &self.url).into());
+            }
             _ => {
                 let secs = limits.response_timeout.as_secs_f32();
                 return Err(SendError::TimedOut(format!("no response within {secs:.1} s")));
@@ -101,10 +110,13 @@ impl HttpClient {
 }
 
 /// System roots are read only where they are needed: that takes a while.
-fn tls_config(needs_roots: bool) -> Result<ClientConfig, rustls::Error> {
+fn tls_config(needs_roots: bool, ca_cert: Option<&[u8]>) -> Result<ClientConfig, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     if needs_roots {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    for certificate in CertificateDer::pem_slice_iter(ca_cert.unwrap_or_default()) {
+        roots.add(certificate?)?;
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;
@@ -114,8 +126,11 @@ fn tls_config(needs_roots: bool) -> Result<ClientConfig, rustls::Error> {
 async fn read_body(mut response: reqwest::Response, limit: usize) -> Result<Vec<u8>, SendError> {
     let status = response.status().as_u16();
     let mut body = Vec::new();
-    let broken =
-        |error| SendError::BadBody(format!("{status}, then an incomplete body: {}", root_cause(&error)));
+    let url = response.url().clone();
+    let broken = |error| {
+        let error = batchscan_client::Error::from_http(&error, &url);
+        SendError::BadBody(format!("{status}, then an incomplete body: {error}"))
+    };
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         body.extend_from_slice(&chunk);
         if body.len() > limit {
@@ -142,12 +157,4 @@ fn decompress(body: Vec<u8>, headers: &HeaderMap, limit: usize) -> Result<Vec<u8
 
 fn too_large(limit: usize) -> SendError {
     SendError::TooLarge(format!("a body of more than {limit} bytes, the limit of this run"))
-}
-
-fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

@@ -17,6 +17,7 @@
 //!     base_url: "https://scans.example/api".to_owned(),
 //!     client_id: "nursery".to_owned(),
 //!     client_secret: Secret::new("…".to_owned()),
+//!     ca_cert: None,
 //! };
 //! let report = run(&target, &mut |finding| println!("{}", finding.id))?;
 //! println!("{}", report.text(false, false));
@@ -87,6 +88,6 @@ mod tests {
             assert!(id.bytes().all(is_kebab), "{id}");
             assert!(text.ends_with('.'), "{text}");
         }
-        assert_eq!(ids.len(), 165);
+        assert_eq!(ids.len(), 173);
     }
 }

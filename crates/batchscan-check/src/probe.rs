@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use batchscan_client::Error;
+
 use crate::http::{HttpClient, RawResponse, SendError};
 use crate::limits::Limits;
 use crate::listing::{DateRange, Listing, access_token};
@@ -49,8 +51,8 @@ struct Token {
 impl Probe {
     pub(crate) fn new(target: &Target, limits: &Limits) -> Result<Self, Unreachable> {
         let base_url = parse_base_url(&target.base_url)?;
-        let http =
-            HttpClient::new(&base_url, limits).map_err(|error| Unreachable::NoClient(error.to_string()))?;
+        let http = HttpClient::new(&base_url, target.ca_cert.as_deref(), limits)
+            .map_err(|error| Unreachable::NoClient(error.to_string()))?;
         let mut redactor = Redactor::default();
         redactor.hide_credentials(&target.client_id, target.client_secret.expose());
         Ok(Self {
@@ -73,9 +75,13 @@ impl Probe {
     /// The first requests of a run: is there a service, and does it accept the credentials?
     pub(crate) fn check_access(&mut self) -> Result<(), Unreachable> {
         let url = self.http.base_url.clone();
-        let batches = self
-            .exchange(&Request::batches(Version::V2))
-            .map_err(|error| Unreachable::NoResponse(url.clone(), self.show(error.to_string())))?;
+        let batches = self.exchange(&Request::batches(Version::V2)).map_err(|error| {
+            match (self.show(error.to_string()), error) {
+                (text, SendError::NoResponse(Error::Untrusted { .. })) => Unreachable::Untrusted(text),
+                (text, SendError::NoResponse(_)) => Unreachable::NoResponse(text),
+                (text, _) => Unreachable::NoResponse(format!("cannot reach {url}: {text}")),
+            }
+        })?;
         let auth =
             Version::BOTH.map(|version| self.exchange(&self.auth_request(version)).map(|it| it.status));
         match (batches.status, auth) {

@@ -13,6 +13,8 @@ pub struct Target {
     pub client_id: String,
     /// The client secret.
     pub client_secret: Secret,
+    /// Certificates to trust in addition to the system's, in PEM format.
+    pub ca_cert: Option<Vec<u8>>,
 }
 
 /// A client secret. Never printed.
@@ -54,8 +56,11 @@ pub enum Unreachable {
     )]
     BadCredentials(String),
     /// There was no response to the first request.
-    #[error("cannot reach the service at {0} ({1}): check that it is running and that the URL is correct")]
-    NoResponse(String, String),
+    #[error("{0}; check the address, and that the service is running")]
+    NoResponse(String),
+    /// The TLS handshake failed.
+    #[error("{0}")]
+    Untrusted(String),
 }
 
 pub(crate) fn parse_base_url(text: &str) -> Result<Url, Unreachable> {

@@ -36,7 +36,7 @@ impl Service {
         config: batchscan_server::config::Config,
         tls: Option<batchscan_server::config::TlsFiles>,
     ) -> Self {
-        use batchscan_server::{auth, clock::Clock, serve};
+        use batchscan_server::{auth, clock::Clock, serve, tls::Tls};
         use batchscan_store as store;
         let folder = tempfile::tempdir().unwrap();
         let database = store::DatabaseUrl::Sqlite(folder.path().join("scans.db"));
@@ -49,6 +49,7 @@ impl Service {
         let (client, label) = (issued.client.clone(), String::new());
         let new = store::NewCredential { client, label, expires_at: None, secret_hash, now };
         store.add_credential("Nursery", new).await.unwrap();
+        let tls = tls.map(|files| Tls::load(files).unwrap());
         let (listen, drain) = ("127.0.0.1:0".to_owned(), std::time::Duration::from_secs(1));
         let options = serve::ServeOptions { listen, operator_listen: None, tls, drain, config };
         let server = serve::Server::bind(store.clone(), options, Clock::system()).await.unwrap();

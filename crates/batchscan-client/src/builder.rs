@@ -13,8 +13,9 @@ use crate::{Client, Error, tls};
 
 /// Generous for any usable network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Limit for a pause within a response. Some services take a while to prepare a page.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit for a pause within a response. Some services take a while to prepare a page, and changes may be waited for: this
+/// is longer than [`WAIT_MAX`](crate::changes::WAIT_MAX).
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The version of the API to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +117,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the address, the credentials or an added certificate is not valid.
+    /// [`Error::Config`] if the address or the credentials are not valid, [`Error::RootCertificate`] if an added
+    /// certificate is not.
     pub fn build(self) -> Result<Client, Error> {
         let base = self.base?;
         let credentials =
@@ -143,6 +145,9 @@ impl ClientBuilder {
     }
 }
 
+/// Paths that the client adds itself.
+const API_PATHS: [&str; 6] = ["/v1", "/v2", "/v1/batches", "/v2/batches", "/v1/auth", "/v2/auth"];
+
 /// Parses the address of a service: `http` or `https`, a host, optionally a path.
 fn parse_address(text: &str) -> Result<Url, Error> {
     let invalid = |reason: String| Err(Error::Config(format!("invalid address: {reason}")));
@@ -150,15 +155,16 @@ fn parse_address(text: &str) -> Result<Url, Error> {
         Ok(url) => url,
         Err(error) => return invalid(format!("{error}; write it like https://scans.example.org")),
     };
-    let last_segment = url.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let path = url.path().trim_end_matches('/');
+    let api_path = API_PATHS.into_iter().find(|end| path.ends_with(end));
     if !matches!(url.scheme(), "http" | "https") {
         invalid("it must begin with http:// or https://".into())
     } else if !url.username().is_empty() || url.password().is_some() {
         invalid("it must not contain a user name or a password".into())
     } else if url.query().is_some() || url.fragment().is_some() {
         invalid("it must not contain ? or #".into())
-    } else if matches!(last_segment, "v1" | "v2") {
-        invalid(format!("remove /{last_segment}"))
+    } else if let Some(api_path) = api_path {
+        invalid(format!("remove {api_path}"))
     } else {
         Ok(url)
     }
@@ -187,12 +193,14 @@ mod tests {
             (at("https://ann:hush@scans.example.org"), "it must not contain a user name or a password"),
             (at("https://scans.example.org/?a=1"), "it must not contain ? or #"),
             (at("https://scans.example.org/v2/"), "remove /v2"),
-            (at(valid).root_certificates_pem("none"), "no certificate in PEM format"),
+            (at("https://scans.example.org/a/v2/batches"), "remove /v2/batches"),
             (at(valid).credentials("id", ""), "the client id or the client secret is empty"),
             (Client::builder(valid), "the credentials are missing"),
         ] {
             let error = builder.build().unwrap_err();
             assert!(matches!(error, Error::Config(_)) && error.to_string().ends_with(expected), "{error}");
         }
+        let error = at(valid).root_certificates_pem("none").build().unwrap_err();
+        assert_eq!(error, Error::RootCertificate("no certificate in PEM format".into()));
     }
 }

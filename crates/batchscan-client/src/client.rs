@@ -1,6 +1,7 @@
 //! The client: batches, pages, and whether anything changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use batchscan_model::DateRange;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
@@ -10,7 +11,7 @@ use reqwest::header::ETAG;
 use crate::array::ArrayStream;
 use crate::pagination::Pagination;
 use crate::session::Session;
-use crate::{ClientBuilder, Error, Page, ReceivedBatch, Version};
+use crate::{Changes, ClientBuilder, Error, Page, ReceivedBatch, Version, WAIT_MAX};
 
 /// A stream of pages.
 pub type Pages = BoxStream<'static, Result<Page, Error>>;
@@ -127,6 +128,48 @@ impl Client {
     /// Continues on v2 after a page, by its [`next_token`](Page::next_token). The date range must be the same as before.
     pub fn pages_after(&self, range: DateRange, next_token: impl Into<String>) -> Pages {
         self.paginate(range, Some(next_token.into()))
+    }
+
+    /// Reads what changed since a position, to keep a copy current. Uses v2.
+    ///
+    /// Without a position, the first responses contain the complete state. Store the position of a response together with
+    /// its changes. If there are no changes, the service waits for one, [`WAIT_MAX`] at most.
+    ///
+    /// ```
+    /// use std::{collections::BTreeMap, time::Duration};
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/service.rs"));
+    /// # fn main() { run_example(2_500, async |service| {
+    /// # let client = service.client().build()?;
+    /// let mut copy = BTreeMap::new();
+    /// let mut since: Option<String> = None;
+    /// loop {
+    ///     let changes = client.changes(since.as_deref(), Duration::ZERO).await?;
+    ///     for batch in changes.batches.batches() {
+    ///         let batch = batch?;
+    ///         copy.insert(batch.batch_id.as_str().to_owned(), batch);
+    ///     }
+    ///     for id in &changes.removed {
+    ///         copy.remove(id);
+    ///     }
+    ///     since = Some(changes.since);
+    ///     if !changes.more {
+    ///         break;
+    ///     }
+    /// }
+    /// # assert_eq!(copy.len(), 2_500);
+    /// # Ok(()) }) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PositionGone`] if everything has to be read again, without a position. Any other [`Error`] of a request.
+    pub async fn changes(&self, since: Option<&str>, wait: Duration) -> Result<Changes, Error> {
+        let changes = self.session.changes(since, wait.min(WAIT_MAX)).await?;
+        if changes.more && since == Some(changes.since.as_str()) {
+            return Err(Error::PaginationLoop("a position was repeated"));
+        }
+        Ok(changes)
     }
 
     /// Whether the batches of a date range differ from those that came with `etag`.

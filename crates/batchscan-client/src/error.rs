@@ -16,6 +16,9 @@ const LOOKUP_FAILED: &str = "failed to lookup address information: ";
 /// hyper's text for a server that sends before the request; it has no error kind for this.
 const UNEXPECTED_MESSAGE: &str = "received unexpected message from connection";
 
+/// rustls' text for a CA certificate that a server uses; it has no error kind for this.
+const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// Why batches could not be read. No message contains a secret or a token.
 ///
 /// ```
@@ -36,9 +39,12 @@ const UNEXPECTED_MESSAGE: &str = "received unexpected message from connection";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The client was given an invalid address, credential, certificate or ETag.
+    /// The client was given an invalid address, credential or ETag.
     #[error("{0}")]
     Config(String),
+    /// An added root certificate cannot be read.
+    #[error("cannot read the added root certificate: {0}")]
+    RootCertificate(String),
     /// No connection to the service.
     #[error("cannot reach {host}: {reason}")]
     Unreachable {
@@ -74,7 +80,10 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// All retries failed.
-    #[error("{last}; gave up after {} in {}", count_tries(.tries), seconds(.elapsed))]
+    #[error(
+        "{last}; gave up after {} in {}: the next one would be after the time limit for retries",
+        count_tries(.tries), seconds(.elapsed)
+    )]
     RetriesExhausted {
         /// Time since the first try.
         elapsed: Duration,
@@ -113,6 +122,10 @@ pub enum Error {
         /// The service's explanation.
         detail: Option<String>,
     },
+    /// The service cannot continue from this position, for example because a backup was restored. Everything has to be
+    /// read again.
+    #[error("the service cannot continue from this position; read everything again")]
+    PositionGone,
     /// The response is not one of the API.
     #[error("{url} does not respond like a batch scan service: {reason}; check the address")]
     UnexpectedResponse {
@@ -167,7 +180,7 @@ impl Error {
     }
 
     /// Translates an error of the HTTP library, of a request or of reading its response.
-    pub(crate) fn from_http(error: &reqwest::Error, url: &Url) -> Self {
+    pub fn from_http(error: &reqwest::Error, url: &Url) -> Self {
         let host = host_and_port(url);
         if error.is_connect() {
             return match find_cause::<rustls::Error>(error) {
@@ -258,16 +271,22 @@ fn tls_reason(error: &rustls::Error) -> String {
             "it does not speak TLS (try http://)".into()
         }
         rustls::Error::InvalidCertificate(certificate) => match certificate {
-            CertificateError::UnknownIssuer => "the certificate is not from a known authority".into(),
+            CertificateError::UnknownIssuer => "its certificate is not from a known authority; if you trust that \
+                authority, add its certificate (--ca-cert FILE)"
+                .into(),
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                "the certificate is for another host name".into()
+                "its certificate is for another host name; use the name in the certificate, or make one for this host"
+                    .into()
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "the certificate has expired".into()
+                "its certificate has expired; renew it, or check the clock of this machine".into()
             }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "the certificate is not valid yet".into()
+                "its certificate is not valid yet; check the clock of this machine".into()
             }
+            CertificateError::Other(other) if other.to_string() == CA_AS_SERVER => "its certificate is a CA \
+                certificate, which a server cannot use; make a server certificate, and trust the CA with --ca-cert FILE"
+                .into(),
             other => other.to_string(),
         },
         other => other.to_string(),

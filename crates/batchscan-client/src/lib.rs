@@ -26,6 +26,7 @@
 
 mod array;
 pub mod builder;
+pub mod changes;
 pub mod client;
 pub mod error;
 pub mod page;
@@ -39,6 +40,7 @@ mod token;
 
 pub use batchscan_model::{Batch, BatchId, ClientSecret, DateRange, Hundredths, UtcInstant};
 pub use builder::{ClientBuilder, Version};
+pub use changes::{Changes, WAIT_MAX};
 pub use client::{Batches, Client, Freshness, Pages};
 pub use error::Error;
 pub use futures_util::TryStreamExt;

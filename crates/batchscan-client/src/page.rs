@@ -37,12 +37,13 @@ impl Page {
             return Ok(Self { body, data, next_token });
         }
         let Envelope { data, next_token } = serde_json::from_str(&body)?;
-        if !data.get().starts_with('[') {
-            return Err(serde::de::Error::custom("data is not an array"));
-        }
-        let start = data.get().as_ptr() as usize - body.as_ptr() as usize;
-        let data = start + 1..start + data.get().len() - 1;
+        let data = array_items(&body, data)?;
         Ok(Self { body, data, next_token })
+    }
+
+    /// The batches of any other envelope. `data` is where they are in the body, separated by commas.
+    pub(crate) fn from_data(body: String, data: Range<usize>) -> Self {
+        Self { body, data, next_token: None }
     }
 
     /// A part of the array of v1: batches separated by commas.
@@ -83,7 +84,7 @@ impl Page {
         self.body.len()
     }
 
-    /// The cursor of the next page; `None` on the last page, and always on v1.
+    /// The cursor of the next page; `None` on the last page, and always on v1 and in [`Changes`](crate::Changes).
     ///
     /// [`Client::pages_after`](crate::Client::pages_after) continues from it, also in another process.
     pub fn next_token(&self) -> Option<&str> {
@@ -93,6 +94,16 @@ impl Page {
     pub(crate) fn data(&self) -> &str {
         self.body[self.data.clone()].trim_start_matches(JSON_WHITESPACE)
     }
+}
+
+/// Where the items of an array are in the body that contains it.
+pub(crate) fn array_items(body: &str, array: &RawValue) -> Result<Range<usize>, serde_json::Error> {
+    let text = array.get();
+    if !text.starts_with('[') {
+        return Err(serde::de::Error::custom("data is not an array"));
+    }
+    let start = text.as_ptr() as usize - body.as_ptr() as usize;
+    Ok(start + 1..start + text.len() - 1)
 }
 
 /// Parses the usual form of an envelope by its first and last bytes only, so that the next page can be requested at

@@ -40,6 +40,7 @@ pub(crate) async fn status_error(response: Response) -> Error {
     let retry_after = retry_after(&response);
     let detail = read_detail(response).await;
     match status.as_u16() {
+        410 if detail.is_some() => Error::PositionGone,
         429 | 502 | 503 | 504 => Error::Unavailable { status, detail, retry_after },
         500.. => Error::Rejected { status, detail },
         400.. if detail.is_some() && status != StatusCode::NOT_FOUND => Error::Rejected { status, detail },

@@ -123,7 +123,8 @@ mod tests {
         let error = backoff.next_wait(busy(None), started + secs(56)).unwrap_err();
         let last = Box::new(busy(None));
         assert_eq!(error, Error::RetriesExhausted { elapsed: secs(56), tries: 2, last });
-        let expected = "the service responded with 503 Service Unavailable; gave up after 2 tries in 56 s";
+        let expected = "the service responded with 503 Service Unavailable; gave up after 2 tries in 56 s: the next one \
+                        would be after the time limit for retries";
         assert_eq!(error.to_string(), expected);
         let error = backoff.next_wait(busy(Some(11)), started + secs(50)).unwrap_err();
         let expected = "the service responded with 503 Service Unavailable; the service asks to wait 11 s, but only 10 s \

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use batchscan_model::{ClientSecret, DateRange};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_NONE_MATCH, LOCATION};
@@ -11,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
+use crate::changes::Changes;
 use crate::response::{PAGE_BYTES_MAX, SMALL_BYTES_MAX, read_body, read_detail, status_error};
 use crate::retry::{Backoff, RetryPolicy};
 use crate::token::{Token, TokenResponse};
@@ -59,11 +61,24 @@ impl Session {
 
     /// Requests a token, unless there is one already.
     pub(crate) async fn sign_in(&self) -> Result<(), Error> {
-        self.retry(|| async { self.token(self.version).await.map(drop) }).await
+        self.retry(Duration::ZERO, || async { self.token(self.version).await.map(drop) }).await
     }
 
     pub(crate) async fn page(&self, url: &Url) -> Result<Page, Error> {
-        self.retry(|| self.try_page(url)).await
+        let parse = || self.try_parse(url, "a page of batches", Page::from_envelope);
+        self.retry(Duration::ZERO, parse).await
+    }
+
+    /// Reads changes after a position, or the first part of the complete state. The service may wait for a change.
+    pub(crate) async fn changes(&self, since: Option<&str>, wait: Duration) -> Result<Changes, Error> {
+        let mut url = self.url(Version::V2, "changes");
+        if let Some(since) = since {
+            url.query_pairs_mut().append_pair("since", since);
+        }
+        if !wait.is_zero() {
+            url.query_pairs_mut().append_pair("wait", &wait.as_secs().to_string());
+        }
+        self.retry(wait, || self.try_parse(&url, "changes", Changes::from_envelope)).await
     }
 
     /// Sends a GET request. The response is a 200, or a 304 if `etag` is given. Its body is not read yet.
@@ -75,15 +90,17 @@ impl Session {
     ) -> Result<Response, Error> {
         let etag = etag.map(HeaderValue::try_from).transpose();
         let etag = etag.map_err(|_| Error::Config("the ETag is not a valid header value".into()))?;
-        self.retry(|| self.try_get(version, url, etag.as_ref())).await
+        self.retry(Duration::ZERO, || self.try_get(version, url, etag.as_ref())).await
     }
 
-    /// Retries temporary errors within the limit. A rejected token is renewed once.
+    /// Retries temporary errors within the limit, which begins after the time that a response may take. A rejected token
+    /// is renewed once.
     async fn retry<T, F: Future<Output = Result<T, Error>>>(
         &self,
+        wait: Duration,
         mut attempt: impl FnMut() -> F,
     ) -> Result<T, Error> {
-        let mut backoff = Backoff::new(&self.retry_policy, Instant::now());
+        let mut backoff = Backoff::new(&self.retry_policy, Instant::now() + wait);
         let mut has_renewed_token = false;
         loop {
             let error = match attempt().await {
@@ -105,18 +122,24 @@ impl Session {
         }
     }
 
-    async fn try_page(&self, url: &Url) -> Result<Page, Error> {
+    /// Reads a response of v2 and parses its body.
+    async fn try_parse<T>(
+        &self,
+        url: &Url,
+        expected: &str,
+        parse: fn(String) -> Result<T, serde_json::Error>,
+    ) -> Result<T, Error> {
         let response = self.try_get(Version::V2, url, None).await?;
         let body = read_body(response, PAGE_BYTES_MAX).await?;
-        let truncated = || Error::connection_lost(url, "the page was truncated");
+        let truncated = || Error::connection_lost(url, "the JSON was truncated");
         let text = String::from_utf8(body).map_err(|error| match error.utf8_error().error_len() {
             None => truncated(),
             Some(_) => Error::unexpected_response(url, "not UTF-8 text"),
         })?;
         // A proxy may end a truncated body as if it were complete.
-        Page::from_envelope(text).map_err(|error| match error.is_eof() {
+        parse(text).map_err(|error| match error.is_eof() {
             true => truncated(),
-            false => Error::unexpected_response(url, format!("not a page of batches: {error}")),
+            false => Error::unexpected_response(url, format!("not {expected}: {error}")),
         })
     }
 

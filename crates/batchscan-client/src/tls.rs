@@ -26,12 +26,11 @@ pub(crate) fn config(added_pem: &[Vec<u8>], with_system_roots: bool) -> Result<C
 }
 
 fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), Error> {
-    let invalid = |reason: String| Error::Config(format!("cannot read the added root certificate: {reason}"));
     let mut count = 0;
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
-        roots.add(certificate).map_err(|error| invalid(error.to_string()))?;
+        let certificate = certificate.map_err(|error| Error::RootCertificate(error.to_string()))?;
+        roots.add(certificate).map_err(|error| Error::RootCertificate(error.to_string()))?;
         count += 1;
     }
-    if count == 0 { Err(invalid("no certificate in PEM format".into())) } else { Ok(()) }
+    if count == 0 { Err(Error::RootCertificate("no certificate in PEM format".into())) } else { Ok(()) }
 }

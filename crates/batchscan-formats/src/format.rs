@@ -13,15 +13,13 @@ pub enum Format {
     Json,
     /// Apache Parquet.
     Parquet,
-    /// An Excel workbook. Only written.
+    /// An Excel workbook.
     Xlsx,
 }
 
 impl Format {
-    /// The formats that are written: all of them.
+    /// All formats.
     pub const ALL: [Format; 5] = [Format::Csv, Format::Ndjson, Format::Json, Format::Parquet, Format::Xlsx];
-    /// The formats that are also read.
-    pub const READABLE: [Format; 4] = [Format::Csv, Format::Ndjson, Format::Json, Format::Parquet];
 
     /// The name, as `--format` accepts it.
     pub const fn name(self) -> &'static str {
@@ -39,6 +37,11 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// Whether it is text, which can be read and written from start to end.
+    pub const fn is_text(self) -> bool {
+        matches!(self, Format::Csv | Format::Ndjson | Format::Json)
+    }
+
     /// The purpose, as a line of help.
     pub const fn description(self) -> &'static str {
         match self {
@@ -54,7 +57,7 @@ impl Format {
     pub fn for_reading(path: &Path) -> Option<Self> {
         match extension(path)?.as_str() {
             "tsv" => Some(Format::Csv),
-            _ => Self::for_writing(path).filter(|format| Format::READABLE.contains(format)),
+            _ => Self::for_writing(path),
         }
     }
 
@@ -88,7 +91,7 @@ mod tests {
             ("a.Csv", Some(Format::Csv), Some(Format::Csv)),
             ("a.tsv", Some(Format::Csv), None),
             ("a.parquet", Some(Format::Parquet), Some(Format::Parquet)),
-            ("a.xlsx", None, Some(Format::Xlsx)),
+            ("a.xlsx", Some(Format::Xlsx), Some(Format::Xlsx)),
             ("a.xls", None, None),
             ("a.csv.gz", None, None),
             ("csv", None, None),

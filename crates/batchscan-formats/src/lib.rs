@@ -7,6 +7,8 @@
 //! | [`mod@write`] | writers: batches become a file |
 
 mod format;
+#[cfg(test)]
+mod fuzz;
 pub mod read;
 #[cfg(test)]
 mod testing;

@@ -10,7 +10,7 @@ use batchscan_model::{Batch, BatchId, Hundredths, UtcInstant};
 use proptest::prelude::*;
 
 use crate::Format;
-use crate::read::{ReadError, read, read_text};
+use crate::read::{Implausible, ReadError, read, read_text};
 
 /// A batch with only its required fields, as JSON.
 pub(crate) fn small(id: &str) -> String {
@@ -62,11 +62,13 @@ pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Ve
         texts.push(text);
         ControlFlow::Continue(())
     };
-    let count = match format {
-        Format::Parquet => read(format, temporary_file(stream), &bytes_read, &mut accept)?,
-        _ => read_text(format, Box::new(stream), &bytes_read, &mut accept)?,
+    let summary = match format {
+        _ if format.is_text() => {
+            read_text(format, Box::new(stream), Implausible::Warn, &bytes_read, &mut accept)?
+        }
+        _ => read(format, temporary_file(stream), Implausible::Warn, &bytes_read, &mut accept)?,
     };
-    assert_eq!(count, texts.len() as u64);
+    assert_eq!(summary.batches, texts.len() as u64);
     Ok(texts)
 }
 
@@ -87,14 +89,24 @@ fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[-=+@\t\r\n\"';, a_x0]{0,8}", "(?s).{0,40}"]
 }
 
+/// In units of 0.01.
+fn any_decimal() -> impl Strategy<Value = i64> {
+    const MAX: i64 = 99_999_999_999_999;
+    prop_oneof![-MAX..=MAX, -10_000i64..=10_000, Just(MAX), Just(-MAX)]
+}
+
+/// 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z.
+const FIRST_MICROS: i64 = -62_135_596_800_000_000;
+const LAST_MICROS: i64 = 253_402_300_799_999_999;
+
 prop_compose! {
     pub(crate) fn any_batch()(
         id in "[^\\p{Cc}]{1,32}", name in any_text(), crop_type in prop::option::of(any_text()),
         comment in prop::option::of(any_text()), email in prop::option::of(any_text()),
-        micros in -62_135_596_800_000_000i64..253_402_300_800_000_000,
+        micros in prop_oneof![FIRST_MICROS..=LAST_MICROS, Just(FIRST_MICROS), Just(LAST_MICROS)],
         unit in prop::sample::select(vec![1i64, 1_000, 1_000_000]),
-        images in 0..=COUNT_MAX, cells in prop::option::of(0..=COUNT_MAX),
-        decimals in prop::array::uniform4(prop::option::of(-99_999_999_999_999i64..=99_999_999_999_999)),
+        images in prop_oneof![0..=COUNT_MAX, Just(COUNT_MAX)], cells in prop::option::of(0..=COUNT_MAX),
+        decimals in prop::array::uniform4(prop::option::of(any_decimal())),
         warnings: bool,
     ) -> Batch {
         let [a, b, c, d] = decimals.map(|count| count.and_then(Hundredths::from_hundredths));

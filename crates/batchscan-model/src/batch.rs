@@ -62,13 +62,20 @@ impl Batch {
     /// The batch as JSON, fields in wire order. A field without a value is null, never left out.
     pub fn to_json(&self) -> String {
         let mut json = String::with_capacity(USUAL_BYTES);
-        for (field, value) in Field::ALL.into_iter().zip(self.values()) {
-            json.push(if json.is_empty() { '{' } else { ',' });
+        self.push_json(&mut json, &Field::ALL);
+        json
+    }
+
+    /// Appends these fields as a JSON object, in this order.
+    pub fn push_json(&self, json: &mut String, fields: &[Field]) {
+        let values = self.values();
+        json.push('{');
+        for (index, field) in fields.iter().enumerate() {
+            json.push_str(if index == 0 { "" } else { "," });
             json.push_str(field.json_key());
-            value.push_json(&mut json);
+            values[*field as usize].push_json(json);
         }
         json.push('}');
-        json
     }
 
     /// The JSON text of a batch to be stored, unless it is too long to be served.

@@ -56,6 +56,9 @@ impl UtcInstant {
         if let Ok(date) = DateInput::parse(text) {
             return Ok(date.floor);
         }
+        if has_second_60(text) {
+            return Err(InvalidInstant);
+        }
         let timestamp: Timestamp = text.parse().map_err(|_| InvalidInstant)?;
         // Rounds down also before 1970, so that dropping digits never reorders two instants.
         let micros = i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).ok();
@@ -144,6 +147,12 @@ fn split_date(text: &str) -> Option<(Date, &[u8])> {
     let (year, month, day) = (i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     // jiff has a year 0; the API's first year is 1.
     (year >= 1).then(|| Date::new(year, month, day).ok())?.map(|date| (date, rest))
+}
+
+/// Whether the time has a leap second, which jiff would silently turn into second 59.
+fn has_second_60(text: &str) -> bool {
+    let time = text.split(['T', 't', ' ']).nth(1).unwrap_or_default();
+    time.chars().filter(char::is_ascii_digit).skip(4).take(2).eq("60".chars())
 }
 
 /// Splits off `THH:MM:SS`. Rejects 24:00:00 and second 60.
@@ -251,6 +260,8 @@ mod tests {
             ("2026-01-31 08:00:00.1234567Z", Some("2026-01-31T08:00:00.123456Z")),
             ("1969-12-31T23:59:59.9999999Z", Some("1969-12-31T23:59:59.999999Z")),
             ("2026-01-31T08:00:00", None),
+            ("2026-01-31T08:00:60+00:00", None),
+            ("2026-01-31T080060Z", None),
             ("2026-01-31", None),
             ("31.01.2026", None),
             ("0001-01-01T00:00:00+01:00", None),

@@ -1,5 +1,7 @@
 //! The body of a 422 response (decision 014): `type`, `loc` and `msg`. The rejected value is never echoed.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -34,8 +36,14 @@ pub enum Reason {
     DiffersFromCursor,
     /// A cursor under a wrong name (decision 017).
     WrongCursorName,
+    /// A position in the changes that this service did not issue to this organisation (decision 052).
+    BadPosition,
+    /// Not a number of seconds in the allowed range.
+    BadWait,
     /// Credentials in the form that differ from those in the Authorization header (decision 004).
     DiffersFromHeader,
+    /// More batches than an export of this format may have (decision 053).
+    TooManyBatches,
 }
 
 impl Reason {
@@ -51,7 +59,10 @@ impl Reason {
             | Reason::BadCursor
             | Reason::DiffersFromCursor
             | Reason::WrongCursorName
-            | Reason::DiffersFromHeader => "value_error",
+            | Reason::BadPosition
+            | Reason::BadWait
+            | Reason::DiffersFromHeader
+            | Reason::TooManyBatches => "value_error",
         }
     }
 
@@ -73,9 +84,24 @@ impl Reason {
                 "Value error, differs from the date that next_token was issued with: repeat it or leave it out"
             }
             Reason::WrongCursorName => "Value error, the cursor goes into the parameter next_token",
+            Reason::BadPosition => {
+                "Value error, not a position of this service: pass since of the last response, or leave it out"
+            }
+            Reason::BadWait => "Value error, wait should be a whole number of seconds from 0 to 60",
             Reason::DiffersFromHeader => {
                 "Value error, differs from the Authorization header: send one of the two"
             }
+            Reason::TooManyBatches => {
+                "Value error, too many batches for this format: choose a shorter period, or CSV or NDJSON"
+            }
+        }
+    }
+
+    /// A value in the right form, for those that people type.
+    fn example(self) -> Option<&'static str> {
+        match self {
+            Reason::NoTimezone | Reason::NotUtc | Reason::NotADatetime => Some("2026-01-31T08:00:00Z"),
+            _ => None,
         }
     }
 }
@@ -119,10 +145,13 @@ impl Invalid {
 
 impl Serialize for InvalidParameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut entry = serializer.serialize_map(Some(3))?;
+        let mut entry = serializer.serialize_map(None)?;
         entry.serialize_entry("type", self.reason.kind())?;
         entry.serialize_entry("loc", &(self.part, self.field))?;
         entry.serialize_entry("msg", self.reason.message())?;
+        if let Some(example) = self.reason.example() {
+            entry.serialize_entry("ctx", &HashMap::from([("example", example)]))?;
+        }
         entry.end()
     }
 }
@@ -131,13 +160,13 @@ impl Serialize for InvalidParameter {
 mod tests {
     use super::*;
 
-    /// API section 7: type, loc, msg. Decision 014: nothing else.
+    /// API section 7: type, loc, msg. Decision 014: an example, and no input.
     #[test]
-    fn an_error_has_type_loc_and_msg_and_no_input() {
+    fn an_error_has_type_loc_msg_and_for_dates_an_example() {
         let invalid = Invalid::query("start_date", Reason::NoTimezone);
         assert_eq!(
             serde_json::to_string(&invalid).unwrap(),
-            r#"[{"type":"timezone_aware","loc":["query","start_date"],"msg":"Input should have timezone info"}]"#
+            r#"[{"type":"timezone_aware","loc":["query","start_date"],"msg":"Input should have timezone info","ctx":{"example":"2026-01-31T08:00:00Z"}}]"#
         );
     }
 }

@@ -7,6 +7,7 @@
 //! | [`raw_batch`] | [`RawBatch`]: the values of a batch before validation |
 //! | `json_parse`, `json_fast_path` | reading a [`RawBatch`] from JSON |
 //! | `validate` | [`Batch::from_raw`], [`Batch::from_wire`], [`Batch::from_json`] |
+//! | `plausibility` | [`Batch::implausible_values`] |
 //! | [`json_scan`] | where JSON values begin and end |
 //! | [`instant`], [`hundredths`], [`digits`] | dates, decimals, and writing numbers fast |
 //! | [`range`] | [`DateRange`] and [`Position`] |
@@ -20,6 +21,8 @@ pub mod batch;
 pub mod digits;
 pub mod error;
 pub mod field;
+#[cfg(test)]
+mod fuzz;
 pub mod hundredths;
 pub mod ids;
 pub mod instant;
@@ -27,6 +30,7 @@ pub mod invalid;
 mod json_fast_path;
 mod json_parse;
 pub mod json_scan;
+mod plausibility;
 pub mod printable;
 pub mod range;
 pub mod raw_batch;

@@ -177,14 +177,18 @@ fn parse_count(text: &str) -> Option<u64> {
     whole.parse().ok().filter(|count| is_digits && *count <= COUNT_MAX)
 }
 
-/// Whether a text is an absolute http or https URL that needs no repair. The URL standard would strip whitespace.
+/// Whether a text is an absolute http or https URL that needs no repair. The URL standard would strip whitespace, add
+/// missing slashes, remove needless ones and turn backslashes into slashes.
 fn is_web_link(text: &str) -> bool {
     if is_usual_link(text) {
         return true;
     }
-    let is_clean = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    let is_web = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    is_clean && Url::parse(text).is_ok_and(is_web)
+    let is_clean = !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
+    let has_scheme =
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
+    let is_web = has_scheme("http://") || has_scheme("https://");
+    let has_host = text.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
+    is_clean && is_web && has_host && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
 /// Accepts most links without the URL parser, which costs more than the rest of a batch: a host of plain labels, then
@@ -194,7 +198,7 @@ fn is_usual_link(text: &str) -> bool {
         return false;
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    is_usual_host(host) && rest.bytes().all(|byte| byte.is_ascii_graphic())
+    is_usual_host(host) && rest.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
 /// Labels of lower-case letters, digits and hyphens. A last label that begins with a digit may belong to an IP
@@ -310,6 +314,22 @@ mod tests {
         ] {
             assert_eq!(is_usual_link(link), is_usual, "{link}");
         }
+    }
+
+    #[test]
+    fn a_link_that_a_browser_would_repair_is_rejected() {
+        for link in [
+            "https:evil",
+            "https:///evil",
+            "https:/evil",
+            r"https:\\evil",
+            r"https://a.org\@evil",
+            r"https://a.org/\evil",
+            " https://a.org",
+        ] {
+            assert!(!is_web_link(link), "{link}");
+        }
+        assert!(is_web_link("HTTPS://1.2.3.4/ü"));
     }
 
     proptest! {

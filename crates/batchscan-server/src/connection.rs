@@ -11,9 +11,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use memchr::memmem;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
 
+use crate::budget::Budget;
 use crate::in_flight::InFlight;
 use crate::request_id;
 
@@ -21,30 +25,64 @@ use crate::request_id;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// Without any progress of a response. Long enough for a client that writes to its database between two reads.
-const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// How often a stalled response is looked at: the time that it may stall depends on the memory that is left.
+const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// For a client that is still sending when its response is complete, so that it can read the response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The first bytes of HTTP/2. Its frames between requests are not request heads.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2";
+/// hyper calls a body of more than 2^64 - 3 bytes a header field that is too large.
+const LARGEST_LENGTHS: &[u8] = b": 1844674407370955161";
 /// hyper's own error responses are shorter than this.
 const HYPER_ERROR_BYTES_MAX: usize = 256;
 
+/// A TCP connection, with or without TLS.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Socket for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Socket for TlsStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
+
 /// A client's stream as hyper sees it.
-pub(crate) struct ClientStream<S> {
+pub(crate) struct ClientStream<S: Socket> {
     stream: S,
     in_flight: InFlight,
+    budget: Budget,
     /// Number of requests at the last check.
     requests: usize,
     is_h2: bool,
+    /// Whether the client announced a body that is larger than hyper can count.
+    has_huge_body: bool,
     phase: Phase,
     /// Timeout of the current phase.
     timer: Pin<Box<Sleep>>,
-    write_timer: Option<Pin<Box<Sleep>>>,
-    progress_timer: Option<Pin<Box<Sleep>>>,
+    /// Since when a write is pending.
+    write_pending_since: Option<Instant>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     linger_timer: Option<Pin<Box<Sleep>>>,
+    is_shut_down: bool,
     /// The rest of our response instead of hyper's.
     replacement: Option<Bytes>,
+}
+
+impl<S: Socket> Drop for ClientStream<S> {
+    fn drop(&mut self) {
+        self.in_flight.close();
+        if self.in_flight.must_reset() {
+            // Without time to linger, closing a socket resets the connection.
+            let _ = self.stream.tcp().set_zero_linger();
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -59,18 +97,21 @@ enum Phase {
     Idle,
 }
 
-impl<S> ClientStream<S> {
-    pub(crate) fn new(stream: S, in_flight: InFlight) -> Self {
+impl<S: Socket> ClientStream<S> {
+    pub(crate) fn new(stream: S, in_flight: InFlight, budget: Budget) -> Self {
         Self {
             stream,
             in_flight,
+            budget,
             requests: 0,
             is_h2: false,
+            has_huge_body: false,
             phase: Phase::Connected,
             timer: Box::pin(sleep_until(Instant::now() + HEAD_TIMEOUT)),
-            write_timer: None,
-            progress_timer: None,
+            write_pending_since: None,
+            stall_timer: None,
             linger_timer: None,
+            is_shut_down: false,
             replacement: None,
         }
     }
@@ -96,7 +137,10 @@ impl<S> ClientStream<S> {
             if self.phase == Phase::Connected {
                 self.enter(Phase::Idle, IDLE_TIMEOUT);
             }
-        } else if self.phase != Phase::ReadingHead && self.in_flight.is_idle() {
+            return;
+        }
+        self.has_huge_body |= memmem::find(bytes, LARGEST_LENGTHS).is_some();
+        if self.phase != Phase::ReadingHead && self.in_flight.is_idle() {
             self.enter(Phase::ReadingHead, HEAD_TIMEOUT);
         }
     }
@@ -105,7 +149,8 @@ impl<S> ClientStream<S> {
     fn has_timed_out(&mut self, cx: &mut Context<'_>) -> bool {
         self.check_for_request();
         if !self.in_flight.is_idle() {
-            return self.has_response_stalled(cx);
+            // An HTTP/2 client can stall without a pending write, by never opening its flow control window.
+            return self.has_stalled(cx, self.in_flight.stalled_for());
         }
         if self.phase == Phase::Responding {
             self.enter(Phase::Idle, IDLE_TIMEOUT);
@@ -113,32 +158,24 @@ impl<S> ClientStream<S> {
         self.timer.as_mut().poll(cx).is_ready()
     }
 
-    /// Whether the client has not read its response for too long. An HTTP/2 client can stall without a pending write, by
-    /// never opening its flow control window.
-    fn has_response_stalled(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Whether the client has not read its response for too long. Otherwise the task is woken to check again.
+    fn has_stalled(&mut self, cx: &mut Context<'_>, stalled_for: Duration) -> bool {
         loop {
-            let left = STALL_TIMEOUT.saturating_sub(self.in_flight.stalled_for());
+            let left = self.budget.stall_timeout().saturating_sub(stalled_for);
             if left.is_zero() {
                 return true;
             }
-            let timer =
-                self.progress_timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + left)));
+            let next_check = Instant::now() + left.min(STALL_CHECK_INTERVAL);
+            let timer = self.stall_timer.get_or_insert_with(|| Box::pin(sleep_until(next_check)));
             if timer.as_mut().poll(cx).is_pending() {
                 return false;
             }
-            self.progress_timer = None;
+            self.stall_timer = None;
         }
-    }
-
-    /// Called when a write is pending: whether it has been for too long.
-    fn has_write_stalled(&mut self, cx: &mut Context<'_>) -> bool {
-        let timer =
-            self.write_timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALL_TIMEOUT)));
-        timer.as_mut().poll(cx).is_ready()
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
+impl<S: Socket> AsyncRead for ClientStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -160,28 +197,40 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> ClientStream<S> {
-    /// Fails a write that is pending for too long.
-    fn with_timeout(
+impl<S: Socket> ClientStream<S> {
+    /// Fails a write or a flush that is pending for too long.
+    fn with_timeout<T>(&mut self, cx: &mut Context<'_>, sent: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if sent.is_ready() {
+            self.write_pending_since = None;
+            return sent;
+        }
+        let since = *self.write_pending_since.get_or_insert_with(Instant::now);
+        if self.has_stalled(cx, since.elapsed()) {
+            return Poll::Ready(Err(ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    }
+
+    /// The same for a write, whose bytes are counted.
+    fn count_written(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        match written {
-            Poll::Pending if self.has_write_stalled(cx) => Poll::Ready(Err(ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-            ready => {
-                self.write_timer = None;
-                ready
-            }
+        let bytes = ready!(self.with_timeout(cx, written))?;
+        self.in_flight.note_written(bytes);
+        // On HTTP/2, these may be the bytes of another response.
+        if !self.is_h2 {
+            self.in_flight.note_progress();
         }
+        Poll::Ready(Ok(bytes))
     }
 
     /// Writes our response, then reports hyper's as written.
     fn write_replacement(&mut self, cx: &mut Context<'_>, hyper_bytes: usize) -> Poll<io::Result<usize>> {
         while let Some(mut rest) = self.replacement.clone().filter(|rest| !rest.is_empty()) {
             let written = Pin::new(&mut self.stream).poll_write(cx, &rest);
-            match ready!(self.with_timeout(cx, written))? {
+            match ready!(self.count_written(cx, written))? {
                 0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
                 bytes => rest.advance(bytes),
             }
@@ -192,7 +241,7 @@ impl<S: AsyncWrite + Unpin> ClientStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> ClientStream<S> {
+impl<S: Socket> ClientStream<S> {
     /// Discards what the client still sends. Closing a connection with unread bytes resets it, and then a client that
     /// sends a long body before it reads loses its response.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -212,16 +261,17 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
+impl<S: Socket> AsyncWrite for ClientStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replacement.is_none() {
-            self.replacement = replace_hyper_error(bytes).map(Bytes::from);
+            self.replacement =
+                replace_hyper_error(bytes, self.has_huge_body, self.stream.tcp()).map(Bytes::from);
         }
         if self.replacement.is_some() {
             return self.write_replacement(cx, bytes.len());
         }
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.with_timeout(cx, written)
+        self.count_written(cx, written)
     }
 
     fn poll_write_vectored(
@@ -233,21 +283,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
             return self.poll_write(cx, only);
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.with_timeout(cx, written)
+        self.count_written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
+    /// TLS has a buffer of its own, so that a flush can be pending.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.with_timeout(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.linger_timer.is_none() {
+        if self.in_flight.must_reset() {
+            return Poll::Ready(Ok(()));
+        }
+        if !self.is_shut_down {
+            let timer = self
+                .linger_timer
+                .get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + LINGER_TIMEOUT)));
+            if timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-            self.linger_timer = Some(Box::pin(sleep_until(Instant::now() + LINGER_TIMEOUT)));
+            self.is_shut_down = true;
             // If there is nothing to read, the client is idle: hyper has just not tried to read since.
             self.check_for_request();
             let mut byte = [0u8; 1];
@@ -264,7 +325,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
 /// The response to send instead of `bytes`, if they are an error response of hyper itself.
 ///
 /// Our responses all have `x-request-id`. No chunk of a body looks like this, since our JSON has no bare line breaks.
-fn replace_hyper_error(bytes: &[u8]) -> Option<Vec<u8>> {
+fn replace_hyper_error(bytes: &[u8], has_huge_body: bool, client: &TcpStream) -> Option<Vec<u8>> {
     if bytes.len() > HYPER_ERROR_BYTES_MAX
         || !bytes.starts_with(b"HTTP/1.1 4")
         || !bytes.ends_with(b"\r\n\r\n")
@@ -274,20 +335,23 @@ fn replace_hyper_error(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let is_hypers = text.contains("content-length: 0\r\n") && !text.contains("x-request-id");
     let status = text.strip_prefix("HTTP/1.1 ")?.split("\r\n").next()?;
-    let detail = match status.get(..3)? {
-        "414" => "The path and query are too long",
-        "431" => "The request's header fields are too large",
-        _ => "The request is not valid HTTP",
+    let (status, detail) = match status.get(..3)? {
+        "414" => (status, "The path and query are too long"),
+        "431" if has_huge_body => ("413 Payload Too Large", "The request body is too large"),
+        "431" => (status, "The request's header fields are too large"),
+        _ => (status, "The request is not valid HTTP"),
     };
-    is_hypers.then(|| http1_error(status, detail))
+    is_hypers.then(|| http1_error(status, detail, client))
 }
 
 /// A complete HTTP/1.1 error response that closes the connection.
-pub(crate) fn http1_error(status: &str, detail: &str) -> Vec<u8> {
+pub(crate) fn http1_error(status: &str, detail: &str, client: &TcpStream) -> Vec<u8> {
     let body = serde_json::json!({ "detail": detail }).to_string();
     let retry = if status.starts_with("503") { "retry-after: 4\r\n" } else { "" };
     let id = request_id::generate();
-    tracing::info!(target: "request", id, status, "rejected before routing");
+    let code = status.get(..3).and_then(|code| code.parse::<u16>().ok());
+    let address = client.peer_addr().ok().map(|address| tracing::field::display(address.ip().to_canonical()));
+    tracing::info!(target: "request", id, status = code, address, "rejected before routing");
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
         body.len()

@@ -1,19 +1,10 @@
-//! Encrypts and decrypts the cursors of v2 (decision 022). Knows nothing about HTTP and keeps no state.
-//!
-//! A cursor contains the date range and where paging continues. It is encrypted and authenticated with
-//! ChaCha20-Poly1305, with the organisation as associated data: a cursor of one organisation is invalid for another. The
-//! nonce is a keyed hash of the content, so equal pages have equal bytes on every node, and no nonce is used for two
-//! contents.
+//! The content of a cursor of v2 (decision 022): the date range and where paging continues.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use batchscan_model::{BatchId, DateRange, OrgId, Position, UtcInstant};
-use batchscan_store::{Resume, ServiceKey};
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hmac;
+use batchscan_model::{BatchId, DateRange, Position, UtcInstant};
+use batchscan_store::Resume;
 
-/// Cursors are shorter than this (decision 022); a longer text is rejected without decoding it.
-const CURSOR_BYTES_MAX: usize = 512;
+use crate::cipher::Content;
+
 /// First byte of the content, for future formats.
 const FORMAT: u8 = 1;
 /// Encodes an open end of the date range: no instant has this value.
@@ -28,95 +19,37 @@ pub struct Cursor {
     pub range: DateRange,
 }
 
-/// Encrypts and decrypts cursors.
-pub struct CursorCipher {
-    keys: Vec<CipherKey>,
-}
+impl Content for Cursor {
+    const NAME: &str = "cursor";
 
-struct CipherKey {
-    aead: LessSafeKey,
-    nonces: hmac::Key,
-}
+    fn encode(&self) -> Vec<u8> {
+        let Cursor { resume, range } = self;
+        let micros = |end: Option<UtcInstant>| end.map_or(OPEN_END, UtcInstant::micros);
+        let numbers = [
+            resume.first_version,
+            resume.last_version,
+            micros(range.start),
+            micros(range.end),
+            resume.after.created.micros(),
+        ];
+        let mut content = vec![FORMAT];
+        content.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+        content.extend_from_slice(resume.after.id.as_str().as_bytes());
+        content
+    }
 
-impl CursorCipher {
-    /// The first key encrypts, all keys decrypt.
-    pub fn new(keys: &[ServiceKey]) -> Self {
-        let cipher_key = |key: &ServiceKey| {
-            // One stored key, two purposes: derive a key for each.
-            let root = hmac::Key::new(hmac::HMAC_SHA256, &key.bytes);
-            let sealing = hmac::sign(&root, b"batchscan cursor sealing");
-            let nonces = hmac::sign(&root, b"batchscan cursor nonces");
-            let aead = UnboundKey::new(&CHACHA20_POLY1305, sealing.as_ref()).ok()?;
-            Some(CipherKey {
-                aead: LessSafeKey::new(aead),
-                nonces: hmac::Key::new(hmac::HMAC_SHA256, nonces.as_ref()),
-            })
+    fn decode(content: &[u8]) -> Option<Self> {
+        let (&FORMAT, rest) = content.split_first()? else { return None };
+        let (numbers, id) = rest.split_at_checked(5 * size_of::<i64>())?;
+        let numbers: [[u8; 8]; 5] = numbers.as_chunks().0.try_into().ok()?;
+        let [first_version, last_version, start, end, created] = numbers.map(i64::from_be_bytes);
+        let range = DateRange { start: range_end(start)?, end: range_end(end)? };
+        let after = Position {
+            created: UtcInstant::from_micros(created)?,
+            id: BatchId::new(std::str::from_utf8(id).ok()?)?,
         };
-        Self { keys: keys.iter().filter_map(cipher_key).collect() }
+        Some(Cursor { resume: Resume { after, first_version, last_version }, range })
     }
-
-    /// The cursor as URL-safe text.
-    pub fn encrypt(&self, org: OrgId, cursor: &Cursor) -> Option<String> {
-        let key = self.keys.first()?;
-        let mut content = encode(cursor);
-        let org = org.0.to_be_bytes();
-        let mut nonce = [0u8; NONCE_LEN];
-        let digest = hmac::sign(&key.nonces, &[&org, content.as_slice()].concat());
-        nonce.copy_from_slice(&digest.as_ref()[..NONCE_LEN]);
-        let unique = Nonce::assume_unique_for_key(nonce);
-        key.aead.seal_in_place_append_tag(unique, Aad::from(org), &mut content).ok()?;
-        Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &content].concat()))
-    }
-
-    /// The cursor, if the text was encrypted with one of the keys for this organisation.
-    pub fn decrypt(&self, org: OrgId, text: &str) -> Option<Cursor> {
-        if text.len() >= CURSOR_BYTES_MAX {
-            return None;
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_LEN>()?;
-        self.keys.iter().find_map(|key| {
-            let mut content = encrypted.to_vec();
-            let org = Aad::from(org.0.to_be_bytes());
-            let nonce = Nonce::assume_unique_for_key(*nonce);
-            decode(key.aead.open_in_place(nonce, org, &mut content).ok()?)
-        })
-    }
-}
-
-impl std::fmt::Debug for CursorCipher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CursorCipher").field("keys", &self.keys.len()).finish()
-    }
-}
-
-fn encode(cursor: &Cursor) -> Vec<u8> {
-    let Cursor { resume, range } = cursor;
-    let micros = |end: Option<UtcInstant>| end.map_or(OPEN_END, UtcInstant::micros);
-    let numbers = [
-        resume.first_version,
-        resume.last_version,
-        micros(range.start),
-        micros(range.end),
-        resume.after.created.micros(),
-    ];
-    let mut content = vec![FORMAT];
-    content.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
-    content.extend_from_slice(resume.after.id.as_str().as_bytes());
-    content
-}
-
-fn decode(content: &[u8]) -> Option<Cursor> {
-    let (&FORMAT, rest) = content.split_first()? else { return None };
-    let (numbers, id) = rest.split_at_checked(5 * size_of::<i64>())?;
-    let numbers: [[u8; 8]; 5] = numbers.as_chunks().0.try_into().ok()?;
-    let [first_version, last_version, start, end, created] = numbers.map(i64::from_be_bytes);
-    let range = DateRange { start: range_end(start)?, end: range_end(end)? };
-    let after = Position {
-        created: UtcInstant::from_micros(created)?,
-        id: BatchId::new(std::str::from_utf8(id).ok()?)?,
-    };
-    Some(Cursor { resume: Resume { after, first_version, last_version }, range })
 }
 
 /// An open end (inner `None`), an instant, or invalid (outer `None`).
@@ -127,13 +60,15 @@ fn range_end(micros: i64) -> Option<Option<UtcInstant>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batchscan_store::KeyPurpose;
+    use crate::cipher::Cipher;
+    use batchscan_model::OrgId;
+    use batchscan_store::{KeyPurpose, ServiceKey};
     use proptest::prelude::*;
 
     const ORG: OrgId = OrgId(1);
 
-    fn cipher(byte: u8) -> CursorCipher {
-        CursorCipher::new(&[ServiceKey {
+    fn cipher(byte: u8) -> Cipher<Cursor> {
+        Cipher::new(&[ServiceKey {
             kid: "k".into(),
             purpose: KeyPurpose::Cursor,
             bytes: [byte; 32],

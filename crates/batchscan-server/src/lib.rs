@@ -6,12 +6,16 @@
 //! | [`listener`], [`tls`] | connections: limits, timeouts, TLS, draining |
 //! | [`http`] | the API: routes, extractors, responses, error statuses |
 //! | [`auth`] | secrets, tokens, keys |
-//! | [`cursor`] | the encrypted cursors of v2 |
+//! | [`cipher`], [`cursor`], `changes_position` | what clients keep for the service, encrypted |
+//! | `budget`, `in_flight` | the memory of responses, and how far each was sent |
 //! | [`config`], [`clock`], [`metrics`] | settings, time, Prometheus metrics |
 //!
-//! Imports point one way: `serve → listener → http → {auth, cursor}`. SQL is in `batchscan-store`.
+//! Imports point one way: `serve → listener → http → {auth, cursor, changes_position} → cipher`. SQL is in `batchscan-store`.
 
 pub mod auth;
+mod budget;
+mod changes_position;
+pub mod cipher;
 pub mod clock;
 pub mod config;
 mod connection;

@@ -5,7 +5,7 @@
 //! ends in a stream reset or a closed connection, and too many header fields in a 431 without a body.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +17,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::Service as _;
 
-use crate::connection::{self, ClientStream};
+use crate::budget::Budget;
+use crate::connection::{self, ClientStream, Socket};
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
@@ -34,11 +35,11 @@ const BACKLOG: u32 = 4_096;
 /// A TLS handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Buffer for the head of an HTTP/1 request. Larger than what the middleware accepts, so that its error is sent.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+const HEAD_BYTES_MAX: usize = 48 * 1024;
 /// Header fields of an HTTP/1 request.
 const HEADER_FIELDS_MAX: usize = 100;
 /// Header fields of an HTTP/2 request after decompression.
-const H2_HEADER_BYTES_MAX: u32 = 64 * 1024;
+const H2_HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// Concurrent requests on one HTTP/2 connection.
 const H2_STREAMS_MAX: u32 = 64;
 /// Buffer for an HTTP/2 response that its client does not read.
@@ -71,21 +72,21 @@ impl Listener {
     }
 
     /// Serves until `stop` becomes true, then waits at most `drain` for unfinished responses.
-    pub async fn serve(
+    pub(crate) async fn serve(
         self,
         router: Router,
-        metrics: Arc<Metrics>,
+        (metrics, budget): (Arc<Metrics>, Budget),
         mut stop: watch::Receiver<bool>,
         drain: Duration,
     ) {
         let graceful = GracefulShutdown::new();
         let (abort_sender, abort) = watch::channel(false);
         let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let acceptor = Acceptor { router, metrics, slots, tls: self.tls, abort };
+        let acceptor = Acceptor { router, metrics, budget, slots, tls: self.tls, abort };
         loop {
             tokio::select! {
                 accepted = self.tcp.accept() => match accepted {
-                    Ok((stream, _)) => acceptor.spawn_connection(stream, graceful.watcher()),
+                    Ok((stream, address)) => acceptor.spawn_connection(stream, address.ip().to_canonical(), graceful.watcher()),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -125,6 +126,7 @@ async fn bind(address: &str) -> std::io::Result<TcpListener> {
 struct Acceptor {
     router: Router,
     metrics: Arc<Metrics>,
+    budget: Budget,
     slots: Arc<Semaphore>,
     tls: Option<Arc<Tls>>,
     /// Ends the connections that are left after draining.
@@ -132,7 +134,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    fn spawn_connection(&self, stream: TcpStream, watcher: Watcher) {
+    fn spawn_connection(&self, stream: TcpStream, address: IpAddr, watcher: Watcher) {
         let Ok(slot) = self.slots.clone().try_acquire_owned() else {
             self.metrics.connections_refused.inc();
             if self.tls.is_none() {
@@ -143,11 +145,14 @@ impl Acceptor {
         // Responses are written as a whole: delaying a packet until it is full would only delay their ends.
         let _ = stream.set_nodelay(true);
         let open = OpenConnection::new(self.metrics.clone(), slot);
-        let (router, tls, mut abort) = (self.router.clone(), self.tls.clone(), self.abort.clone());
+        let (router, budget, in_flight) = (self.router.clone(), self.budget.clone(), InFlight::new(address));
+        let (tls, mut abort) = (self.tls.clone(), self.abort.clone());
         let connection = async move {
-            let Some(tls) = tls else { return serve_connection(stream, router, watcher).await };
+            let Some(tls) = tls else {
+                return serve_connection(stream, in_flight, router, budget, watcher).await;
+            };
             match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-                Ok(Ok(stream)) => serve_connection(stream, router, watcher).await,
+                Ok(Ok(stream)) => serve_connection(stream, in_flight, router, budget, watcher).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake timed out"),
             }
@@ -164,12 +169,14 @@ impl Acceptor {
 }
 
 /// Serves one connection until either side closes it.
-async fn serve_connection<S>(stream: S, router: Router, watcher: Watcher)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let in_flight = InFlight::default();
-    let io = TokioIo::new(ClientStream::new(stream, in_flight.clone()));
+async fn serve_connection(
+    stream: impl Socket,
+    in_flight: InFlight,
+    router: Router,
+    budget: Budget,
+    watcher: Watcher,
+) {
+    let io = TokioIo::new(ClientStream::new(stream, in_flight.clone(), budget));
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(Arc::new(in_flight.begin()));
@@ -199,7 +206,7 @@ where
 /// Sends a 503 and closes the connection.
 async fn reject(mut stream: TcpStream) {
     let detail = "Too many connections: try again in a few seconds";
-    let response = connection::http1_error("503 Service Unavailable", detail);
+    let response = connection::http1_error("503 Service Unavailable", detail, &stream);
     let _ = tokio::time::timeout(REJECT_TIMEOUT, stream.write_all(&response)).await;
 }
 

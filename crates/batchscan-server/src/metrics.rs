@@ -1,7 +1,7 @@
 //! Prometheus metrics. Knows nothing about HTTP.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -11,11 +11,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use batchscan_model::UtcInstant;
 use batchscan_store::HostHealth;
 
 /// Upper bounds of the latency buckets in seconds: from a cached page to a long stream.
 const LATENCY_BUCKETS: [f64; 13] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0];
+
+/// Log lines dropped because standard error was blocked or closed. The log has no other connection to the service.
+pub static LOG_LINES_DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 /// Labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -43,6 +47,22 @@ pub struct ErrorLabel {
 /// Label of a database host.
 type HostLabel = [(&'static str, String); 1];
 
+/// Label of an organisation.
+type OrgLabel = [(&'static str, String); 1];
+
+/// The numbers of an organisation.
+#[derive(Clone, Debug)]
+pub struct OrgNumbers {
+    /// Its name.
+    pub name: String,
+    /// How many batches it has.
+    pub batches: Option<u64>,
+    /// When an import last changed its batches.
+    pub imported_at: Option<UtcInstant>,
+    /// When a client last read its batches from this process.
+    pub read_at: Option<UtcInstant>,
+}
+
 /// The metrics of the service.
 #[derive(Debug)]
 pub struct Metrics {
@@ -61,6 +81,8 @@ pub struct Metrics {
     pub store_errors: Family<ErrorLabel, Counter>,
     /// Updated when the metrics are requested.
     database: DatabaseMetrics,
+    organisations: OrgMetrics,
+    encoding: Mutex<()>,
     /// Open connections.
     pub connections: Gauge,
     /// Connections rejected because too many were open.
@@ -74,9 +96,13 @@ impl Metrics {
         let latency = Family::new_with_constructor(histogram);
         let refused = "Connections rejected because too many were open";
         let all = &mut Registry::with_prefix("batchscan");
+        let dropped = "Log lines dropped because standard error was blocked or closed";
+        all.register("log_lines_dropped", dropped, LOG_LINES_DROPPED.clone());
         all.register("request_seconds", "Time to the last byte of the response, by route", latency.clone());
         let metrics = Self {
             database: DatabaseMetrics::new(all),
+            organisations: OrgMetrics::new(all),
+            encoding: Mutex::default(),
             requests: add(all, "requests", "Handled requests, by route and status"),
             latency,
             sent_bytes: add(all, "sent_bytes", "Bytes of response bodies, by route"),
@@ -94,8 +120,13 @@ impl Metrics {
         metrics
     }
 
-    /// The OpenMetrics text.
-    pub fn text(&self) -> String {
+    /// The OpenMetrics text, with these numbers of the organisations; without them, with the last ones.
+    pub fn text(&self, organisations: Option<&[OrgNumbers]>) -> String {
+        // Another request must not see the metrics while they are replaced.
+        let _alone = self.encoding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(all) = organisations {
+            self.organisations.replace(all);
+        }
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.registry);
@@ -149,7 +180,49 @@ impl DatabaseMetrics {
             let connections = i64::try_from(health.connections).unwrap_or(i64::MAX);
             self.connections.get_or_create(&label).set(connections);
         }
-        self.retries.inc_by(retries.saturating_sub(self.retries.get()));
+        // Concurrent scrapes must not count a retry twice.
+        self.retries.inner().fetch_max(retries, Ordering::Relaxed);
+    }
+}
+
+/// Metrics of the organisations.
+#[derive(Debug)]
+struct OrgMetrics {
+    batches: Family<OrgLabel, Gauge>,
+    imported_at: Family<OrgLabel, Gauge>,
+    read_at: Family<OrgLabel, Gauge>,
+}
+
+impl OrgMetrics {
+    fn new(all: &mut Registry) -> Self {
+        let import = "When an import last changed the organisation's batches";
+        let read = "When a client last read the organisation's batches from this node";
+        Self {
+            batches: add(all, "organisation_batches", "Batches of the organisation"),
+            imported_at: add(all, "organisation_last_import_timestamp_seconds", import),
+            read_at: add(all, "organisation_last_read_timestamp_seconds", read),
+        }
+    }
+
+    /// Removed and renamed organisations disappear.
+    fn replace(&self, all: &[OrgNumbers]) {
+        for family in [&self.batches, &self.imported_at, &self.read_at] {
+            family.clear();
+        }
+        for org in all {
+            let label = [("organisation", org.name.clone())];
+            let batches = org.batches.map(|batches| i64::try_from(batches).unwrap_or(i64::MAX));
+            let secs = |at: Option<UtcInstant>| at.map(UtcInstant::secs);
+            for (family, value) in [
+                (&self.batches, batches),
+                (&self.imported_at, secs(org.imported_at)),
+                (&self.read_at, secs(org.read_at)),
+            ] {
+                if let Some(value) = value {
+                    family.get_or_create(&label).set(value);
+                }
+            }
+        }
     }
 }
 

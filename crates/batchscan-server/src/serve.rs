@@ -9,16 +9,18 @@ use batchscan_store::Store;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::config::{Config, TlsFiles};
-use crate::http::{App, StartError, operator_router, router};
+use crate::config::Config;
+use crate::http::{App, CHECK_INTERVAL, StartError, operator_router, router};
 use crate::listener::Listener;
-use crate::tls::{Tls, TlsError};
+use crate::tls::Tls;
 
 /// How often the last use of credentials is written to the store.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 /// How often keys are read from the store. A removed key must be rejected everywhere within 5 s, also where a standby
 /// is 2 s behind.
 const KEY_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// How often the names of organisations are read from the store: only the log needs them.
+const ORGANISATION_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]
@@ -28,7 +30,7 @@ pub struct ServeOptions {
     /// A separate address for health and metrics.
     pub operator_listen: Option<String>,
     /// TLS for the address of the API.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Arc<Tls>>,
     /// How long responses may take to finish after the service was stopped.
     pub drain: Duration,
     /// How requests are handled.
@@ -48,9 +50,6 @@ pub enum ServeError {
         /// The option that set the address.
         flag: &'static str,
     },
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     /// The store failed or has no keys.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -69,7 +68,7 @@ pub struct Server {
 impl Server {
     /// Binds the addresses and loads the keys.
     pub async fn bind(store: Store, options: ServeOptions, clock: Clock) -> Result<Self, ServeError> {
-        let tls = options.tls.map(Tls::load).transpose()?;
+        let tls = options.tls;
         let listener = listen(&options.listen, tls.clone(), "--listen").await?;
         let operator = match &options.operator_listen {
             Some(address) => Some(listen(address, None, "--operator-listen").await?),
@@ -96,13 +95,17 @@ impl Server {
         let background = [
             Some(tokio::spawn(flush_uses_periodically(app.clone()))),
             Some(tokio::spawn(refresh_keys_periodically(app.clone()))),
+            Some(tokio::spawn(refresh_organisations_periodically(app.clone()))),
+            Some(tokio::spawn(check_waiting_periodically(app.clone()))),
             tls.map(|tls| tokio::spawn(tls.reload_on_change())),
         ];
         let operator = operator.map(|listener| {
             let router = operator_router(app.clone());
-            tokio::spawn(listener.serve(router, app.metrics.clone(), stop_receiver.clone(), drain))
+            let shared = (app.metrics.clone(), app.budget.clone());
+            tokio::spawn(listener.serve(router, shared, stop_receiver.clone(), drain))
         });
-        let serving = listener.serve(router(app.clone()), app.metrics.clone(), stop_receiver, drain);
+        let shared = (app.metrics.clone(), app.budget.clone());
+        let serving = listener.serve(router(app.clone()), shared, stop_receiver, drain);
         let stopping = async {
             stop.await;
             app.start_draining();
@@ -122,7 +125,6 @@ async fn listen(address: &str, tls: Option<Arc<Tls>>, flag: &'static str) -> Res
         let why = match error.kind() {
             ErrorKind::AddrInUse => "the port is already in use".into(),
             ErrorKind::PermissionDenied => "ports below 1024 require additional privileges".into(),
-            ErrorKind::InvalidInput => "not a valid HOST:PORT".into(),
             _ => error.to_string(),
         };
         ServeError::Address { address: address.to_owned(), why, flag }
@@ -136,9 +138,31 @@ async fn flush_uses_periodically(app: App) {
     }
 }
 
+/// Not together with the keys, which must not wait for it.
+async fn refresh_organisations_periodically(app: App) {
+    loop {
+        if let Err(error) = app.refresh_organisations().await {
+            tracing::debug!(%error, "cannot read the organisations");
+        }
+        tokio::time::sleep(ORGANISATION_REFRESH_INTERVAL).await;
+    }
+}
+
+async fn check_waiting_periodically(app: App) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        if let Err(error) = app.check_waiting().await {
+            tracing::debug!(%error, "cannot check for changes");
+        }
+    }
+}
+
 async fn refresh_keys_periodically(app: App) {
     loop {
         tokio::time::sleep(KEY_REFRESH_INTERVAL).await;
-        app.refresh_keys().await;
+        // Without a primary, keys cannot be rotated either.
+        if let Err(error) = app.refresh_keys().await {
+            tracing::debug!(%error, "cannot refresh the service's keys");
+        }
     }
 }

@@ -1,14 +1,18 @@
 //! TLS with rustls. A renewed certificate is loaded without a restart.
+//!
+//! For trying HTTPS, a certificate can be made at start. Its key is never written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use ring::digest::{SHA256, digest};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -16,14 +20,28 @@ use crate::config::TlsFiles;
 
 /// How often the files are checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Clients reject certificates that are valid for much longer.
+const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// For clients whose clock is slow.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
 /// A loaded certificate with its key.
 #[derive(Debug)]
 pub struct Tls {
-    files: TlsFiles,
+    /// `None` if the certificate was made at start.
+    files: Option<TlsFiles>,
     /// Modification times of the files when they were first loaded.
     loaded: ModificationTimes,
     config: RwLock<Arc<ServerConfig>>,
+}
+
+/// A certificate that was made at start, for clients that should trust it.
+#[derive(Debug)]
+pub struct SelfSigned {
+    /// The certificate in PEM format.
+    pub pem: String,
+    /// The SHA-256 fingerprint, as browsers show it.
+    pub fingerprint: String,
 }
 
 /// Of the certificate and the key.
@@ -58,6 +76,9 @@ pub enum TlsError {
         /// The error of rustls.
         cause: String,
     },
+    /// A certificate cannot be made.
+    #[error("cannot make a certificate: {0}")]
+    SelfSigned(String),
 }
 
 impl Tls {
@@ -66,24 +87,43 @@ impl Tls {
         // Taken before reading, so that a change in between is noticed.
         let loaded = modification_times(&files);
         let config = RwLock::new(read(&files)?);
-        Ok(Arc::new(Self { files, loaded, config }))
+        Ok(Arc::new(Self { files: Some(files), loaded, config }))
+    }
+
+    /// Makes a certificate for these host names and addresses.
+    pub fn self_signed(names: Vec<String>) -> Result<(Arc<Self>, SelfSigned), TlsError> {
+        let failed = |error: rcgen::Error| TlsError::SelfSigned(error.to_string());
+        let mut params = CertificateParams::new(names).map_err(failed)?;
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "batchscan, for trying only");
+        let now = SystemTime::now();
+        params.not_before = (now - CLOCK_TOLERANCE).into();
+        params.not_after = (now + SELF_SIGNED_LIFETIME).into();
+        let key = KeyPair::generate().map_err(failed)?;
+        let cert = params.self_signed(&key).map_err(failed)?;
+        let private_key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
+        let config = server_config(vec![cert.der().clone()], private_key);
+        let config = RwLock::new(config.map_err(|error| TlsError::SelfSigned(error.to_string()))?);
+        let made = SelfSigned { pem: cert.pem(), fingerprint: fingerprint(cert.der()) };
+        Ok((Arc::new(Self { files: None, loaded: [None; 2], config }), made))
     }
 
     /// Reloads the files whenever they change, forever. Invalid files are ignored with a warning.
     pub async fn reload_on_change(self: Arc<Self>) {
+        let Some(files) = &self.files else { return };
         let mut loaded = self.loaded;
         let mut last_error = String::new();
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            let modified = modification_times(&self.files);
+            let modified = modification_times(files);
             if modified == loaded {
                 continue;
             }
-            match read(&self.files) {
+            match read(files) {
                 Ok(config) => {
                     loaded = modified;
                     *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                    tracing::info!(cert = %self.files.cert.display(), "reloaded the certificate");
+                    tracing::info!(cert = %files.cert.display(), "reloaded the certificate");
                 }
                 // Tried again until the files are valid, logged once.
                 Err(error) if error.to_string() != last_error => {
@@ -119,11 +159,24 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         key: files.key.clone(),
         cause: error.to_string(),
     };
+    server_config(chain, key).map_err(unusable)
+}
+
+fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, key).map_err(unusable)?;
+    let builder = builder.with_safe_default_protocol_versions()?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// `AB:CD:…`.
+fn fingerprint(der: &[u8]) -> String {
+    let bytes: Vec<String> = digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    bytes.join(":")
 }
 
 fn pem_error(path: &Path, what: &'static str, error: &pem::Error) -> TlsError {

@@ -8,5 +8,8 @@ mod http;
 mod postgres_failures;
 mod postgres_hosts;
 
+// `cargo bolero` compiles this, too, and then needs its runtime (docs/TESTING.md).
+use bolero as _;
+
 /// The store under test.
 const STORE: http::StoreKind = http::StoreKind::Postgres;

@@ -7,5 +7,8 @@ mod http_once;
 #[path = "http/sqlite_failures.rs"]
 mod sqlite_failures;
 
+// `cargo bolero` compiles this, too, and then needs its runtime (docs/TESTING.md).
+use bolero as _;
+
 /// The store under test.
 const STORE: http::StoreKind = http::StoreKind::Sqlite;

@@ -39,6 +39,11 @@ impl Credential {
         self.secrets.iter().filter_map(|secret| secret.retires_at).filter(|at| *at > now).max()
     }
 
+    /// After a rotation: when the old secret retires. Sessions end then, since they may be a thief's.
+    pub(crate) fn sessions_end(&self) -> Option<UtcInstant> {
+        self.secrets.iter().filter_map(|secret| secret.retires_at).max()
+    }
+
     /// Replaces the current secret. It keeps working until `retire_at`. A secret that was already retiring ends now; the
     /// time until which it would have worked is returned.
     pub(crate) fn rotate(&mut self, rotation: &Rotation) -> Option<UtcInstant> {

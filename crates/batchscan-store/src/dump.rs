@@ -64,6 +64,10 @@ pub(crate) struct OrgRecord {
     pub(crate) version: DataVersion,
     /// The last version in which a batch moved in the order.
     pub(crate) moved_version: i64,
+    pub(crate) imported_at: Option<UtcInstant>,
+    /// The last version whose removals were deleted.
+    pub(crate) pruned_version: i64,
+    pub(crate) versions: Vec<VersionRecord>,
     pub(crate) credentials: Vec<Credential>,
 }
 
@@ -76,7 +80,14 @@ pub(crate) struct BatchRecord {
     pub(crate) version: i64,
 }
 
-/// A batch whose creation date was corrected, with the version of the last correction.
+/// A version of an organisation's batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VersionRecord {
+    pub(crate) version: DataVersion,
+    pub(crate) created_at: i64,
+}
+
+/// A batch whose creation date was corrected or that was removed, with the version of that.
 #[derive(Clone, Debug)]
 pub(crate) struct MovedRecord {
     pub(crate) id: String,
@@ -97,14 +108,18 @@ pub(crate) struct FingerprintBuilder {
 }
 
 impl FingerprintBuilder {
-    /// Without `last_used_at`, which changes while the service runs.
+    /// Without `last_used_at`, which changes while the service runs, and `imported_at`, which no client sees.
     pub(crate) fn new(org: &OrgRecord) -> Self {
         let mut builder = Self { batches: 0, digest: Context::new(&SHA256) };
-        let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
+        let OrgRecord { id, name, created_at, version, moved_version, pruned_version, .. } = org;
         let micros = |at: Option<UtcInstant>| at.map_or(i64::MIN, UtcInstant::micros);
-        builder.integers(&[id.0, created_at.micros(), version.number, version.mark, *moved_version]);
+        let DataVersion { number, mark } = version;
+        builder.integers(&[id.0, created_at.micros(), *number, *mark, *moved_version, *pruned_version]);
         builder.text(name);
-        for credential in credentials {
+        for VersionRecord { version, created_at } in &org.versions {
+            builder.integers(&[version.number, version.mark, *created_at]);
+        }
+        for credential in &org.credentials {
             builder.text(credential.client.as_str());
             builder.text(&credential.label);
             let (expires, revoked) = (micros(credential.expires_at), micros(credential.revoked_at));

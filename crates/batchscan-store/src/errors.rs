@@ -10,6 +10,9 @@ pub enum StoreError {
     /// The database is not available now. A retry may succeed. The text is for the log.
     #[error("the database is unreachable: {0}")]
     Unreachable(String),
+    /// The file is damaged or its disk fails. An operator has to repair it. The text is for the log.
+    #[error("the database file cannot be read or written: {0}")]
+    Unreadable(String),
     /// The database returned invalid data or failed in another way. The text is for the log.
     #[error("the database failed: {0}")]
     Broken(String),
@@ -122,6 +125,9 @@ pub enum AdminError {
     /// The name is taken.
     #[error("an organisation named \"{0}\" already exists: list all with `batchscan org list`")]
     OrgExists(String),
+    /// The organisation has no batch with this id.
+    #[error("there is no batch with the id \"{0}\": nothing was changed")]
+    BatchNotFound(String),
     /// The credential does not exist.
     #[error("there is no credential {0}: list them with `batchscan credential list --org NAME`")]
     CredentialNotFound(ClientId),
@@ -151,7 +157,7 @@ pub enum AdminError {
     },
 }
 
-/// For requests that need an operator's operation. Everything except corruption can be retried.
+/// For requests that need an operator's operation. Most errors can be retried.
 impl From<AdminError> for StoreError {
     fn from(error: AdminError) -> Self {
         match error {

@@ -183,6 +183,25 @@ mod tests {
         text
     }
 
+    /// Fuzzing: texts that are compressed, stored and joined in any way are restored. 255 separates them.
+    #[test]
+    fn joined_pieces_are_restored() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            let mut joined = Deflated::default();
+            for (index, text) in bytes.split(|byte| *byte == 255).enumerate() {
+                match index % 3 {
+                    0 => joined.push_text(text),
+                    1 => joined.push_piece(Deflated::new(text).as_piece()),
+                    _ => joined.push_piece(Deflated::new(&text.repeat(200)).as_piece()),
+                }
+            }
+            let expected = bytes.split(|byte| *byte == 255).enumerate();
+            let repeated =
+                |(index, text): (usize, &[u8])| if index % 3 == 2 { text.repeat(200) } else { text.to_vec() };
+            assert_eq!(decode(&gzip_body(&joined)), expected.flat_map(repeated).collect::<Vec<u8>>());
+        });
+    }
+
     #[test]
     fn every_text_is_restored() {
         let mut random = vec![0u8; 300_000];

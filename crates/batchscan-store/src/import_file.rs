@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{ReadError, read};
+use batchscan_formats::read::{Implausible, ReadError, Warnings, read};
 use batchscan_model::Batch;
 use tokio::sync::mpsc;
 
@@ -30,23 +30,41 @@ pub enum ImportError {
     Store(#[from] AdminError),
 }
 
+/// How to import a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImportOptions {
+    /// Whether to roll back at the end.
+    pub dry_run: bool,
+    /// What to do with values that cannot be right.
+    pub implausible: Implausible,
+}
+
+/// A file that was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The number of batches by their change.
+    pub counts: ImportCounts,
+    /// Values that cannot be right.
+    pub warnings: Warnings,
+}
+
 /// Imports one file in one transaction, or rolls it back after a dry run. `bytes_read` counts the progress.
 pub async fn import_file(
     store: &Store,
     org: &str,
     (format, file): (Format, File),
-    dry_run: bool,
+    options: ImportOptions,
     bytes_read: Arc<AtomicU64>,
-) -> Result<ImportCounts, ImportError> {
+) -> Result<Imported, ImportError> {
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let reading = tokio::task::spawn_blocking(move || send_file(format, file, dry_run, &bytes_read, &steps));
+    let reading = tokio::task::spawn_blocking(move || send_file(format, file, options, &bytes_read, &steps));
     let stored = store.import(org, rows).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (sent, stored) {
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         (Err(error), _) => Err(error.into()),
-        (Ok(()), stored) => Ok(stored?),
+        (Ok(warnings), stored) => Ok(Imported { counts: stored?, warnings }),
     }
 }
 
@@ -54,12 +72,12 @@ pub async fn import_file(
 fn send_file(
     format: Format,
     file: File,
-    dry_run: bool,
+    options: ImportOptions,
     bytes_read: &AtomicU64,
     steps: &mpsc::Sender<ImportStep>,
-) -> Result<(), ReadError> {
+) -> Result<Warnings, ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
-    read(format, file, bytes_read, &mut |batch: Batch, json| {
+    let summary = read(format, file, options.implausible, bytes_read, &mut |batch: Batch, json| {
         chunk.push(ImportRow { position: batch.position(), json });
         if chunk.len() < ROWS_PER_STEP {
             return ControlFlow::Continue(());
@@ -67,9 +85,10 @@ fn send_file(
         let full = std::mem::replace(&mut chunk, Vec::with_capacity(ROWS_PER_STEP));
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
-    let last_step = if dry_run { ImportStep::DryRun } else { ImportStep::Commit };
+    let last_step = if options.dry_run { ImportStep::DryRun } else { ImportStep::Commit };
     [ImportStep::Rows(chunk), last_step]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))
-        .map_err(|_| ReadError::Stopped)
+        .map_err(|_| ReadError::Stopped)?;
+    Ok(summary.warnings)
 }

@@ -1,4 +1,5 @@
-//! Stores organisations, credentials and batches. The only crate that knows SQL and database drivers.
+//! Stores organisations, credentials and batches, and users' copies of batches ([`Mirror`]). The only crate that knows
+//! SQL and database drivers.
 //!
 //! # The contract
 //!
@@ -14,10 +15,12 @@
 //! 7. **No repeats while paging.** A batch whose creation date is corrected during paging is not returned twice
 //!    (decision 025).
 //! 8. **Never back in time.** A page is not older than [`PageRequest::min_version`], on whichever host it is read.
-//! 9. **Two kinds of errors.** [`StoreError::Unreachable`] can be retried, [`StoreError::Broken`] cannot.
+//! 9. **Kinds of errors.** [`StoreError::Unreachable`] can be retried, [`StoreError::Unreadable`] after a repair,
+//!    [`StoreError::Broken`] cannot.
 
 mod array;
 mod backup;
+mod changes;
 mod copy;
 mod credentials;
 mod doctor;
@@ -27,30 +30,36 @@ mod gzip;
 mod import_file;
 mod keys;
 mod migrations;
+mod mirror;
 mod new_file;
 mod page;
 mod page_builder;
 mod postgres;
 mod rows;
+mod sessions;
+mod shares;
 mod sqlite;
 mod store;
 mod types;
 mod url;
 
-pub use array::{ArrayBody, ArrayChunks, ArrayRequest, BatchArray};
+pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
+pub use changes::{ChangeKey, Changes, ChangesPosition, ChangesRequest, SyncProgress};
 pub use copy::{CopiedOrg, CopyError, copy_database};
 pub use credentials::{Credential, CredentialLookup, CredentialStatus, NewCredential, Rotation, Secret};
 pub use doctor::DoctorReport;
 pub use errors::{AdminError, OpenError, StoreError};
 pub use gzip::gzip;
-pub use import_file::{ImportError, import_file};
+pub use import_file::{ImportError, ImportOptions, Imported, import_file};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
+pub use mirror::{Mirror, MirrorChanges, MirrorError};
 pub use page::{Caller, DataVersion, Encoding, Page, PageLimit, PageRequest, PageResult, Resume};
 pub use postgres::{PostgresStore, PostgresUrl, PostgresUrlError};
+pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
 pub use sqlite::SqliteStore;
 pub use store::Store;
 pub use types::{
     CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportRow, ImportRows, ImportStep, OpenOptions,
-    OrgName, Organisation, Progress, ReadFrom,
+    OrgName, OrgOverview, Organisation, Progress, ReadFrom,
 };
 pub use url::{DatabaseUrl, DatabaseUrlError};

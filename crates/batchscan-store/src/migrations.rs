@@ -10,13 +10,22 @@ pub(crate) struct Migration {
     sql: &'static str,
 }
 
-/// For SQLite. A migration has the same number and name in both lists.
-pub(crate) const SQLITE: &[Migration] =
-    &[Migration { version: 1, name: "schema", sql: include_str!("../migrations/sqlite/V1__schema.sql") }];
+/// The migrations of a database, which have the same numbers and names in both.
+macro_rules! migrations {
+    ($database:literal, $($version:literal $name:literal),+) => {
+        &[$(Migration {
+            version: $version,
+            name: $name,
+            sql: include_str!(concat!("../migrations/", $database, "/V", $version, "__", $name, ".sql")),
+        }),+]
+    };
+    ($database:literal) => {
+        migrations!($database, 1 "schema", 2 "sessions", 3 "imported_at", 4 "changes")
+    };
+}
 
-/// For PostgreSQL.
-pub(crate) const POSTGRES: &[Migration] =
-    &[Migration { version: 1, name: "schema", sql: include_str!("../migrations/postgres/V1__schema.sql") }];
+pub(crate) const SQLITE: &[Migration] = migrations!("sqlite");
+pub(crate) const POSTGRES: &[Migration] = migrations!("postgres");
 
 /// The version of an existing history table.
 pub(crate) const CURRENT_VERSION: &str = "SELECT coalesce(max(version), 0) FROM schema_history";

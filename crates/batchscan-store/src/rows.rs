@@ -2,12 +2,14 @@
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 
-use crate::credentials::{Credential, Secret};
-use crate::dump::{BatchRecord, MovedRecord, OrgRecord};
+use crate::changes::ChangeKey;
+use crate::credentials::{Credential, CredentialStatus, Secret};
+use crate::dump::{BatchRecord, MovedRecord, OrgRecord, VersionRecord};
 use crate::errors::StoreError;
 use crate::keys::{KeyPurpose, ServiceKey};
-use crate::page::DataVersion;
-use crate::types::Organisation;
+use crate::page::{Caller, DataVersion};
+use crate::sessions::{ActiveSession, Session, SessionRow};
+use crate::types::{OrgOverview, Organisation};
 
 /// A row of either database.
 pub(crate) trait Columns {
@@ -34,9 +36,25 @@ pub(crate) fn organisation(row: &impl Columns) -> Result<Organisation, StoreErro
     })
 }
 
+/// Selects organisations for [`org_overview`].
+pub(crate) const ORG_OVERVIEWS: &str =
+    "SELECT id, name, version, version_mark, imported_at FROM organisation";
+
+pub(crate) fn org_overview(row: &impl Columns) -> Result<OrgOverview, StoreError> {
+    Ok(OrgOverview {
+        id: OrgId(integer(row, 0)?),
+        name: text(row, 1)?.into(),
+        version: DataVersion { number: integer(row, 2)?, mark: integer(row, 3)? },
+        imported_at: maybe_instant(row, 4)?,
+    })
+}
+
+pub(crate) const COUNT_BATCHES: &str = "SELECT count(*) FROM batch WHERE org_id = $1";
+
 /// Selects organisations for [`org_record`].
-pub(crate) const ORG_RECORDS: &str =
-    "SELECT id, name, created_at, version, version_mark, moved_version FROM organisation ORDER BY id";
+pub(crate) const ORG_RECORDS: &str = "
+    SELECT id, name, created_at, version, version_mark, moved_version, imported_at, pruned_version
+    FROM organisation ORDER BY id";
 
 pub(crate) fn org_record(row: &impl Columns) -> Result<OrgRecord, StoreError> {
     Ok(OrgRecord {
@@ -45,6 +63,9 @@ pub(crate) fn org_record(row: &impl Columns) -> Result<OrgRecord, StoreError> {
         created_at: instant(row, 2)?,
         version: DataVersion { number: integer(row, 3)?, mark: integer(row, 4)? },
         moved_version: integer(row, 5)?,
+        imported_at: maybe_instant(row, 6)?,
+        pruned_version: integer(row, 7)?,
+        versions: Vec::new(),
         credentials: Vec::new(),
     })
 }
@@ -81,14 +102,58 @@ pub(crate) const INSERT_SECRET: &str =
 pub(crate) const INSERT_KEY: &str =
     "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
 pub(crate) const INSERT_ORG: &str = "
-    INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version)
-    VALUES ($1, $2, $3, $4, $5, $6)";
+    INSERT INTO organisation (id, name, created_at, version, version_mark, moved_version, imported_at,
+                              pruned_version)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 /// For [`batch_record`].
 pub(crate) const BATCH_RECORDS: &str =
     "SELECT created_at, batch_id, json, version FROM batch WHERE org_id = $1 ORDER BY created_at, batch_id";
 /// For [`moved_record`].
 pub(crate) const MOVED_RECORDS: &str =
     "SELECT batch_id, version FROM moved_batch WHERE org_id = $1 ORDER BY batch_id";
+
+pub(crate) const NEXT_VERSION: &str = "SELECT version + 1 FROM organisation WHERE id = $1";
+/// After an import has created a version.
+pub(crate) const SET_IMPORTED: &str = "
+    UPDATE organisation SET imported_at = (SELECT created_at FROM data_version WHERE org_id = $1 AND version = $2)
+    WHERE id = $1";
+/// For [`version`].
+pub(crate) const VERSION: &str = "SELECT version, version_mark FROM organisation WHERE id = $1";
+pub(crate) const RECORD_MOVED: &str = "
+    INSERT INTO moved_batch (org_id, batch_id, version) VALUES ($1, $2, $3)
+    ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
+/// Whether a version with this mark is known and no removal after the version $4 was deleted. Version 0 has no batches.
+pub(crate) const IS_KNOWN: &str = "
+    SELECT (EXISTS (SELECT 1 FROM data_version WHERE org_id = $1 AND version = $2 AND mark = $3) OR $2 = 0)
+           AND pruned_version <= $4
+    FROM organisation WHERE id = $1";
+/// Batches in the order of changes, after a change.
+pub(crate) const CHANGED_BATCHES: &str = "
+    SELECT version, created_at, batch_id, json FROM batch
+    WHERE org_id = $1 AND (version, created_at, batch_id) > ($2, $3, $4)
+    ORDER BY version, created_at, batch_id LIMIT $5";
+/// The same for removed batches. For [`removal`].
+pub(crate) const REMOVED_BATCHES: &str = "
+    SELECT version, batch_id FROM moved_batch m
+    WHERE org_id = $1 AND (version, batch_id) > ($2, $3)
+      AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = m.org_id AND b.batch_id = m.batch_id)
+    ORDER BY version, batch_id LIMIT $4";
+/// The last version before a time that has removals.
+pub(crate) const OLD_REMOVALS: &str = "
+    SELECT max(version) FROM moved_batch m
+    WHERE org_id = $1
+      AND version <= (SELECT max(version) FROM data_version WHERE org_id = $1 AND created_at < $2)
+      AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = m.org_id AND b.batch_id = m.batch_id)";
+/// Deletes the removals up to a version.
+pub(crate) const PRUNE_REMOVALS: &str = "
+    DELETE FROM moved_batch WHERE org_id = $1 AND version <= $2
+    AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = moved_batch.org_id AND b.batch_id = moved_batch.batch_id)";
+pub(crate) const SET_PRUNED: &str = "UPDATE organisation SET pruned_version = $1 WHERE id = $2";
+/// For [`version_record`].
+pub(crate) const VERSION_RECORDS: &str =
+    "SELECT version, mark, created_at FROM data_version WHERE org_id = $1 ORDER BY version";
+pub(crate) const INSERT_VERSION: &str =
+    "INSERT INTO data_version (org_id, version, mark, created_at) VALUES ($1, $2, $3, $4)";
 
 /// Adds a row to the credentials. The rows of one credential must be adjacent: one for each secret.
 pub(crate) fn add_credential(all: &mut Vec<Credential>, row: &impl Columns) -> Result<(), StoreError> {
@@ -126,6 +191,73 @@ pub(crate) fn service_key(row: &impl Columns) -> Result<ServiceKey, StoreError> 
     })
 }
 
+/// Selects sessions for [`session_row`].
+macro_rules! select_sessions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.id, s.client_id, s.is_link, s.hash, s.previous_hash, s.created_at, s.expires_at, s.last_used_at,
+                    c.org_id, o.name, c.expires_at, c.revoked_at,
+                    (SELECT max(retires_at) FROM secret WHERE client_id = s.client_id
+                     HAVING max(created_at) > s.created_at)
+             FROM session s
+             JOIN credential c ON c.client_id = s.client_id
+             JOIN organisation o ON o.id = c.org_id ",
+            $rest
+        )
+    };
+}
+pub(crate) use select_sessions;
+
+pub(crate) const SESSIONS_BY_AGE: &str =
+    select_sessions!("WHERE c.org_id = $1 AND s.expires_at > $2 ORDER BY s.created_at, s.id");
+/// Inserts or updates a session. An update keeps the row, for which a concurrent use may wait.
+pub(crate) const WRITE_SESSION: &str = "
+    INSERT INTO session (id, client_id, is_link, hash, previous_hash, created_at, expires_at, last_used_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (id) DO UPDATE SET is_link = excluded.is_link, hash = excluded.hash,
+        previous_hash = excluded.previous_hash, created_at = excluded.created_at,
+        expires_at = excluded.expires_at, last_used_at = excluded.last_used_at";
+pub(crate) const REMOVE_SESSION: &str = "DELETE FROM session WHERE id = $1";
+/// The sessions of a credential, or one session.
+pub(crate) const REMOVE_SESSIONS: &str = "DELETE FROM session WHERE client_id = $1 OR id = $1";
+/// After a rotation: the sessions of a credential end with its old secret.
+pub(crate) const SHORTEN_SESSIONS: &str =
+    "UPDATE session SET expires_at = $1 WHERE client_id = $2 AND expires_at > $1";
+pub(crate) const REMOVE_EXPIRED_SESSIONS: &str = "DELETE FROM session WHERE expires_at <= $1";
+/// All but the newest sessions or links of a credential. Both databases need a limit for an offset.
+pub(crate) const REMOVE_OLDEST_SESSIONS: &str = "
+    DELETE FROM session WHERE id IN
+        (SELECT id FROM session WHERE client_id = $1 AND is_link = $2
+         ORDER BY created_at DESC, id LIMIT 1000000 OFFSET $3)";
+pub(crate) const SIGN_OUT: &str = "DELETE FROM session WHERE id = $1 AND (hash = $2 OR previous_hash = $2)";
+
+pub(crate) fn session_row(row: &impl Columns, now: UtcInstant) -> Result<SessionRow, StoreError> {
+    let client = ClientId::new(text(row, 1)?).ok_or_else(|| invalid("client id"))?;
+    let hash = |column| {
+        let bytes = row.bytes(column)?;
+        bytes.map(|bytes| bytes.try_into().map_err(|_| invalid("secret"))).transpose()
+    };
+    let session = Session {
+        id: text(row, 0)?,
+        client: client.clone(),
+        is_link: integer(row, 2)? != 0,
+        hash: hash(3)?.ok_or_else(|| invalid("secret"))?,
+        previous_hash: hash(4)?,
+        created_at: instant(row, 5)?,
+        expires_at: instant(row, 6)?,
+        last_used_at: maybe_instant(row, 7)?,
+    };
+    let active = ActiveSession {
+        caller: Caller { org: OrgId(integer(row, 8)?), client },
+        org_name: text(row, 9)?,
+        credential_expires_at: maybe_instant(row, 10)?,
+        created_at: session.created_at,
+        expires_at: session.expires_at,
+    };
+    let credential_status = CredentialStatus::new(row.integer(11)?, row.integer(10)?, now);
+    Ok(SessionRow { session, active, credential_status, secret_retires_at: maybe_instant(row, 12)? })
+}
+
 pub(crate) fn batch_record(row: &impl Columns) -> Result<BatchRecord, StoreError> {
     Ok(BatchRecord {
         created_at: integer(row, 0)?,
@@ -137,6 +269,18 @@ pub(crate) fn batch_record(row: &impl Columns) -> Result<BatchRecord, StoreError
 
 pub(crate) fn moved_record(row: &impl Columns) -> Result<MovedRecord, StoreError> {
     Ok(MovedRecord { id: text(row, 0)?, version: integer(row, 1)? })
+}
+
+pub(crate) fn version_record(row: &impl Columns) -> Result<VersionRecord, StoreError> {
+    Ok(VersionRecord { version: version(row)?, created_at: integer(row, 2)? })
+}
+
+pub(crate) fn version(row: &impl Columns) -> Result<DataVersion, StoreError> {
+    Ok(DataVersion { number: integer(row, 0)?, mark: integer(row, 1)? })
+}
+
+pub(crate) fn removal(row: &impl Columns) -> Result<ChangeKey, StoreError> {
+    Ok(ChangeKey::removed(integer(row, 0)?, text(row, 1)?))
 }
 
 pub(crate) fn count(row: &impl Columns, column: usize) -> Result<u64, StoreError> {

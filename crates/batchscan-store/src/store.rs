@@ -1,7 +1,8 @@
 //! The store of this process: one type for handlers and commands, for both databases.
 
-use batchscan_model::{ClientId, UtcInstant};
+use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
 
+use crate::changes::{Changes, ChangesRequest};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
 use crate::doctor::DoctorReport;
 use crate::dump::{DumpReceiver, DumpSender, OrgFilter};
@@ -9,9 +10,11 @@ use crate::errors::{AdminError, OpenError, StoreError};
 use crate::keys::{KeyRotation, ServiceKey};
 use crate::page::{Caller, DataVersion, Encoding, PageLimit, PageRequest, PageResult};
 use crate::postgres::PostgresStore;
+use crate::sessions::{Session, SessionResult, SessionUse};
 use crate::sqlite::SqliteStore;
 use crate::types::{
-    Freshness, HostHealth, ImportCounts, ImportRows, OpenOptions, OrgName, Organisation, Progress,
+    Freshness, HostHealth, ImportCounts, ImportRows, OpenOptions, OrgName, OrgOverview, Organisation,
+    Progress,
 };
 use crate::url::DatabaseUrl;
 
@@ -43,6 +46,11 @@ impl Store {
         }
     }
 
+    /// A batch as JSON.
+    pub async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
+        call!(self.batch(org, id))
+    }
+
     /// One page of the caller's batches.
     ///
     /// `skip` is called with the data version before any batch is read. If it returns something, for example a cached
@@ -58,6 +66,38 @@ impl Store {
             // Boxed because the future is large, and requests to SQLite would move it, too.
             Store::Postgres(store) => Box::pin(store.page(caller, request, skip)).await,
         }
+    }
+
+    /// Changes of the caller's batches. `skip` is called as in [`Store::page`].
+    ///
+    /// `None` if the position cannot be continued: what the client has seen is not in this database, or removals that it
+    /// has not seen were deleted.
+    pub async fn changes<S: Send + 'static>(
+        &self,
+        caller: &Caller,
+        request: ChangesRequest,
+        skip: impl Fn(DataVersion) -> Option<S> + Send + Sync + 'static,
+    ) -> Result<PageResult<S, Option<Changes>>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.changes(caller, request, skip).await,
+            Store::Postgres(store) => Box::pin(store.changes(caller, request, skip)).await,
+        }
+    }
+
+    /// The versions of the batches of several organisations, in any order. A standby may return an older one.
+    pub async fn versions(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, DataVersion)>, StoreError> {
+        call!(self.versions(orgs))
+    }
+
+    /// Removes batches: all of them, or none if one does not exist. Forgets removals before a time: clients that have
+    /// not seen those have to read everything again.
+    pub async fn remove_batches(
+        &self,
+        org: &str,
+        ids: Vec<BatchId>,
+        prune_before: UtcInstant,
+    ) -> Result<(), AdminError> {
+        call!(self.remove_batches(org, ids, prune_before))
     }
 
     /// The version of the caller's batches; `None` if the credential is invalid.
@@ -149,6 +189,16 @@ impl Store {
         call!(self.orgs())
     }
 
+    /// All organisations, without counting anything.
+    pub async fn org_overviews(&self) -> Result<Vec<OrgOverview>, StoreError> {
+        call!(self.org_overviews())
+    }
+
+    /// How many batches an organisation has. Reads an index of all of them.
+    pub async fn count_batches(&self, org: OrgId) -> Result<u64, StoreError> {
+        call!(self.count_batches(org))
+    }
+
     /// The organisation with this name.
     pub async fn org(&self, name: &str) -> Result<Organisation, AdminError> {
         call!(self.org(name))
@@ -175,7 +225,7 @@ impl Store {
     }
 
     /// Adds a secret. The current one retires later; one that was already retiring ends now, and the time until which it
-    /// would have worked is returned.
+    /// would have worked is returned. Sessions and sign-in links end with the current secret at the latest.
     pub async fn rotate_credential(
         &self,
         client: &ClientId,
@@ -187,6 +237,34 @@ impl Store {
     /// Revokes a credential.
     pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
         call!(self.change_credential(client, move |credential| credential.revoke(now)))
+    }
+
+    /// Adds a session or a sign-in link. The oldest of the credential ends if it has too many.
+    pub async fn add_session(&self, session: Session) -> Result<(), AdminError> {
+        call!(self.add_session(session))
+    }
+
+    /// Uses a session or a sign-in link, and replaces its secret.
+    pub async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
+        match self {
+            Store::Sqlite(store) => store.use_session(request).await,
+            Store::Postgres(store) => Box::pin(store.use_session(request)).await,
+        }
+    }
+
+    /// Ends the session with this id and secret, if there is one.
+    pub async fn sign_out(&self, id: &str, hash: [u8; 32]) -> Result<(), AdminError> {
+        call!(self.sign_out(id, hash))
+    }
+
+    /// The sessions and links of an organisation, oldest first.
+    pub async fn sessions(&self, org: &str, now: UtcInstant) -> Result<Vec<Session>, AdminError> {
+        call!(self.sessions(org, now))
+    }
+
+    /// Ends a session by its id, or all sessions of a client id; how many.
+    pub async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
+        call!(self.end_sessions(id))
     }
 
     /// Imports batches in one transaction.

@@ -73,6 +73,19 @@ pub struct Organisation {
     pub credentials: u64,
 }
 
+/// An organisation without the numbers that have to be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrgOverview {
+    /// Its number.
+    pub id: OrgId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The state of its batches.
+    pub version: DataVersion,
+    /// When an import last changed its batches.
+    pub imported_at: Option<UtcInstant>,
+}
+
 /// The maximum length of an organisation's name, so that it fits a table.
 const ORG_NAME_CHARS_MAX: usize = 100;
 
@@ -146,11 +159,11 @@ pub type ImportRows = mpsc::Receiver<ImportStep>;
 pub struct ImportCounts {
     /// Batches with a new id.
     pub new: u64,
-    /// Batches that replaced one with other values.
+    /// Batches with a known id and other values.
     pub corrected: u64,
     /// Batches that were already stored.
     pub unchanged: u64,
-    /// Batches replaced by a later one with the same id in the same file (decision 040).
+    /// Batches that are in the same file again: the last one counts (decision 040).
     pub repeated: u64,
 }
 

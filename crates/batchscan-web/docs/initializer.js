@@ -1,6 +1,25 @@
 // Configures Swagger UI. A separate file: the Content-Security-Policy forbids inline scripts.
+
+// HEAD and OPTIONS work everywhere in the same way. Listed, they would hide the rest.
+const withoutHeadAndOptions = () => ({
+  statePlugins: {
+    spec: {
+      wrapActions: {
+        updateJsonSpec: (update) => (spec) => {
+          for (const path of Object.values(spec.paths ?? {})) {
+            delete path.head;
+            delete path.options;
+          }
+          return update(spec);
+        },
+      },
+    },
+  },
+});
+
 window.ui = SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
+  plugins: [withoutHeadAndOptions],
   dom_id: "#docs",
   layout: "BaseLayout",
   deepLinking: true,

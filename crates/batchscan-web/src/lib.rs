@@ -10,7 +10,8 @@ use flate2::read::GzDecoder;
 /// The path of the dashboard's page, which is the same for every view.
 pub const DASHBOARD_PAGE: &str = "/index.html";
 
-/// The page of the API docs. `{here}` stands for the folder of its files, relative to the URL of the page.
+/// The page of the API docs. `{here}` stands for the folder of its files, and `{home}` for the dashboard, relative to the
+/// URL of the page.
 pub const DOCS_PAGE: &str = include_str!("../docs/index.html");
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     /// The compressed size of the dashboard.
-    const DASHBOARD_BYTES_MAX: usize = 250_000;
+    const DASHBOARD_BYTES_MAX: usize = 280_000;
     /// The compressed size of the API docs.
     const DOCS_BYTES_MAX: usize = 500_000;
 
@@ -87,7 +88,8 @@ mod tests {
     fn immutable_files_have_a_hash_in_their_name() {
         for file in DASHBOARD.iter().filter(|file| file.is_immutable()) {
             let stem = file.path.rsplit_once('.').unwrap().0;
-            assert_eq!(stem.rsplit_once('-').expect("a hash").1.len(), 8, "{}", file.path);
+            // The hash may have hyphens, too.
+            assert!(stem[..stem.len() - 8].ends_with('-'), "{}", file.path);
         }
     }
 

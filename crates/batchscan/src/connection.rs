@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use batchscan_client::{Client, ClientSecret, Error};
 use indicatif::ProgressBar;
+use tokio::time::{Instant, sleep};
 
 use crate::args::Connection;
 use crate::client_secret;
@@ -43,6 +45,14 @@ impl Service {
 
 /// The service and credentials from the arguments; missing values come from the saved profile.
 pub(crate) fn resolve(connection: &Connection) -> anyhow::Result<Profile> {
+    resolve_or(connection, |id| prompt_for_secret(id, ", or run `batchscan login`"))
+}
+
+/// The same, with another source of a secret that is neither given nor saved.
+pub(crate) fn resolve_or(
+    connection: &Connection,
+    ask_secret: impl FnOnce(&str) -> anyhow::Result<ClientSecret>,
+) -> anyhow::Result<Profile> {
     let given = match &connection.client_secret_file {
         None if connection.is_profile_named => None,
         file => client_secret::from_file_or_env(file.as_deref())?,
@@ -50,21 +60,22 @@ pub(crate) fn resolve(connection: &Connection) -> anyhow::Result<Profile> {
     let is_complete = connection.url.is_some() && connection.client_id.is_some() && given.is_some();
     let saved = if is_complete { None } else { saved_profile(connection)? };
     let url = connection.url.clone().or_else(|| saved.as_ref().map(|saved| saved.url.clone()));
-    let url =
-        url.context("no service given: use --url and --client-id, or save them with `batchscan login`")?;
+    let url = url.with_context(no_service)?;
     // Saved credentials must not be sent to another service, or as another client's.
     if let (Some(other), None) = (saved.as_ref().filter(|saved| saved.url != url), &connection.client_id) {
         bail!("no client id given: profile {} is for {}, not {url}", connection.profile, other.url);
     }
     let saved = saved.filter(|saved| saved.url == url);
+    let saved_cert = || saved.as_ref().and_then(|saved| saved.ca_cert.clone());
+    let ca_cert = connection.ca_cert.clone().or_else(saved_cert);
     let id = connection.client_id.clone().or_else(|| saved.as_ref().map(|saved| saved.client_id.clone()));
     let id = id.context("no client id given: use --client-id, or save it with `batchscan login`")?;
     let saved = saved.filter(|saved| saved.client_id == id);
     let client_secret = match given.or_else(|| saved.map(|saved| saved.client_secret)) {
         Some(secret) => secret,
-        None => prompt_for_secret(&id, ", or run `batchscan login`")?,
+        None => ask_secret(&id)?,
     };
-    Ok(Profile { url, client_id: id, client_secret })
+    Ok(Profile { url, client_id: id, client_secret, ca_cert })
 }
 
 /// A new profile. The secret comes from the arguments, the environment or a prompt.
@@ -77,7 +88,9 @@ pub(crate) fn new_profile(
         Some(secret) => secret,
         None => prompt_for_secret(&client_id, "")?,
     };
-    Ok(Profile { url, client_id, client_secret })
+    // Later commands may run in another folder.
+    let ca_cert = connection.ca_cert.as_ref().map(std::path::absolute).transpose()?;
+    Ok(Profile { url, client_id, client_secret, ca_cert })
 }
 
 /// Builds the client. Its retries are shown on the progress bar.
@@ -95,18 +108,37 @@ pub(crate) fn connect(
         .on_retry(move |retry| {
             counter.fetch_add(1, Ordering::Relaxed);
             flag.store(true, Ordering::Relaxed);
-            bar.set_message(format!(
-                "; {}, retrying in {} s",
-                short_cause(retry.error),
-                retry.wait.as_secs()
-            ));
+            if !bar.is_hidden() {
+                tokio::spawn(count_down(bar.clone(), short_cause(retry.error), retry.wait));
+            }
         });
-    if let Some(file) = &connection.ca_cert {
-        let pem = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if let Some(pem) = read_ca_cert(profile)? {
         builder = builder.root_certificates_pem(pem);
     }
     let (url, client_id) = (profile.url.clone(), profile.client_id.clone());
-    Ok(Service { client: builder.build()?, url, client_id, retries, is_retrying })
+    let client = builder.build().map_err(|error| match (error, &profile.ca_cert) {
+        (Error::RootCertificate(reason), Some(file)) => anyhow!("cannot read {}: {reason}", file.display()),
+        (error, _) => error.into(),
+    })?;
+    Ok(Service { client, url, client_id, retries, is_retrying })
+}
+
+/// The added certificates of a profile.
+pub(crate) fn read_ca_cert(profile: &Profile) -> anyhow::Result<Option<Vec<u8>>> {
+    let read =
+        |file: &PathBuf| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    profile.ca_cert.as_ref().map(read).transpose()
+}
+
+/// An error message that suggests the saved profiles, if there are any.
+fn no_service() -> String {
+    let profiles = config_folder().and_then(|folder| Profiles::load(&folder));
+    let names: Vec<String> =
+        profiles.iter().flat_map(Profiles::list).map(|(name, _)| format!("--profile {name}")).collect();
+    match names.is_empty() {
+        true => "no service given: use --url and --client-id, or save them with `batchscan login`".into(),
+        false => format!("no service given, and there is no default profile: use {}", names.join(" or ")),
+    }
 }
 
 /// The saved profile. Only a profile other than the default must exist.
@@ -130,11 +162,41 @@ fn prompt_for_secret(client_id: &str, or_else: &str) -> anyhow::Result<ClientSec
     })
 }
 
+/// Shows the time until the next try, second by second.
+async fn count_down(bar: ProgressBar, cause: String, wait: Duration) {
+    let next_try = Instant::now() + wait;
+    let left = || next_try.saturating_duration_since(Instant::now());
+    while !left().is_zero() {
+        bar.set_message(format!("; {cause}; next try in {} s", left().as_secs_f64().ceil()));
+        // To the next whole second.
+        let part = Duration::from_nanos(u64::from(left().subsec_nanos()));
+        sleep(part.max(Duration::from_millis(1))).await;
+    }
+    bar.set_message("");
+}
+
 /// The cause of a retry in a few words.
 fn short_cause(error: &Error) -> String {
     match error {
         Error::Unavailable { status, .. } => format!("the service is busy ({})", status.as_u16()),
         Error::Unreachable { .. } => "the service is unreachable".into(),
         _ => "connection lost".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_until_the_next_try_is_counted_down() {
+        let bar = ProgressBar::hidden();
+        tokio::spawn(count_down(bar.clone(), "busy".into(), Duration::from_millis(2_500)));
+        sleep(Duration::from_millis(100)).await;
+        for expected in ["; busy; next try in 3 s", "; busy; next try in 2 s", "; busy; next try in 1 s", ""]
+        {
+            assert_eq!(bar.message(), expected);
+            sleep(Duration::from_secs(1)).await;
+        }
     }
 }

@@ -20,6 +20,11 @@ pub(crate) fn day_of(instant: UtcInstant) -> Date {
     EPOCH.saturating_add(SignedDuration::from_secs(instant.secs())).date()
 }
 
+/// The first instant of a day, if it can be stored.
+pub(crate) fn start_of(day: Date) -> Option<UtcInstant> {
+    UtcInstant::from_micros(day.duration_since(EPOCH.date()).as_secs() * 1_000_000)
+}
+
 /// One end of a date range: the text, and the instant it meant when it was typed. `30d` is another day tomorrow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TypedDate {
@@ -30,13 +35,13 @@ pub(crate) struct TypedDate {
 impl TypedDate {
     /// The first instant of a day, month or year.
     pub(crate) fn parse_start(text: &str, now: UtcInstant) -> Result<Self, String> {
-        let (first, _) = parse(text, now).ok_or(FORMATS)?;
+        let (first, _) = parse(text, now).ok_or_else(|| invalid(text, now))?;
         Ok(Self { text: text.to_owned(), instant: first })
     }
 
     /// The last microsecond of a day, month or year.
     pub(crate) fn parse_end(text: &str, now: UtcInstant) -> Result<Self, String> {
-        let (_, last) = parse(text, now).ok_or(FORMATS)?;
+        let (_, last) = parse(text, now).ok_or_else(|| invalid(text, now))?;
         Ok(Self { text: text.to_owned(), instant: last })
     }
 }
@@ -71,7 +76,7 @@ impl fmt::Display for TypedDateRange {
             DateRange { start: Some(start), end: Some(end) } => write!(f, "{start} to {end}"),
             DateRange { start: Some(start), end: None } => write!(f, "from {start}"),
             DateRange { start: None, end: Some(end) } => write!(f, "up to {end}"),
-            DateRange { start: None, end: None } => f.write_str("all time"),
+            DateRange { start: None, end: None } => f.write_str("all dates"),
         }
     }
 }
@@ -80,6 +85,14 @@ impl fmt::Display for TypedDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = self.instant.to_string();
         if self.text == instant { f.write_str(&instant) } else { write!(f, "{} ({instant})", self.text) }
+    }
+}
+
+/// What is expected instead of an invalid date.
+fn invalid(text: &str, now: UtcInstant) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if parse(rest, now).is_some() => format!("write {rest}, without the minus"),
+        _ => FORMATS.to_owned(),
     }
 }
 
@@ -93,9 +106,8 @@ fn parse(text: &str, now: UtcInstant) -> Option<(UtcInstant, UtcInstant)> {
         return Some((UtcInstant::from_micros(date.as_start().micros())?, date.as_end()));
     }
     let (first, last) = days(&text.to_ascii_lowercase(), day_of(now))?;
-    let micros = |day: Date| day.duration_since(EPOCH.date()).as_secs() * 1_000_000;
-    let last_micros = micros(last) + MICROS_PER_DAY - 1;
-    Some((UtcInstant::from_micros(micros(first))?, UtcInstant::from_micros(last_micros)?))
+    let last_micros = start_of(last)?.micros() + MICROS_PER_DAY - 1;
+    Some((start_of(first)?, UtcInstant::from_micros(last_micros)?))
 }
 
 /// The first and the last day of a text.
@@ -213,12 +225,13 @@ mod tests {
 
     #[test]
     fn invalid_dates_are_rejected_with_the_accepted_formats() {
-        let invalid = "|x|d|30|30 d|-30d|+30d|1.5d|1h|99999999d|3000y| today|2026-1|2026-13|2026-02-30\
+        let invalid = "|x|d|30|30 d|-30 d|+30d|1.5d|1h|99999999d|3000y| today|2026-1|2026-13|2026-02-30\
             |26-01-31|0000|0000-01|31.01.2026|2026-01-31T08:00:00|2026-01-31T08:00:00+02:00|2026-01-31T08:00Z\
-            |2026-01-31Z|2026-|-2026|2026-01-|２026|9999-12-31T23:59:59.9999999Z";
+            |2026-01-31Z|2026-|2026-01-|２026|9999-12-31T23:59:59.9999999Z";
         for text in invalid.split('|') {
             assert_eq!(start(text, now()), Err(FORMATS.to_owned()), "{text}");
         }
+        assert_eq!(end("-30d", now()), Err("write 30d, without the minus".to_owned()));
     }
 
     #[test]
@@ -240,7 +253,7 @@ mod tests {
         );
         assert_eq!(shown(Some("2026"), None), "from 2026-01-01T00:00:00Z");
         assert_eq!(shown(None, Some("2025")), "up to 2025-12-31T23:59:59.999999Z");
-        assert_eq!(shown(None, None), "all time");
+        assert_eq!(shown(None, None), "all dates");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod profiles;
 mod progress;
 mod pull;
 mod reports;
+mod selection;
 mod table;
 mod terminal;
 
@@ -27,17 +28,17 @@ use tokio::runtime::{Builder, Runtime};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    log::report_panics();
     disable_huge_pages();
-    let cli = Cli::from_command_line();
-    let runtime = match build_runtime(&cli.command) {
-        Ok(runtime) => runtime,
-        Err(error) => return terminal::fail(&anyhow::Error::new(error).context("cannot start")),
-    };
-    match runtime.block_on(run(cli.command)) {
-        Ok(code) => code,
-        Err(error) => terminal::fail(&error),
-    }
+    terminal::catch_panic(|| {
+        let cli = Cli::from_command_line();
+        let runtime = match build_runtime(&cli.command) {
+            Ok(runtime) => runtime,
+            Err(error) => return terminal::fail(&anyhow::Error::new(error).context("cannot start")),
+        };
+        let done = runtime.block_on(run(cli.command));
+        log::flush();
+        done.unwrap_or_else(|error| terminal::fail(&error))
+    })
 }
 
 /// The allocator requests huge pages. They made every command 10 to 40 MiB larger, and nothing faster that we measured.
@@ -50,9 +51,11 @@ fn disable_huge_pages() {
 /// A service uses every core. A client waits for one response at a time and is faster on one thread.
 fn build_runtime(command: &Command) -> std::io::Result<Runtime> {
     match command {
-        Command::Pull(_) | Command::List(_) | Command::Summary(_) | Command::Login(_) => {
-            Builder::new_current_thread().enable_all().build()
-        }
+        Command::Pull(_)
+        | Command::Mirror(_)
+        | Command::List(_)
+        | Command::Summary(_)
+        | Command::Login(_) => Builder::new_current_thread().enable_all().build(),
         _ => Builder::new_multi_thread().enable_all().build(),
     }
 }
@@ -63,12 +66,15 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(serve) => commands::serve::run(*serve).await?,
         Command::Org(org) => commands::org::run(org).await?,
         Command::Credential(credential) => commands::credential::run(credential).await?,
+        Command::Session(session) => commands::session::run(session).await?,
         Command::Import(import) => commands::import::run(import).await?,
+        Command::Batch(batch) => commands::batch::run(batch).await?,
         Command::Backup(backup) => commands::backup::run(backup).await?,
         Command::Copy(copy) => commands::copy::run(copy).await?,
         Command::Doctor(doctor) => return commands::doctor::run(doctor).await,
         Command::Key(key) => commands::key::run(key).await?,
         Command::Pull(pull) => commands::pull::run(*pull).await?,
+        Command::Mirror(mirror) => commands::mirror::run(mirror).await?,
         Command::List(list) => commands::list::run(list).await?,
         Command::Summary(summary) => commands::summary::run(summary).await?,
         Command::Login(login) => commands::login::run(login).await?,
@@ -76,6 +82,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(check) => return commands::check::run(check).await,
         Command::Openapi(openapi) => commands::openapi::run(openapi)?,
         Command::Completions(completions) => commands::completions::run(&completions)?,
+        Command::Man(man) => commands::man::run(&man)?,
     }
     Ok(ExitCode::SUCCESS)
 }

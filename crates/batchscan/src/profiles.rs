@@ -57,6 +57,9 @@ pub(crate) struct Profile {
     pub(crate) client_id: String,
     #[serde(serialize_with = "write_secret", deserialize_with = "read_secret")]
     pub(crate) client_secret: ClientSecret,
+    /// Certificates to trust in addition to the system's; an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_cert: Option<PathBuf>,
 }
 
 fn write_secret<S: Serializer>(secret: &ClientSecret, file: S) -> Result<S::Ok, S::Error> {
@@ -215,7 +218,7 @@ mod tests {
 
     fn profile() -> Profile {
         let url = "https://scans.example.org".to_owned();
-        Profile { url, client_id: "bs_a".into(), client_secret: ClientSecret::new(SECRET) }
+        Profile { url, client_id: "bs_a".into(), client_secret: ClientSecret::new(SECRET), ca_cert: None }
     }
 
     fn error_of(text: &str) -> String {

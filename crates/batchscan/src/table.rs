@@ -49,36 +49,32 @@ pub(crate) enum Align {
 
 /// A table with left-aligned columns.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    aligned_table(head, [Align::Left; N], rows)
+    aligned_table(&head, &[Align::Left; N], rows)
 }
 
 /// A table in which each column has its own alignment.
-pub(crate) fn aligned_table<const N: usize>(
-    head: [&str; N],
-    align: [Align; N],
-    rows: &[[String; N]],
-) -> String {
+pub(crate) fn aligned_table(head: &[&str], align: &[Align], rows: &[impl AsRef<[String]>]) -> String {
     let widths = column_widths(head, rows);
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let padded: Vec<String> =
-            cells.zip(widths).zip(align).map(|((cell, width), align)| pad(cell, width, align)).collect();
+            cells.zip(&widths).zip(align).map(|((cell, width), align)| pad(cell, *width, *align)).collect();
         format!("{}\n", padded.join(GAP).trim_end())
     };
-    let mut text = line(&mut head.into_iter());
+    let mut text = line(&mut head.iter().copied());
     for row in rows {
-        text.push_str(&line(&mut row.iter().map(String::as_str)));
+        text.push_str(&line(&mut row.as_ref().iter().map(String::as_str)));
     }
     text
 }
 
-pub(crate) fn table_width<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> usize {
-    column_widths(head, rows).iter().sum::<usize>() + GAP.len() * N.saturating_sub(1)
+pub(crate) fn table_width(head: &[&str], rows: &[impl AsRef<[String]>]) -> usize {
+    column_widths(head, rows).iter().sum::<usize>() + GAP.len() * head.len().saturating_sub(1)
 }
 
-fn column_widths<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> [usize; N] {
-    let mut widths = head.map(width);
+fn column_widths(head: &[&str], rows: &[impl AsRef<[String]>]) -> Vec<usize> {
+    let mut widths: Vec<usize> = head.iter().map(|name| width(name)).collect();
     for row in rows {
-        for (widest, cell) in widths.iter_mut().zip(row) {
+        for (widest, cell) in widths.iter_mut().zip(row.as_ref()) {
             *widest = (*widest).max(width(cell));
         }
     }
@@ -129,7 +125,7 @@ mod tests {
         let rows = [["Ä-Nord".to_owned(), "3".to_owned()]];
         assert_eq!(table(["name", "batches"], &rows), "name    batches\nÄ-Nord  3\n");
         let rows = [["番茄", "7"], ["\x1b[1mLeek\x1b[0m", "1,200"]].map(|row| row.map(str::to_owned));
-        let text = aligned_table(["crop", "n"], [Align::Left, Align::Right], &rows);
+        let text = aligned_table(&["crop", "n"], &[Align::Left, Align::Right], &rows);
         assert_eq!(text, "crop      n\n番茄      7\n\x1b[1mLeek\x1b[0m  1,200\n");
     }
 

@@ -34,6 +34,10 @@ impl Cli {
         self.run(&["import", "--org", organisation, "--format", format, "-"], batches).map(drop)
     }
 
+    pub(crate) fn remove_batch(&self, organisation: &str, id: &str) -> Result<()> {
+        self.run(&["batch", "remove", "--yes", "--org", organisation, id], b"").map(drop)
+    }
+
     pub(crate) fn issue_credential(&self, organisation: &str) -> Result<Credential> {
         parse_credential(&self.run(&["credential", "issue", "--org", organisation, "--json"], b"")?)
     }
@@ -54,10 +58,16 @@ impl Cli {
         command
     }
 
-    fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String> {
+    /// A command that is killed after some seconds.
+    pub(crate) fn killed_after(&self, secs: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         remove_settings(&mut command);
-        command.args(["--signal=KILL", COMMAND_TIMEOUT_SECS]).arg(&self.executable).args(arguments);
+        command.args(["--signal=KILL", secs]).arg(&self.executable).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String> {
+        let mut command = self.killed_after(COMMAND_TIMEOUT_SECS, arguments);
         command.env("BATCHSCAN_DATABASE", &self.database);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let name = arguments[..2].join(" ");

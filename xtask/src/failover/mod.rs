@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`expected`] | what the organisation must contain |
 //! | [`load`] | the clients |
+//! | [`mirrors`] | copies of an organisation that changes |
 //! | [`writers`] | imports and credentials during the run |
 //! | [`tally`] | counts of requests by outcome |
 //! | [`report`] | rows, rules, `docs/FAILOVER.md` |
@@ -20,12 +21,14 @@ use crate::cluster::http::Client;
 use crate::workspace::Workspace;
 use expected::Expected;
 use load::{Load, LoadClient};
+use mirrors::Mirrors;
 use report::{Row, WriteGap, Writes};
 use tally::Tally;
 use writers::Acknowledged;
 
 mod expected;
 mod load;
+mod mirrors;
 mod report;
 mod tally;
 mod writers;
@@ -33,6 +36,7 @@ mod writers;
 const DOCUMENT: &str = "docs/FAILOVER.md";
 const MIXED_CLIENTS: usize = 4;
 const SLOW_CLIENTS: usize = 2;
+const MIRRORS: usize = 3;
 /// Right responses after a kill that show that reads continue: many from every client, about a second.
 const READS_SHOWN: u64 = 300;
 const READS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,7 +88,7 @@ fn run_under_load(site: &mut Site, rounds: usize) -> Result<(Vec<Row>, Writes)> 
     let (cli, credential) = (site.cli.clone(), site.credential.clone());
     let load =
         Load { port: site.balancer.port, credential, expected: &expected, tally: &tally, is_over: &is_over };
-    let load = &load;
+    let (load, mirrors) = (&load, &Mirrors::new(site)?);
     let rows = std::thread::scope(|scope| {
         for number in 0..MIXED_CLIENTS {
             scope.spawn(move || LoadClient::new(load, number).run_mixed());
@@ -92,6 +96,10 @@ fn run_under_load(site: &mut Site, rounds: usize) -> Result<(Vec<Row>, Writes)> 
         for number in 0..SLOW_CLIENTS {
             scope.spawn(move || LoadClient::new(load, number).run_slow());
         }
+        for _ in 0..MIRRORS {
+            scope.spawn(|| mirrors.follow(&is_over));
+        }
+        scope.spawn(|| mirrors.change(&is_over));
         scope.spawn(|| writers::import(&cli, &expected, &acknowledged, &is_over));
         scope.spawn(|| writers::issue(&cli, load, &acknowledged));
         let mut run = Run { site, tally: &tally, acknowledged: &acknowledged, rows: Vec::new() };
@@ -103,7 +111,7 @@ fn run_under_load(site: &mut Site, rounds: usize) -> Result<(Vec<Row>, Writes)> 
         batches: expected.acknowledged().len(),
         secrets: acknowledged.credentials().len(),
         failed_commands: acknowledged.failed_commands(),
-        lost: find_losses(site, &expected, &acknowledged)?,
+        lost: [find_losses(site, &expected, &acknowledged)?, mirrors.differences(site)?].concat(),
     };
     Ok((rows, writes))
 }

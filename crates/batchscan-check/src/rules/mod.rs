@@ -3,6 +3,7 @@
 mod auth;
 mod batches;
 mod bearer;
+mod changes;
 mod dates;
 mod errors;
 mod fields;
@@ -25,6 +26,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         dates::RULES,
         ranges::RULES,
         paging::RULES,
+        changes::RULES,
         http::RULES,
         errors::RULES,
     ];

@@ -27,6 +27,7 @@ pub(crate) enum Fault {
     DecimalsAsNumbers, FieldMissing, FieldAdded, DateWithoutZ, IntegerAsString, NullName, ControlCharacters,
     StartExclusive, EndExclusive, NaiveDateAccepted, OffsetRejected, V1DropsABatch, V1DiffersInAField,
     JsonBodyAccepted, WrongSecretAccepted, TokenNotChecked, SecretEchoed, HtmlErrors, DetailAsText,
+    NoChanges, ChangesDropABatch, ChangesRepeat, BatchByIdDiffers,
     SometimesUnavailable, AlwaysUnavailable, UnavailableWithoutDetail, StopsResponding,
 }
 
@@ -94,6 +95,8 @@ impl MockService {
         let (allow, handler): (&str, fn(&Self, &Request) -> Reply) = match request.path.as_str() {
             "/v1/auth" | "/v2/auth" => ("POST", Self::auth),
             "/v1/batches" | "/v2/batches" => ("GET, HEAD", Self::batches),
+            "/v2/changes" if self.has_changes() => ("GET, HEAD", Self::changes),
+            path if path.starts_with("/v2/batches/") && self.has_changes() => ("GET, HEAD", Self::batch),
             _ => return Reply::json(404, &json!({"detail": "Not Found"})),
         };
         match request.method.as_str() {
@@ -146,13 +149,72 @@ impl MockService {
         Reply::json(200, &body).with("Cache-Control", "no-store").with("Pragma", "no-cache")
     }
 
-    fn batches(&self, request: &Request) -> Reply {
+    fn has_changes(&self) -> bool {
+        !matches!(self.fault, Fault::Bare | Fault::NoChanges)
+    }
+
+    /// A 401, unless the request has a valid token.
+    fn unauthorized(&self, request: &Request) -> Option<Reply> {
         let sent = request.header("authorization").unwrap_or_default();
-        if sent != format!("Bearer {TOKEN}") && (self.fault != Fault::TokenNotChecked || sent.is_empty()) {
-            let challenge =
-                if sent.starts_with("Bearer ") { "Bearer error=\"invalid_token\"" } else { "Bearer" };
-            let reply = Reply::json(401, &json!({"detail": "Not authenticated"}));
-            return reply.with("WWW-Authenticate", challenge);
+        if sent == format!("Bearer {TOKEN}") || (self.fault == Fault::TokenNotChecked && !sent.is_empty()) {
+            return None;
+        }
+        let challenge = if sent.starts_with("Bearer ") { "Bearer error=\"invalid_token\"" } else { "Bearer" };
+        let reply = Reply::json(401, &json!({"detail": "Not authenticated"}));
+        Some(reply.with("WWW-Authenticate", challenge))
+    }
+
+    /// The complete state in pages. `since` is the number of batches that the client has.
+    fn changes(&self, request: &Request) -> Reply {
+        if let Some(reply) = self.unauthorized(request) {
+            return reply;
+        }
+        let number = |name: &str| find(&request.query, name).map(str::parse::<usize>);
+        let errors: Vec<Value> = [("since", usize::MAX), ("wait", 60)]
+            .into_iter()
+            .filter(|(name, max)| {
+                number(name).is_some_and(|number| !number.is_ok_and(|number| number <= *max))
+            })
+            .map(|(name, _)| entry("value_error", "query", name, "invalid"))
+            .collect();
+        if !errors.is_empty() {
+            return Reply::json(422, &json!({"detail": errors}));
+        }
+        let mut batches: Vec<Value> = self.batches.iter().map(|(_, batch)| batch.clone()).collect();
+        batches.iter_mut().for_each(|batch| self.corrupt(batch));
+        if self.fault == Fault::ChangesDropABatch {
+            batches.pop();
+        }
+        let mut from = number("since").and_then(Result::ok).unwrap_or(0).min(batches.len());
+        if self.fault == Fault::ChangesRepeat && from == batches.len() {
+            from = from.saturating_sub(1);
+        }
+        let to = (from + self.page_size).min(batches.len());
+        let more = to < batches.len();
+        let body = json!({"data": batches[from..to], "removed": [], "since": to.to_string(), "more": more});
+        Reply::json(200, &body).with("Cache-Control", "no-store")
+    }
+
+    fn batch(&self, request: &Request) -> Reply {
+        if let Some(reply) = self.unauthorized(request) {
+            return reply;
+        }
+        let pair = request.path.replace("/v2/batches/", "id=");
+        let id = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap().1;
+        let Some((_, batch)) = self.batches.iter().find(|(_, batch)| batch["batch_id"] == *id) else {
+            return Reply::json(404, &json!({"detail": "no such batch"}));
+        };
+        let mut batch = batch.clone();
+        self.corrupt(&mut batch);
+        if self.fault == Fault::BatchByIdDiffers {
+            batch["comment"] = json!("other");
+        }
+        self.finish(request, &batch)
+    }
+
+    fn batches(&self, request: &Request) -> Reply {
+        if let Some(reply) = self.unauthorized(request) {
+            return reply;
         }
         let errors = self.query_errors(request);
         if !errors.is_empty() {

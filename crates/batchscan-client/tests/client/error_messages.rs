@@ -157,7 +157,9 @@ fn errors_of_the_connection_can_be_retried_and_errors_of_the_content_cannot() {
     let lost = || Error::ConnectionLost { host: "a".into(), reason: "b".into() };
     let once =
         Error::RetriesExhausted { elapsed: Duration::from_millis(2_600), tries: 1, last: Box::new(lost()) };
-    assert_eq!(once.to_string(), "lost the connection to a: b; gave up after 1 try in 3 s");
+    let expected = "lost the connection to a: b; gave up after 1 try in 3 s: the next one would be after the time limit \
+                    for retries";
+    assert_eq!(once.to_string(), expected);
     for (error, can_retry) in [
         (lost(), true),
         (once, true),

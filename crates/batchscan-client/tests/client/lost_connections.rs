@@ -19,9 +19,9 @@ fn truncations(page: &Response) -> Vec<(Response, &'static str)> {
         // Only the final chunk marker is missing.
         (framed(Framing::Chunked).truncated(5), "the response was truncated"),
         (framed(Framing::Chunked).truncated(100), "the response was truncated"),
-        (framed(Framing::UntilClose).truncated(1), "the page was truncated"),
-        (framed(Framing::UntilClose).truncated(40), "the page was truncated"),
-        (Response::new(200, "").framed(Framing::UntilClose), "the page was truncated"),
+        (framed(Framing::UntilClose).truncated(1), "the JSON was truncated"),
+        (framed(Framing::UntilClose).truncated(40), "the JSON was truncated"),
+        (Response::new(200, "").framed(Framing::UntilClose), "the JSON was truncated"),
     ]
 }
 
@@ -63,7 +63,7 @@ async fn a_page_truncated_at_any_byte_is_an_error() {
 #[tokio::test]
 async fn a_truncated_token_is_requested_again() {
     let truncated =
-        truncations(&Response::token(1)).into_iter().filter(|(_, reason)| !reason.contains("page"));
+        truncations(&Response::token(1)).into_iter().filter(|(_, reason)| !reason.contains("JSON"));
     let early_end = Response::token(1).framed(Framing::UntilClose).truncated(20);
     for truncated in truncated.map(|(response, _)| response).chain([early_end]) {
         // The 503 comes first: until the service has responded once, a lost connection is final.

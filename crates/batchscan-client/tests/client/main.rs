@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, its servers too")]
 
+mod changes;
 mod error_messages;
 mod examples;
 mod freshness;

@@ -58,7 +58,11 @@ async fn an_added_authority_is_trusted() {
     ] {
         assert_eq!(ids(client).await.unwrap(), numbered(0..5));
     }
-    let expected = format!("cannot trust {}: the certificate is not from a known authority", service.host());
+    let expected = format!(
+        "cannot trust {}: its certificate is not from a known authority; if you trust that authority, add its \
+         certificate (--ca-cert FILE)",
+        service.host()
+    );
     assert_eq!(first_error(service.client()).await, (expected, false));
 }
 
@@ -66,10 +70,25 @@ async fn an_added_authority_is_trusted() {
 async fn an_invalid_certificate_is_not_trusted() {
     let expired = |leaf: &mut CertificateParams| leaf.not_after = date_time_ymd(2020, 1, 1);
     let early = |leaf: &mut CertificateParams| leaf.not_before = date_time_ymd(3000, 1, 1);
+    let authority = |leaf: &mut CertificateParams| leaf.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     for (service, reason) in [
-        (TlsService::start("scans.example.org", |_| ()).await, "the certificate is for another host name"),
-        (TlsService::start("localhost", expired).await, "the certificate has expired"),
-        (TlsService::start("localhost", early).await, "the certificate is not valid yet"),
+        (
+            TlsService::start("scans.example.org", |_| ()).await,
+            "its certificate is for another host name; use the name in the certificate, or make one for this host",
+        ),
+        (
+            TlsService::start("localhost", expired).await,
+            "its certificate has expired; renew it, or check the clock of this machine",
+        ),
+        (
+            TlsService::start("localhost", early).await,
+            "its certificate is not valid yet; check the clock of this machine",
+        ),
+        (
+            TlsService::start("localhost", authority).await,
+            "its certificate is a CA certificate, which a server cannot use; make a server certificate, and trust the \
+             CA with --ca-cert FILE",
+        ),
     ] {
         let client = service.client().root_certificates_pem(service.authority_pem.clone());
         let expected = format!("cannot trust {}: {reason}", service.host());

@@ -2,10 +2,11 @@
 
 use std::str::Utf8Error;
 
-use batchscan_model::{Field, RawBatch, Value};
+use batchscan_model::{Field, RawBatch};
 use memchr::{memchr_iter, memchr2};
 
 use super::collector::{Collector, Stop, unexpected};
+use super::csv_cells::Dialect;
 use super::csv_rows::Row;
 use super::error::Location;
 use super::header::match_columns;
@@ -15,7 +16,7 @@ use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 const SAVE_AS: &str = "UTF-8 text; save the sheet as \"CSV UTF-8\"";
 
 pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    text.skip_byte_order_mark(collector)?;
+    let is_for_excel = text.skip_byte_order_mark(collector)?;
     let header = load_header(text)?;
     if let Some(found) = detect_other_format(header) {
         return Err(collector.fail(Location::File, unexpected(found, SAVE_AS)));
@@ -26,11 +27,12 @@ pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> 
         let error = unexpected("an empty file", "a header with the field names");
         return Err(collector.fail(text.location(), error));
     }
-    let names: Vec<_> = row.cells(row_text(&row, text, collector)?).collect();
+    let names: Vec<_> = row.cells(row_text(&row, text, collector)?).map(|(name, _)| name).collect();
     let columns = match_columns(names.iter().map(AsRef::as_ref), text.location(), collector)?;
+    let dialect = Dialect { delimiter, is_for_excel, quotes_all: row.is_quoted() };
     row.consume(text);
     while row.find(text, delimiter, collector)? {
-        read_row(&row, &columns, delimiter, text, collector)?;
+        read_row(&row, &columns, dialect, text, collector)?;
         row.consume(text);
     }
     Ok(())
@@ -69,22 +71,28 @@ fn detect_delimiter(header: &[u8]) -> u8 {
 fn read_row(
     row: &Row,
     columns: &[Option<Field>],
-    delimiter: u8,
+    dialect: Dialect,
     text: &TextBuffer<'_>,
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
-    if row.bytes(text).iter().all(|byte| *byte == delimiter || byte.is_ascii_whitespace()) {
+    if row.bytes(text).iter().all(|byte| *byte == dialect.delimiter || byte.is_ascii_whitespace()) {
         return Ok(());
     }
     let cells = row_text(row, text, collector)?;
     if row.cell_count() != columns.len() {
-        let expected = format!("{} cells, as in the header", columns.len());
-        return collector.add_error(text.location(), unexpected(row.cell_count().to_string(), expected));
+        let hint = match dialect.delimiter {
+            b',' if row.cell_count() > columns.len() => {
+                "; numbers with a decimal comma need semicolons between the cells, as `pull --excel` writes them"
+            }
+            _ => "",
+        };
+        let (found, expected) = (row.cell_count(), format!("{} cells, as in the header", columns.len()));
+        return collector.add_error(text.location(), unexpected(format!("{found}{hint}"), expected));
     }
     let mut raw = RawBatch::default();
-    for (cell, column) in row.cells(cells).zip(columns) {
+    for ((cell, is_quoted), column) in row.cells(cells).zip(columns) {
         if let Some(field) = column {
-            raw.set(*field, if cell.is_empty() { Value::Null } else { Value::Cell(cell) });
+            raw.set(*field, dialect.value(*field, cell, is_quoted));
         }
     }
     collector.add(text.location(), &raw)
@@ -117,6 +125,23 @@ mod tests {
     }
 
     #[test]
+    fn a_decimal_comma_needs_semicolons() {
+        let file = |row: &str| table(row).replace("comment", "avg_germination_rate");
+        let expected = "line 2: avg_germination_rate: expected a decimal such as 92.5, found a comma; write a point, or \
+                        separate cells with semicolons";
+        assert_eq!(errors(Csv, file("a,@,\"92,5\"")), expected);
+        let expected = "line 2: expected 6 cells, as in the header, found 7; numbers with a decimal comma need \
+                        semicolons between the cells, as `pull --excel` writes them";
+        assert_eq!(errors(Csv, file("a,@,92,5")), expected);
+        assert!(batches(Csv, file("a,@,92.5").replace(',', ";").replace('.', ","))[0].contains("\"92.50\""));
+    }
+
+    #[test]
+    fn spaces_around_a_column_name_are_ignored() {
+        assert_eq!(ids(Csv, table("a,@,x").replace(",batch_name,", ", batch_name ,")), ["a"]);
+    }
+
+    #[test]
     fn columns_may_have_any_order() {
         let file = "warnings,number_of_images,batch_name,batch_id,batch_creation_date\n1,2.0,n,a,2026-01-31 09:00:00+01:00";
         let text = batches(Csv, file).remove(0);
@@ -126,10 +151,10 @@ mod tests {
 
     /// Decision 039.
     #[test]
-    fn an_empty_cell_is_null_and_quotes_may_enclose_anything() {
+    fn an_empty_cell_is_null_unless_it_is_quoted_and_quotes_may_enclose_anything() {
         for (row, comment) in [
             ("a,@,", "null"),
-            ("a,@,\"\"", "null"),
+            ("a,@,\"\"", "\"\""),
             ("a,n,2026-01-31T08:00:00Z,1,TRUE,x", "\"x\""),
             ("a,@,\"x, \"\"y\"\"\r\nz\"", r#""x, \"y\"\r\nz""#),
             ("a,@,5\" pot", r#""5\" pot""#),
@@ -153,8 +178,8 @@ mod tests {
     #[test]
     fn an_error_names_the_first_line_of_its_row() {
         for end in ["\n", "\r\n"] {
-            let rows = "a,@,\"x\n\ny\"\n\nb,@,y,z\nc,n,2026-01-31T08:00:00,1,true,";
-            let expected = "line 6: expected 6 cells, as in the header, found 7\n\
+            let rows = "a,@,\"x\n\ny\"\n\nb,@\nc,n,2026-01-31T08:00:00,1,true,";
+            let expected = "line 6: expected 6 cells, as in the header, found 5\n\
                 line 7: batch_creation_date: expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z, \
                 found \"2026-01-31T08:00:00\"";
             assert_eq!(errors(Csv, table(rows).replace('\n', end)), expected);

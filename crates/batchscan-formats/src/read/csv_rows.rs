@@ -22,6 +22,7 @@ pub(super) struct Row {
 struct Cell {
     start: usize,
     end: usize,
+    is_quoted: bool,
     /// Whether it contains doubled quotes.
     is_doubled: bool,
 }
@@ -77,12 +78,17 @@ impl Row {
         &text.bytes()[..self.length]
     }
 
-    /// The cells. `text` is the text of the row.
-    pub(super) fn cells<'t>(&self, text: &'t str) -> impl Iterator<Item = Cow<'t, str>> {
+    /// The cells, and whether they are quoted. `text` is the text of the row.
+    pub(super) fn cells<'t>(&self, text: &'t str) -> impl Iterator<Item = (Cow<'t, str>, bool)> {
         self.cells.iter().map(move |cell| match &text[cell.start..cell.end] {
-            inner if cell.is_doubled => Cow::Owned(inner.replace("\"\"", "\"")),
-            inner => Cow::Borrowed(inner),
+            inner if cell.is_doubled => (Cow::Owned(inner.replace("\"\"", "\"")), true),
+            inner => (Cow::Borrowed(inner), cell.is_quoted),
         })
+    }
+
+    /// Whether every cell is quoted.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.cells.iter().all(|cell| cell.is_quoted)
     }
 
     /// Drops the row from the buffer.
@@ -105,7 +111,7 @@ impl Row {
             } else {
                 let length = memchr3(delimiter, b'\n', b'\r', &bytes[start..]);
                 let length = length.or(is_last.then_some(bytes.len() - start)).ok_or(Unfinished::Cut)?;
-                Cell { start, end: start + length, is_doubled: false }
+                Cell { start, end: start + length, is_quoted: false, is_doubled: false }
             };
             let after = cell.end + usize::from(is_quoted);
             self.cells.push(cell);
@@ -133,7 +139,7 @@ impl Row {
 
 /// The cell after an opening quote; `None` if its closing quote is not among the bytes.
 fn quoted_cell(bytes: &[u8], start: usize, is_last: bool) -> Option<Cell> {
-    let mut cell = Cell { start, end: start, is_doubled: false };
+    let mut cell = Cell { start, end: start, is_quoted: true, is_doubled: false };
     loop {
         cell.end += memchr(b'"', &bytes[cell.end..])?;
         match bytes.get(cell.end + 1) {

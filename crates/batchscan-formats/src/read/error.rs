@@ -1,4 +1,4 @@
-//! Why a file was rejected, and where the errors are.
+//! The result of reading a file: warnings, or why it was rejected, and where.
 
 use std::fmt;
 use std::io;
@@ -9,6 +9,37 @@ use crate::Format;
 
 /// How many errors are reported: enough to see a pattern, few enough to read.
 pub const ERRORS_SHOWN_MAX: usize = 20;
+
+/// How many warnings are reported.
+pub const WARNINGS_SHOWN_MAX: usize = 5;
+
+/// What to do with values that are valid but cannot be right, such as a rate of 250.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Implausible {
+    /// Accept them with a warning.
+    #[default]
+    Warn,
+    /// Reject the file.
+    Reject,
+}
+
+/// A file that was read to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadSummary {
+    /// The number of batches.
+    pub batches: u64,
+    /// Values that cannot be right.
+    pub warnings: Warnings,
+}
+
+/// Values that were accepted although they cannot be right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warnings {
+    /// Their number.
+    pub count: u64,
+    /// The first ones, in file order: at most [`WARNINGS_SHOWN_MAX`].
+    pub first: Vec<LocatedError>,
+}
 
 /// One error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +57,8 @@ pub enum Location {
     Line(u64),
     /// A row of a Parquet file, from 1.
     Row(u64),
+    /// A row of a sheet of a workbook, both from 1.
+    SheetRow(usize, u64),
     /// The schema of a Parquet file.
     Columns,
     /// The file as a whole.
@@ -42,6 +75,8 @@ pub enum ReadError {
         errors: Vec<LocatedError>,
         /// Whether there are more.
         more: bool,
+        /// Whether all of them are values that are accepted without [`Implausible::Reject`].
+        only_implausible: bool,
     },
     /// Reading failed.
     #[error("reading failed: {0}")]
@@ -49,16 +84,17 @@ pub enum ReadError {
     /// The callback stopped the reading.
     #[error("stopped before the end")]
     Stopped,
-    /// The format can only be written.
-    #[error("{} files cannot be read", .0.name())]
-    NotReadable(Format),
+    /// The format cannot be read from a stream.
+    #[error("{} files can only be read from a file", .0.name())]
+    NotAStream(Format),
 }
 
 impl fmt::Display for LocatedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.location {
             Location::Line(line) => write!(f, "line {line}: ")?,
-            Location::Row(row) => write!(f, "row {row}: ")?,
+            Location::Row(row) | Location::SheetRow(1, row) => write!(f, "row {row}: ")?,
+            Location::SheetRow(sheet, row) => write!(f, "sheet {sheet}, row {row}: ")?,
             Location::Columns => f.write_str("columns: ")?,
             Location::File => {}
         }
@@ -83,6 +119,8 @@ mod tests {
         for (location, prefix) in [
             (Location::Line(7), "line 7: "),
             (Location::Row(7), "row 7: "),
+            (Location::SheetRow(1, 7), "row 7: "),
+            (Location::SheetRow(2, 7), "sheet 2, row 7: "),
             (Location::Columns, "columns: "),
             (Location::File, ""),
         ] {

@@ -1,4 +1,4 @@
-//! Which column of a table has which field, for CSV and Parquet.
+//! Which column of a table has which field, for CSV, Parquet and Excel.
 
 use batchscan_model::{Field, FieldError, RawBatch, Value};
 
@@ -15,11 +15,12 @@ pub(super) fn match_columns<'n>(
 ) -> Result<Vec<Option<Field>>, Stop> {
     let mut seen = RawBatch::default();
     let mut columns = Vec::new();
-    for (index, name) in names.enumerate() {
+    // Spaces around a name are not seen in a spreadsheet.
+    for (index, name) in names.map(str::trim).enumerate() {
         columns.push(Field::from_name(name).filter(|field| seen.get(*field).is_none()));
         match Field::from_name(name) {
             Some(field) => seen.set(field, Value::Null),
-            None if name.trim().is_empty() => {
+            None if name.is_empty() => {
                 let column = format!("column {}", index + 1);
                 collector.add_error(location, FieldError::problem(&column, "missing column name"))?;
             }

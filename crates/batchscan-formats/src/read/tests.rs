@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use batchscan_model::field::example_json;
 use proptest::prelude::*;
 
-use super::{Accept, ReadError, read_text};
+use super::{Accept, Implausible, ReadError, ReadSummary, read_text};
 use crate::Format;
 use crate::testing::{batches, errors, read_all, small};
 
@@ -28,9 +28,43 @@ fn sample(format: Format) -> Vec<u8> {
 }
 
 /// The outcome and the number of bytes read.
-fn read_counted(format: Format, bytes: Vec<u8>, accept: &mut Accept<'_>) -> (Result<u64, ReadError>, u64) {
+fn read_counted(
+    format: Format,
+    bytes: Vec<u8>,
+    accept: &mut Accept<'_>,
+) -> (Result<ReadSummary, ReadError>, u64) {
     let bytes_read = AtomicU64::new(0);
-    (read_text(format, Box::new(Cursor::new(bytes)), &bytes_read, accept), bytes_read.into_inner())
+    let source = Box::new(Cursor::new(bytes));
+    (read_text(format, source, Implausible::Warn, &bytes_read, accept), bytes_read.into_inner())
+}
+
+#[test]
+fn implausible_values_are_warnings_or_errors() {
+    let wrong = example_json().replace("92.50", "250").replace("85.94", "-5");
+    let file = format!("{}\n{wrong}\n{wrong}\n{wrong}\n", example_json());
+    let read = |implausible| {
+        let source = Box::new(Cursor::new(file.clone()));
+        read_text(Format::Ndjson, source, implausible, &AtomicU64::new(0), &mut |_, _| {
+            ControlFlow::Continue(())
+        })
+    };
+    let summary = read(Implausible::Warn).unwrap();
+    assert_eq!((summary.batches, summary.warnings.count, summary.warnings.first.len()), (4, 6, 5));
+    let expected = "line 2: avg_germination_rate: expected a rate from 0 to 100, found 250.00";
+    assert_eq!(summary.warnings.first[0].to_string(), expected);
+    let error = read(Implausible::Reject).unwrap_err().to_string();
+    assert!(error.starts_with(expected) && error.lines().count() == 6, "{error}");
+}
+
+#[test]
+fn rates_that_are_all_fractions_are_one_warning() {
+    let count = |rate: &str, lines: usize| {
+        let file = format!("{}\n", example_json().replace("92.50", rate)).repeat(lines);
+        let (summary, _) = read_counted(Format::Ndjson, file.into(), &mut |_, _| ControlFlow::Continue(()));
+        summary.unwrap().warnings.count
+    };
+    assert_eq!(["0.92", "1", "1.01", "0"].map(|rate| count(rate, 20)), [1, 1, 0, 0]);
+    assert_eq!(count("0.92", 19), 0);
 }
 
 #[test]
@@ -39,7 +73,7 @@ fn up_to_twenty_errors_are_reported() {
         let file = format!("{}\n{}", small("a"), "{}\n".repeat(count));
         let outcome = read_all(Format::Ndjson, Cursor::new(file));
         assert!(
-            matches!(outcome, Err(ReadError::Invalid { errors, more }) if errors.len() == 20 && more == has_more)
+            matches!(outcome, Err(ReadError::Invalid { errors, more, .. }) if errors.len() == 20 && more == has_more)
         );
     }
 }
@@ -79,9 +113,9 @@ fn a_failing_stream_is_not_an_error_of_the_file() {
 }
 
 #[test]
-fn a_workbook_is_not_readable() {
-    let outcome = read_all(Format::Xlsx, io::empty());
-    assert_eq!(outcome.unwrap_err().to_string(), "xlsx files cannot be read");
+fn a_workbook_is_not_read_from_a_stream() {
+    let (outcome, _) = read_counted(Format::Xlsx, vec![], &mut |_, _| ControlFlow::Continue(()));
+    assert_eq!(outcome.unwrap_err().to_string(), "xlsx files can only be read from a file");
 }
 
 #[test]
@@ -131,7 +165,7 @@ proptest! {
 
     #[test]
     fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for format in Format::READABLE {
+        for format in Format::ALL {
             let _ = read_all(format, Cursor::new(bytes.clone()));
         }
     }

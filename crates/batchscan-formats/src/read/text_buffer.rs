@@ -107,18 +107,20 @@ impl<'a> TextBuffer<'a> {
     }
 
     /// Drops a byte order mark at the start of the file. Rejects UTF-16.
-    pub(super) fn skip_byte_order_mark(&mut self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    pub(super) fn skip_byte_order_mark(&mut self, collector: &mut Collector<'_>) -> Result<bool, Stop> {
         const UTF8: &[u8] = b"\xEF\xBB\xBF";
         while self.bytes().len() < UTF8.len() && self.fill()? {}
         match self.bytes() {
             [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
                 let expected = "UTF-8; save the file as UTF-8 (in Excel: \"CSV UTF-8\")";
-                return Err(collector.fail(Location::Line(1), unexpected("UTF-16", expected)));
+                Err(collector.fail(Location::Line(1), unexpected("UTF-16", expected)))
             }
-            bytes if bytes.starts_with(UTF8) => self.start += UTF8.len(),
-            _ => {}
+            bytes if bytes.starts_with(UTF8) => {
+                self.start += UTF8.len();
+                Ok(true)
+            }
+            _ => Ok(false),
         }
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
+use super::columns::Columns;
 use super::output::{Batches, CutTexts, WriteError};
 
 /// Rows per group: enough for compression, few enough for memory.
@@ -25,9 +26,9 @@ const WITHOUT_DICTIONARY: [Field; 4] =
     [Field::BatchId, Field::BatchName, Field::BatchCreationDate, Field::AnalysisLink];
 
 /// Writes all batches.
-pub fn write(batches: &mut Batches<'_>, file: File) -> Result<CutTexts, WriteError> {
-    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties()))?;
-    let mut group = Group::new();
+pub fn write(batches: &mut Batches<'_>, columns: &Columns, file: File) -> Result<CutTexts, WriteError> {
+    let mut writer = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties()))?;
+    let mut group = Group::new(columns);
     for batch in batches {
         group.push(&batch.map_err(WriteError::Source)?);
         if group.is_full() {
@@ -41,8 +42,8 @@ pub fn write(batches: &mut Batches<'_>, file: File) -> Result<CutTexts, WriteErr
     Ok(CutTexts::default())
 }
 
-fn schema() -> Result<TypePtr, ParquetError> {
-    let columns = Field::ALL.map(|field| {
+fn schema(columns: &Columns) -> Result<TypePtr, ParquetError> {
+    let column = |field: &Field| {
         let repetition = if field.is_nullable() { "optional" } else { "required" };
         match field.kind() {
             Kind::Id | Kind::Name | Kind::Text | Kind::Link => {
@@ -54,8 +55,9 @@ fn schema() -> Result<TypePtr, ParquetError> {
             Kind::Decimal => format!("{repetition} int64 {field} (DECIMAL(14,2));"),
             Kind::Flag => format!("{repetition} boolean {field};"),
         }
-    });
-    parse_message_type(&format!("message batches {{ {} }}", columns.concat())).map(Arc::new)
+    };
+    let columns: String = columns.fields().iter().map(column).collect();
+    parse_message_type(&format!("message batches {{ {columns} }}")).map(Arc::new)
 }
 
 fn properties() -> WriterProperties {
@@ -67,19 +69,21 @@ fn properties() -> WriterProperties {
 }
 
 /// The rows of a group, column by column as in the file.
-struct Group {
-    columns: [Column; Field::ALL.len()],
+struct Group<'c> {
+    fields: &'c Columns,
+    columns: Vec<Column>,
     rows: usize,
     text_bytes: usize,
 }
 
-impl Group {
-    fn new() -> Self {
-        Self { columns: Field::ALL.map(Column::new), rows: 0, text_bytes: 0 }
+impl<'c> Group<'c> {
+    fn new(fields: &'c Columns) -> Self {
+        let columns = fields.fields().iter().copied().map(Column::new).collect();
+        Self { fields, columns, rows: 0, text_bytes: 0 }
     }
 
     fn push(&mut self, batch: &Batch) {
-        for (column, value) in self.columns.iter_mut().zip(batch.values()) {
+        for (column, (_, value)) in self.columns.iter_mut().zip(self.fields.values(batch)) {
             column.push(value);
             if let FieldValue::Text(text) = value {
                 self.text_bytes += text.len();
@@ -199,7 +203,7 @@ mod tests {
 
     fn written(batches: impl IntoIterator<Item = Batch>) -> Vec<u8> {
         let mut file = tempfile::tempfile().unwrap();
-        let cut = write(&mut batches.into_iter().map(Ok), file.try_clone().unwrap()).unwrap();
+        let cut = write(&mut batches.into_iter().map(Ok), &Columns::All, file.try_clone().unwrap()).unwrap();
         assert_eq!(cut, CutTexts::default());
         let mut bytes = Vec::new();
         file.rewind().unwrap();
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn an_error_of_the_source_is_returned() {
         let mut batches = [Ok(full()), Err("a broken disk".into())].into_iter();
-        let error = write(&mut batches, tempfile::tempfile().unwrap()).unwrap_err();
+        let error = write(&mut batches, &Columns::All, tempfile::tempfile().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "a broken disk");
     }
 

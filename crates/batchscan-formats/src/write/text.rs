@@ -4,6 +4,7 @@
 use batchscan_model::Batch;
 use batchscan_model::json_scan::push_compact;
 
+use super::columns::Columns;
 use super::csv::{self, CsvStyle};
 
 /// A format that is written by appending.
@@ -19,9 +20,9 @@ pub enum TextFormat {
 
 impl TextFormat {
     /// Appends what comes before the first batch.
-    pub fn push_header(self, out: &mut String) {
+    pub fn push_header(self, out: &mut String, columns: &Columns) {
         match self {
-            TextFormat::Csv(style) => csv::push_header(out, style),
+            TextFormat::Csv(style) => csv::push_header(out, style, columns),
             TextFormat::Ndjson => {}
             TextFormat::Json => out.push('['),
         }
@@ -35,15 +36,15 @@ impl TextFormat {
         }
     }
 
-    /// Appends a batch. The JSON formats keep its text as the service sent it, with fields this version does not know.
-    pub fn push_batch(self, out: &mut String, batch: &Batch, json: &str) {
+    /// Appends a batch. With all columns the JSON formats keep its text as the service sent it.
+    pub fn push_batch(self, out: &mut String, batch: &Batch, json: &str, columns: &Columns) {
         match self {
-            TextFormat::Csv(style) => csv::push_row(out, batch, style),
+            TextFormat::Csv(style) => csv::push_row(out, batch, style, columns),
             TextFormat::Ndjson => {
-                push_line(out, json);
+                push_object(out, batch, json, columns);
                 out.push('\n');
             }
-            TextFormat::Json => push_line(out, json),
+            TextFormat::Json => push_object(out, batch, json, columns),
         }
     }
 
@@ -58,14 +59,26 @@ impl TextFormat {
     /// A complete file.
     #[cfg(test)]
     pub(crate) fn file(self, batches: &[Batch]) -> String {
+        self.file_with(batches, &Columns::All)
+    }
+
+    #[cfg(test)]
+    fn file_with(self, batches: &[Batch], columns: &Columns) -> String {
         let mut out = String::new();
-        self.push_header(&mut out);
+        self.push_header(&mut out, columns);
         for (index, batch) in batches.iter().enumerate() {
             out.push_str(if index == 0 { "" } else { self.separator() });
-            self.push_batch(&mut out, batch, &batch.to_json());
+            self.push_batch(&mut out, batch, &batch.to_json(), columns);
         }
         self.push_footer(&mut out);
         out
+    }
+}
+
+fn push_object(out: &mut String, batch: &Batch, json: &str, columns: &Columns) {
+    match columns {
+        Columns::All => push_line(out, json),
+        Columns::Chosen(fields) => batch.push_json(out, fields),
     }
 }
 
@@ -79,17 +92,19 @@ fn push_line(out: &mut String, json: &str) {
 
 #[cfg(test)]
 mod tests {
+    use batchscan_model::Field;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{any_batch, bare, full};
+    use crate::Format;
+    use crate::testing::{any_batch, bare, full, read_back};
 
     #[test]
     fn ndjson_keeps_the_source_unless_it_has_several_lines() {
         let source = r#"{"batch_id" : "b",  "new_field":{"a":[1, 2.50e0]}}"#;
         for (json, line) in [(source, source), ("{\n \"a\": 1 }", r#"{"a":1}"#)] {
             let mut out = String::new();
-            TextFormat::Ndjson.push_batch(&mut out, &full(), json);
+            TextFormat::Ndjson.push_batch(&mut out, &full(), json, &Columns::All);
             assert_eq!(out, format!("{line}\n"));
         }
         assert_eq!(TextFormat::Ndjson.file(&[]), "");
@@ -106,7 +121,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn chosen_columns_are_written_in_their_order() {
+        let columns = Columns::Chosen(vec![Field::Warnings, Field::BatchId, Field::AvgGerminationRate]);
+        let batches = [full(), bare("b-2")];
+        for (format, expected) in [
+            (
+                TextFormat::Csv(CsvStyle::Plain),
+                "warnings,batch_id,avg_germination_rate\r\nfalse,b-000123,92.50\r\ntrue,b-2,\r\n",
+            ),
+            (
+                TextFormat::Json,
+                "[{\"warnings\":false,\"batch_id\":\"b-000123\",\"avg_germination_rate\":\"92.50\"},\n\
+                 {\"warnings\":true,\"batch_id\":\"b-2\",\"avg_germination_rate\":null}]\n",
+            ),
+        ] {
+            assert_eq!(format.file_with(&batches, &columns), expected);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_json_file_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..4)) {
+            for (format, text) in [(Format::Ndjson, TextFormat::Ndjson), (Format::Json, TextFormat::Json)] {
+                prop_assert_eq!(&read_back(format, text.file(&batches).into_bytes()), &batches);
+            }
+        }
+
         #[test]
         fn a_pretty_printed_batch_is_written_on_one_line(batch in any_batch()) {
             let value: serde_json::Value = serde_json::from_str(&batch.to_json()).unwrap();

@@ -2,10 +2,12 @@
 
 mod keys;
 mod secret;
+mod session;
 mod token;
 
 pub use keys::{KEY_SETTLES_SECS, KeyRing, NoKeys, in_use_first};
-pub use secret::{Issued, issue, new_secret};
+pub use secret::{Issued, is_issued_id, issue, new_secret};
+pub use session::{SessionSecret, new_session};
 pub use token::{Signer, Token, TokenError};
 
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
@@ -23,6 +25,8 @@ pub struct Granted {
     pub token: Token,
     /// Its lifetime in seconds.
     pub expires_in_secs: i64,
+    /// When the secret stops working, if it was replaced.
+    pub secret_retires_at: Option<UtcInstant>,
 }
 
 /// Exchanges credentials for a token; `None` if they are wrong, revoked or expired.
@@ -41,33 +45,34 @@ pub async fn authenticate(
     let unknown = ClientId::new("-");
     let Some(client) = client.or(unknown.as_ref()) else { return Ok(None) };
     let lookup = store.credential(client, Freshness::Any).await?;
-    let mut credential = verify(lookup.credential, keys, secret, now);
-    if credential.is_none() && !lookup.is_latest {
+    let mut verified = verify(lookup.credential, keys, secret, now);
+    if verified.is_none() && !lookup.is_latest {
         let lookup = store.credential(client, Freshness::Latest).await?;
-        credential = verify(lookup.credential, keys, secret, now);
+        verified = verify(lookup.credential, keys, secret, now);
     }
-    let Some(credential) = credential else { return Ok(None) };
+    let Some((credential, secret_retires_at)) = verified else { return Ok(None) };
     // A token expires no later than its credential.
     let left_secs = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
     let expires_in_secs = token_ttl_secs.min(left_secs).max(1);
     let caller = Caller { org: credential.org, client: client.clone() };
     let token = Token::sign(&keys.token, &caller, now, expires_in_secs);
-    Ok(Some(Granted { caller, token, expires_in_secs }))
+    Ok(Some(Granted { caller, token, expires_in_secs, secret_retires_at }))
 }
 
-/// The credential, if it is active and the secret is one of its secrets.
+/// The credential and when the secret retires, if it is active and the secret is one of its secrets.
 fn verify(
     credential: Option<Credential>,
     keys: &KeyRing,
     secret: &ClientSecret,
     now: UtcInstant,
-) -> Option<Credential> {
+) -> Option<(Credential, Option<UtcInstant>)> {
     let Some(credential) = credential else {
         keys.is_secret(secret, &DUMMY_HASH);
         return None;
     };
     // Every secret is compared, so that the time does not reveal which of two matched.
     let matches = |known: &&Secret| keys.is_secret(secret, &known.hash) & known.is_valid(now);
-    let is_match = credential.secrets.iter().filter(matches).count() > 0;
-    (is_match && credential.status(now) == CredentialStatus::Active).then_some(credential)
+    let retires_at =
+        credential.secrets.iter().filter(matches).fold(None, |_, secret| Some(secret.retires_at))?;
+    (credential.status(now) == CredentialStatus::Active).then_some((credential, retires_at))
 }

@@ -14,10 +14,19 @@ pub struct Issued {
     pub secret: ClientSecret,
 }
 
+const ID_PREFIX: &str = "bs_";
+/// Twelve bytes as base64.
+const ID_CHARS: usize = ID_PREFIX.len() + 16;
+
+/// Whether a text has the form of our client ids, which no secret has.
+pub fn is_issued_id(text: &str) -> bool {
+    text.len() == ID_CHARS && text.starts_with(ID_PREFIX)
+}
+
 /// A new id and secret; `None` if the system has no random numbers.
 pub fn issue() -> Option<Issued> {
     // 96 bits make ids unique without a lookup; the prefix shows what the text is.
-    let id = format!("bs_{}", random_text::<12>()?);
+    let id = format!("{ID_PREFIX}{}", random_text::<12>()?);
     Some(Issued { client: ClientId::new(id)?, secret: new_secret()? })
 }
 
@@ -26,7 +35,7 @@ pub fn new_secret() -> Option<ClientSecret> {
     random_text::<32>().map(ClientSecret::new)
 }
 
-fn random_text<const BYTES: usize>() -> Option<String> {
+pub(super) fn random_text<const BYTES: usize>() -> Option<String> {
     let mut bytes = [0u8; BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))

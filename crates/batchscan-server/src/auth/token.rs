@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// Our tokens have about 250 bytes. A longer text is rejected without hashing it.
 const TOKEN_BYTES_MAX: usize = 1_024;
 
+/// The start of every header, up to the id of the key.
+const HEADER_START: &str = r#"{"alg":"HS256","typ":"JWT","kid":""#;
+
 /// A key that signs tokens.
 #[derive(Clone)]
 pub struct Signer {
@@ -26,7 +29,7 @@ pub struct Signer {
 impl Signer {
     /// The signing key with this id.
     pub fn new(kid: &str, bytes: &[u8; 32]) -> Self {
-        let header = format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#);
+        let header = format!("{HEADER_START}{kid}\"}}");
         Self { header: URL_SAFE_NO_PAD.encode(header), key: hmac::Key::new(hmac::HMAC_SHA256, bytes) }
     }
 }
@@ -42,12 +45,14 @@ impl fmt::Debug for Signer {
 pub struct Token(String);
 
 /// Why a token is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenError {
     /// It was not issued by this service.
     Invalid,
-    /// Its lifetime is over.
-    Expired,
+    /// It names a key that this process does not have, or has not read yet.
+    UnknownKey,
+    /// Its lifetime is over. It was issued to this client.
+    Expired(ClientId),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,21 +93,31 @@ impl Token {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::Invalid);
         }
-        let key = keys.into_iter().find(|key| key.header == head).ok_or(TokenError::Invalid)?;
+        let key = keys.into_iter().find(|key| key.header == head).ok_or_else(|| unknown_key(head))?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;
         hmac::verify(&key.key, signed.as_bytes(), &signature).map_err(|_| TokenError::Invalid)?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenError::Invalid)?;
         let claims: Claims<'_> = serde_json::from_slice(&payload).map_err(|_| TokenError::Invalid)?;
-        if now.secs() >= claims.exp {
-            return Err(TokenError::Expired);
-        }
         let client = ClientId::new(claims.sub).ok_or(TokenError::Invalid)?;
+        if now.secs() >= claims.exp {
+            return Err(TokenError::Expired(client));
+        }
         Ok(Caller { org: OrgId(claims.org), client })
     }
 
     /// The token as text.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+/// A header like ours means that another process may have the key.
+fn unknown_key(header: &str) -> TokenError {
+    let is_like_ours = |text: Vec<u8>| text.starts_with(HEADER_START.as_bytes());
+    if URL_SAFE_NO_PAD.decode(header).is_ok_and(is_like_ours) {
+        TokenError::UnknownKey
+    } else {
+        TokenError::Invalid
     }
 }
 
@@ -134,7 +149,9 @@ mod tests {
     fn a_token_verifies_as_its_caller_until_the_second_of_its_expiry() {
         let keys = [key("k1", 1)];
         let token = Token::sign(&keys[0], &caller(), at(100), 60);
-        for (secs, expected) in [(100, Ok(caller())), (159, Ok(caller())), (160, Err(TokenError::Expired))] {
+        for (secs, expected) in
+            [(100, Ok(caller())), (159, Ok(caller())), (160, Err(TokenError::Expired(caller().client)))]
+        {
             assert_eq!(Token::verify(token.reveal(), &keys, at(secs)), expected);
         }
     }
@@ -143,8 +160,8 @@ mod tests {
     fn a_retired_key_still_verifies_and_an_unknown_one_does_not() {
         let old = Token::sign(&key("k1", 1), &caller(), at(0), 60);
         assert!(Token::verify(old.reveal(), &[key("k2", 2), key("k1", 1)], at(1)).is_ok());
-        for keys in [[key("k1", 2)], [key("k2", 1)]] {
-            assert_eq!(Token::verify(old.reveal(), &keys, at(1)), Err(TokenError::Invalid));
+        for (key, error) in [(key("k1", 2), TokenError::Invalid), (key("k2", 1), TokenError::UnknownKey)] {
+            assert_eq!(Token::verify(old.reveal(), &[key], at(1)), Err(error));
         }
     }
 
@@ -175,7 +192,7 @@ mod tests {
             forged[index] = to.chars().next().unwrap();
             let forged: String = forged.into_iter().collect();
             prop_assume!(forged != token.reveal());
-            prop_assert_eq!(Token::verify(&forged, &keys, at(1)), Err(TokenError::Invalid));
+            prop_assert!(Token::verify(&forged, &keys, at(1)).is_err());
         }
 
         #[test]

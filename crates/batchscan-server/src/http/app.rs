@@ -4,19 +4,28 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use batchscan_model::{ClientId, UtcInstant};
-use batchscan_store::{ServiceKey, Store, StoreError};
+use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError};
+use tokio::time::Instant;
 
-use super::budget::Budget;
 use super::cache::PageCache;
-use super::rate_limit::RateLimit;
+use super::organisations::Organisations;
+use super::rate_limit::{RateLimit, WrongSecrets};
+use super::spool::Spools;
 use super::static_files::StaticFile;
-use crate::auth::{KeyRing, NoKeys};
+use super::waiting::Waiting;
+use crate::auth::{KeyRing, NoKeys, in_use_first};
+use crate::budget::Budget;
+use crate::cipher::Cipher;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::cursor::CursorCipher;
+use crate::cursor::Cursor;
 use crate::metrics::Metrics;
+
+/// Between two reads of the keys: forged tokens cause reads, too.
+const KEYS_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The parts of the service. Clones share them.
 #[derive(Clone, Debug)]
@@ -39,16 +48,24 @@ pub struct AppParts {
     pub(crate) metrics: Arc<Metrics>,
     /// Changes when an operator rotates keys.
     keys: RwLock<Arc<Keys>>,
+    keys_refreshed: tokio::sync::Mutex<Option<(Instant, Result<(), StoreError>)>>,
     /// Pages of v2.
     pub(super) cache: Arc<PageCache>,
     /// Limits each credential, if the operator configured it.
-    pub(super) rate_limit: Option<RateLimit>,
+    pub(super) rate_limit: Option<RateLimit<ClientId>>,
+    pub(super) wrong_secrets: WrongSecrets,
+    /// For the log and the metrics.
+    pub(super) organisations: Organisations,
     /// Limits the memory of responses.
-    pub(super) budget: Budget,
+    pub(crate) budget: Budget,
+    /// Limits the temporary files of exports.
+    pub(super) spools: Spools,
     /// The OpenAPI document, built on the first request.
     pub(super) openapi: OnceLock<StaticFile>,
     /// Last uses of credentials that are not in the store yet.
     uses: Mutex<HashMap<ClientId, UtcInstant>>,
+    /// Requests that wait for changes.
+    pub(super) waiting: Waiting,
     draining: AtomicBool,
     failure_draws: AtomicU64,
 }
@@ -59,7 +76,9 @@ pub(super) struct Keys {
     /// Sign and verify tokens, hash secrets.
     pub(super) ring: KeyRing,
     /// Encrypts and decrypts cursors.
-    pub(super) cursors: CursorCipher,
+    pub(super) cursors: Cipher<Cursor>,
+    /// Encrypts and decrypts positions in the changes, with the key that is never rotated: a position stays valid.
+    pub(super) changes: Cipher<ChangesPosition>,
 }
 
 /// Why the service cannot start.
@@ -79,12 +98,17 @@ impl App {
         let keys = Keys::new(&store.keys(clock.now()).await?, clock.now())?;
         Ok(Self(Arc::new(AppParts {
             keys: RwLock::new(Arc::new(keys)),
+            keys_refreshed: tokio::sync::Mutex::default(),
             cache: Arc::new(PageCache::new(config.cache_bytes)),
             metrics: Arc::new(Metrics::new()),
             rate_limit: config.rate_limit.map(RateLimit::new),
+            wrong_secrets: WrongSecrets::new(),
+            organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
+            spools: Spools::default(),
             openapi: OnceLock::new(),
             uses: Mutex::default(),
+            waiting: Waiting::default(),
             draining: AtomicBool::new(false),
             failure_draws: AtomicU64::new(0),
             store,
@@ -100,20 +124,45 @@ impl AppParts {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the keys from the store: an operator may have rotated them. On errors the old keys stay in use.
-    pub(crate) async fn refresh_keys(&self) {
-        let now = self.clock.now();
-        let keys = self.store.latest_keys(now).await.map_err(StartError::from);
-        match keys.and_then(|keys| Ok(Keys::new(&keys, now)?)) {
-            Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys),
-            // Without a primary, keys cannot be rotated either.
-            Err(error) => tracing::debug!(%error, "cannot refresh the service's keys"),
+    /// Reads the keys from the store: an operator may have rotated them. On errors the old keys stay in use. One read is
+    /// for all who waited for it.
+    pub(crate) async fn refresh_keys(&self) -> Result<(), StoreError> {
+        let called_at = Instant::now();
+        let mut last = self.keys_refreshed.lock().await;
+        if let Some((read_at, result)) = &*last {
+            if *read_at >= called_at {
+                return result.clone();
+            }
+            tokio::time::sleep_until(*read_at + KEYS_READ_INTERVAL).await;
         }
+        let read_at = Instant::now();
+        let result = self.read_keys().await;
+        *last = Some((read_at, result.clone()));
+        result
     }
 
-    /// Makes `/readyz` fail, so that load balancers send no new requests.
+    async fn read_keys(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let keys = self.store.latest_keys(now).await?;
+        let keys = Keys::new(&keys, now).map_err(|error| StoreError::Broken(error.to_string()))?;
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        Ok(())
+    }
+
+    /// Reads the names of the organisations, for the log.
+    pub(crate) async fn refresh_organisations(&self) -> Result<(), StoreError> {
+        self.organisations.refresh(&self.store).await
+    }
+
+    /// Wakes requests that wait for changes, if there are some.
+    pub(crate) async fn check_waiting(&self) -> Result<(), StoreError> {
+        self.waiting.check(&self.store).await
+    }
+
+    /// Makes `/readyz` fail, so that load balancers send no new requests, and ends all waiting for changes.
     pub(crate) fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.waiting.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -159,6 +208,7 @@ impl AppParts {
 impl Keys {
     fn new(keys: &[ServiceKey], now: UtcInstant) -> Result<Self, NoKeys> {
         let ring = KeyRing::new(keys, now)?;
-        Ok(Self { cursors: CursorCipher::new(&ring.cursor), ring })
+        let unrotated = in_use_first(keys, KeyPurpose::Secret, now);
+        Ok(Self { cursors: Cipher::new(&ring.cursor), changes: Cipher::new(&unrotated), ring })
     }
 }

@@ -3,28 +3,31 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use batchscan_model::BatchId;
 use batchscan_store::{
-    ArrayBody, ArrayChunks, ArrayRequest, BatchArray, Caller, DataVersion, Encoding, Page, PageLimit,
-    PageRequest, PageResult, StoreError,
+    ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray, Caller, DataVersion, Encoding, Page,
+    PageLimit, PageRequest, PageResult,
 };
+use bytes::Bytes;
 use futures_util::stream;
 
 use super::app::App;
-use super::budget::Reservation;
 use super::cache::{CachedPage, PageCache, PageKey};
 use super::conditional::{IfNoneMatch, QueryHash};
 use super::encoding::content_encoding;
 use super::error::{ApiError, Cause};
 use super::query::{PageQuery, RangeQuery};
 use crate::auth::TokenError;
+use crate::budget::Reservation;
 use crate::clock::Clock;
 use crate::cursor::Cursor;
 
 /// Memory of a v1 stream, whatever its length: the store reads chunks of this size.
-const STREAM_BYTES: usize = 512 * 1024;
+pub(super) const STREAM_BYTES: usize = 512 * 1024;
 
 /// `GET /v1/batches`: all matching batches as one array, oldest first.
 pub(super) async fn list_v1(
@@ -42,7 +45,7 @@ pub(super) async fn list_v1(
     match app.store.array(&caller, request, not_modified_etag).await? {
         PageResult::InvalidCredential => Err(ApiError::InvalidToken(TokenError::Invalid)),
         PageResult::Skipped(etag) => Ok(not_modified(&etag)),
-        PageResult::Read(array) => send_array(&app, array, query),
+        PageResult::Read(array) => send_array(&app, &caller, array, query),
     }
 }
 
@@ -76,6 +79,25 @@ pub(super) async fn list_v2(
             Ok(send_page(page, &hash.etag(key.version)))
         }
     }
+}
+
+/// `GET /v2/batches/{batch_id}`: one batch.
+pub(super) async fn get_v2(
+    State(app): State<App>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+    if_none_match: IfNoneMatch,
+) -> Result<Response, ApiError> {
+    let version = app.store.data_version(&caller, app.clock.now()).await?;
+    let version = version.ok_or(ApiError::InvalidToken(TokenError::Invalid))?;
+    // Rejected if it is not UTF-8.
+    let id = id.ok().and_then(|Path(id)| BatchId::new(id)).ok_or(ApiError::NoSuchBatch)?;
+    let json = app.store.batch(caller.org, &id).await?.ok_or(ApiError::NoSuchBatch)?;
+    let etag = QueryHash::batch(caller.org, &id).etag(version);
+    if if_none_match.matches(&etag) {
+        return Ok(not_modified(&etag));
+    }
+    Ok(ok(Body::from(json), Encoding::Identity, &etag))
 }
 
 /// Finds a response without reading batches.
@@ -128,55 +150,79 @@ fn finish_page(app: &App, caller: &Caller, query: &PageQuery, page: Page) -> Res
         }
     };
     let encoding = page.encoding();
-    let body = page.finish(&closing);
-    let reservation = reserve(app, body.len())?;
-    Ok(CachedPage { body, encoding, reservation })
+    Ok(CachedPage { body: reserved(app, caller, page.finish(&closing))?, encoding })
 }
 
 fn send_page(page: CachedPage, etag: &str) -> Response {
-    ok(Body::from(page.body), page.encoding, etag, page.reservation)
+    ok(Body::from(page.body), page.encoding, etag)
 }
 
 /// Sends the array whole or in chunks, each read when the client has taken the one before. An error aborts the response,
 /// so that no client takes a part for the whole (decision 026).
-fn send_array(app: &App, array: BatchArray, query: QueryHash) -> Result<Response, ApiError> {
+fn send_array(app: &App, caller: &Caller, array: BatchArray, query: QueryHash) -> Result<Response, ApiError> {
     let etag = query.etag(array.version);
-    let (body, bytes) = match array.body {
-        ArrayBody::Whole(bytes) => (Body::from(bytes.clone()), bytes.len()),
+    let body = match array.body {
+        ArrayBody::Whole(bytes) => Body::from(reserved(app, caller, bytes)?),
         ArrayBody::Chunks(chunks) => {
-            let next = |(mut chunks, clock): (Box<ArrayChunks>, Clock)| async move {
-                let chunk = chunks.next(clock.now()).await?;
-                Ok::<_, StoreError>(chunk.map(|chunk| (chunk, (chunks, clock))))
+            let reservation = Arc::new(reserve(app, caller, STREAM_BYTES)?);
+            let next = |(mut chunks, clock, reservation): (Box<ArrayChunks>, Clock, Arc<Reservation>)| async move {
+                let Some(chunk) = chunks.next(clock.now()).await? else { return Ok(None) };
+                let chunk = Reserved::bytes(chunk, reservation.clone());
+                Ok::<_, ArrayError>(Some((chunk, (chunks, clock, reservation))))
             };
-            (Body::from_stream(stream::try_unfold((chunks, app.clock.clone()), next)), STREAM_BYTES)
+            Body::from_stream(stream::try_unfold((chunks, app.clock.clone(), reservation), next))
         }
     };
-    Ok(ok(body, array.encoding, &etag, reserve(app, bytes)?))
+    Ok(ok(body, array.encoding, &etag))
 }
 
-/// Counts the memory of a response until it is sent. If there is none left, the client has to try again later.
-fn reserve(app: &App, bytes: usize) -> Result<Reservation, ApiError> {
-    let reservation = app.budget.reserve(bytes);
-    reservation.ok_or_else(|| ApiError::Unavailable(Cause::new("the memory for responses is exhausted")))
+/// Bytes with their reservation: hyper keeps them until the kernel has taken the last one.
+pub(super) struct Reserved<R> {
+    bytes: Bytes,
+    _reservation: R,
 }
 
-fn ok(body: Body, encoding: Encoding, etag: &str, reservation: Reservation) -> Response {
+impl<R: Send + 'static> Reserved<R> {
+    pub(super) fn bytes(bytes: Bytes, reservation: R) -> Bytes {
+        Bytes::from_owner(Self { bytes, _reservation: reservation })
+    }
+}
+
+impl<R> AsRef<[u8]> for Reserved<R> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that counts as memory of responses until it is sent.
+pub(super) fn reserved(app: &App, caller: &Caller, body: Bytes) -> Result<Bytes, ApiError> {
+    let reservation = reserve(app, caller, body.len())?;
+    Ok(Reserved::bytes(body, reservation))
+}
+
+/// Counts the memory of a response until it is sent. If the caller may have no more, it has to try again later.
+pub(super) fn reserve(app: &App, caller: &Caller, bytes: usize) -> Result<Reservation, ApiError> {
+    let reservation = app.budget.reserve(caller, bytes);
+    reservation
+        .ok_or_else(|| ApiError::Unavailable(Cause::new("no memory left for responses to this client")))
+}
+
+fn ok(body: Body, encoding: Encoding, etag: &str) -> Response {
     let mut response = Response::new(body);
-    response.extensions_mut().insert(reservation);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.extend(content_encoding(encoding).map(|value| (header::CONTENT_ENCODING, value)));
     with_revalidation(response, etag)
 }
 
-fn not_modified(etag: &str) -> Response {
+pub(super) fn not_modified(etag: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     with_revalidation(response, etag)
 }
 
 /// Clients may store the response and must revalidate it (decision 031).
-fn with_revalidation(mut response: Response, etag: &str) -> Response {
+pub(super) fn with_revalidation(mut response: Response, etag: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization, Accept-Encoding"));

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::budget::Reservation;
 use super::conditional::QueryHash;
 
 /// Size of a page of 1000 batches, for the initial estimate of the number of entries.
@@ -33,10 +32,10 @@ pub(super) struct PageKey {
 /// A page that can be sent. Clones share its body.
 #[derive(Clone, Debug)]
 pub(super) struct CachedPage {
+    /// Holds its reservation of memory until the last clone is dropped.
     pub(super) body: Bytes,
     /// The encoding of the body.
     pub(super) encoding: Encoding,
-    pub(super) reservation: Reservation,
 }
 
 #[derive(Clone)]

@@ -5,9 +5,14 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use batchscan_model::{DateRange, OrgId, UtcInstant};
+use batchscan_model::{BatchId, DateRange, OrgId, UtcInstant};
 use batchscan_store::{DataVersion, Resume};
 use ring::digest::{SHA256, digest};
+
+use super::export::ExportFormat;
+
+/// Of the first export format, in place of an API version.
+const EXPORT_TAG: u8 = 100;
 
 /// Identifies what a response depends on besides the data: API version, organisation, query and page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +25,15 @@ impl QueryHash {
 
     pub(super) fn v2(org: OrgId, range: DateRange, resume: Option<&Resume>, page_rows: usize) -> Self {
         Self::new(2, org, range, resume, page_rows)
+    }
+
+    pub(super) fn batch(org: OrgId, id: &BatchId) -> Self {
+        Self(short_hash(&[b"batch", &org.0.to_be_bytes()[..], id.as_str().as_bytes()].concat()))
+    }
+
+    /// A file of this format.
+    pub(super) fn export(org: OrgId, range: DateRange, format: ExportFormat) -> Self {
+        Self::new(EXPORT_TAG + format as u8, org, range, None, 0)
     }
 
     fn new(api_version: u8, org: OrgId, range: DateRange, resume: Option<&Resume>, rows: usize) -> Self {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 
 use super::error::ApiError;
@@ -26,6 +26,17 @@ pub(super) async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
 /// A script, a style sheet or the icon.
 pub(super) async fn file(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     respond(uri.path(), &headers)
+}
+
+/// A page with a way back for people; JSON for everyone else (decision 027).
+pub(super) async fn not_found(method: Method, headers: HeaderMap) -> Result<Response, ApiError> {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if method != Method::GET || !accept.contains("text/html") {
+        return Err(ApiError::NotFound);
+    }
+    let mut response = respond(batchscan_web::DASHBOARD_PAGE, &HeaderMap::new())?;
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    Ok(response)
 }
 
 fn respond(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {

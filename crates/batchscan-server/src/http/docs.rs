@@ -17,8 +17,8 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// The page. The relative path of its files depends on a trailing slash.
 pub(super) async fn page(uri: Uri, headers: HeaderMap) -> Response {
-    static AT_DOCS: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder("docs/"));
-    static AT_DOCS_SLASH: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder(""));
+    static AT_DOCS: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder("docs/", "./"));
+    static AT_DOCS_SLASH: LazyLock<StaticFile> = LazyLock::new(|| page_with_folder("", "../"));
     let page = if uri.path().ends_with('/') { &AT_DOCS_SLASH } else { &AT_DOCS };
     page.respond_with_policy(&headers, POLICY)
 }
@@ -33,8 +33,8 @@ pub(super) async fn file(uri: Uri, headers: HeaderMap) -> Result<Response, ApiEr
     Ok(file.respond_with_policy(&headers, POLICY))
 }
 
-fn page_with_folder(folder: &str) -> StaticFile {
-    let html = DOCS_PAGE.replace("{here}", folder);
+fn page_with_folder(folder: &str, home: &str) -> StaticFile {
+    let html = DOCS_PAGE.replace("{here}", folder).replace("{home}", home);
     // Under a kilobyte, so not compressed.
     StaticFile::new("text/html; charset=utf-8", html.into(), None)
 }

@@ -5,10 +5,21 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use batchscan_model::{Invalid, Reason};
-use batchscan_store::StoreError;
+use batchscan_store::{ArrayError, StoreError};
 use serde_json::{Value, json};
 
+use super::session::REMOVE_COOKIE;
 use crate::auth::TokenError;
+
+pub(super) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
+pub(super) const ONE_HOST: &str = "Send exactly one Host header";
+pub(super) const ONE_AUTHORIZATION: &str = "Send only one Authorization header";
+
+/// Makes programs ask for a user name and a password.
+pub(super) const BASIC_CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"batchscan\", charset=\"UTF-8\"");
+
+const EXPECTED_FORM: &str = "send a form (application/x-www-form-urlencoded)";
 
 /// An error response.
 #[derive(Debug)]
@@ -16,19 +27,36 @@ pub enum ApiError {
     /// Invalid query parameters.
     InvalidQuery(Invalid),
     /// An invalid token request.
-    InvalidForm(Invalid),
+    InvalidForm {
+        /// Its errors.
+        invalid: Invalid,
+        /// Whether the body was a form at all.
+        is_form: bool,
+    },
     /// A wrong client id or secret, and whether they were sent with HTTP Basic.
     InvalidClient { by_basic: bool },
     /// No bearer token.
     MissingToken,
     /// An invalid or expired bearer token.
     InvalidToken(TokenError),
+    /// A session of the dashboard that has ended.
+    SignedOut,
+    /// A sign-in link that was used or has expired.
+    UsedLink,
+    /// A request for the dashboard's session from a page of another origin.
+    OtherOrigin,
     /// Unknown path.
     NotFound,
+    /// The organisation has no batch with this id.
+    NoSuchBatch,
+    /// A position in the changes that cannot be continued.
+    Gone,
     /// The path allows only these methods.
     MethodNotAllowed(&'static str),
-    /// A body that is not valid HTTP.
-    MalformedBody,
+    /// Not valid HTTP; what is wrong.
+    BadRequest(&'static str),
+    /// A body in an encoding other than `chunked`.
+    UnsupportedTransferEncoding,
     /// A body above the limit.
     BodyTooLarge,
     /// A body that did not arrive in time.
@@ -63,7 +91,7 @@ impl Cause {
     pub(super) fn of_stream(error: &axum::Error) -> Self {
         let mut source = std::error::Error::source(error);
         while let Some(inner) = source {
-            if let Some(store) = inner.downcast_ref::<StoreError>() {
+            if let Some(ArrayError::Store(store)) = inner.downcast_ref() {
                 return Self::of_store(store);
             }
             source = inner.source();
@@ -74,7 +102,7 @@ impl Cause {
     fn of_store(error: &StoreError) -> Self {
         let kind = match error {
             StoreError::Unreachable(_) => "unreachable",
-            StoreError::Broken(_) => "broken",
+            StoreError::Unreadable(_) | StoreError::Broken(_) => "broken",
         };
         Self { text: error.to_string(), store_error: Some(kind) }
     }
@@ -84,8 +112,17 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let cause = Cause::of_store(&error);
         match error {
-            StoreError::Unreachable(_) => ApiError::Unavailable(cause),
+            StoreError::Unreachable(_) | StoreError::Unreadable(_) => ApiError::Unavailable(cause),
             StoreError::Broken(_) => ApiError::Internal(cause),
+        }
+    }
+}
+
+impl From<ArrayError> for ApiError {
+    fn from(error: ArrayError) -> Self {
+        match error {
+            ArrayError::Store(error) => error.into(),
+            ArrayError::Revoked => ApiError::InvalidToken(TokenError::Invalid),
         }
     }
 }
@@ -93,7 +130,7 @@ impl From<StoreError> for ApiError {
 impl ApiError {
     fn status_and_detail(&self) -> (StatusCode, &'static str) {
         match self {
-            ApiError::InvalidQuery(_) | ApiError::InvalidForm(_) => {
+            ApiError::InvalidQuery(_) | ApiError::InvalidForm { .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "The request is invalid")
             }
             ApiError::InvalidClient { .. } => {
@@ -103,15 +140,33 @@ impl ApiError {
                 StatusCode::UNAUTHORIZED,
                 "Not authenticated: send the header Authorization: Bearer ACCESS_TOKEN",
             ),
-            ApiError::InvalidToken(TokenError::Expired) => {
+            ApiError::InvalidToken(TokenError::Expired(_)) => {
                 (StatusCode::UNAUTHORIZED, "The access token has expired: get a new one")
             }
-            ApiError::InvalidToken(TokenError::Invalid) => {
+            ApiError::InvalidToken(TokenError::Invalid | TokenError::UnknownKey) => {
                 (StatusCode::UNAUTHORIZED, "The access token is not valid: get a new one")
             }
+            ApiError::SignedOut => (StatusCode::UNAUTHORIZED, "The session has ended: sign in again"),
+            ApiError::UsedLink => (
+                StatusCode::UNAUTHORIZED,
+                "This sign-in link was already used or has expired: ask for a new one",
+            ),
+            ApiError::OtherOrigin => (
+                StatusCode::FORBIDDEN,
+                "This request did not come from the dashboard's own address. Operators: set --public-url to the \
+                address in the browser, or let the proxy pass Host",
+            ),
             ApiError::NotFound => (StatusCode::NOT_FOUND, "Not Found"),
+            ApiError::NoSuchBatch => (StatusCode::NOT_FOUND, "There is no batch with this id"),
+            ApiError::Gone => (
+                StatusCode::GONE,
+                "The changes since this position are not known any more: read everything again, without since",
+            ),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
-            ApiError::MalformedBody => (StatusCode::BAD_REQUEST, "The request body is not valid HTTP"),
+            ApiError::BadRequest(detail) => (StatusCode::BAD_REQUEST, detail),
+            ApiError::UnsupportedTransferEncoding => {
+                (StatusCode::NOT_IMPLEMENTED, "The only supported transfer encoding is chunked")
+            }
             ApiError::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request body is too large"),
             ApiError::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
             ApiError::UriTooLong => (StatusCode::URI_TOO_LONG, "The path and query are too long"),
@@ -133,7 +188,7 @@ impl ApiError {
     fn body(&self, detail: &str) -> Value {
         match self {
             ApiError::InvalidQuery(invalid) => json!({ "detail": invalid }),
-            ApiError::InvalidForm(invalid) => invalid_form(invalid),
+            ApiError::InvalidForm { invalid, is_form } => invalid_form(invalid, *is_form),
             ApiError::InvalidClient { .. } => {
                 json!({ "detail": detail, "error": "invalid_client", "error_description": detail })
             }
@@ -144,15 +199,16 @@ impl ApiError {
     fn extra_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let text = HeaderValue::from_static;
         Some(match self {
-            ApiError::InvalidClient { by_basic: true } => {
-                (header::WWW_AUTHENTICATE, text("Basic realm=\"batchscan\", charset=\"UTF-8\""))
-            }
+            ApiError::InvalidClient { by_basic: true } => (header::WWW_AUTHENTICATE, BASIC_CHALLENGE),
             ApiError::MissingToken => (header::WWW_AUTHENTICATE, text("Bearer")),
             ApiError::InvalidToken(_) => (header::WWW_AUTHENTICATE, text("Bearer error=\"invalid_token\"")),
+            ApiError::SignedOut => (header::SET_COOKIE, REMOVE_COOKIE),
             ApiError::MethodNotAllowed(allowed) => (header::ALLOW, text(allowed)),
             ApiError::TooManyRequests(secs) => (header::RETRY_AFTER, HeaderValue::from(*secs)),
             ApiError::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(retry_after_secs())),
-            ApiError::BodyTimeout => (header::CONNECTION, text("close")),
+            ApiError::BodyTimeout | ApiError::UnsupportedTransferEncoding => {
+                (header::CONNECTION, text("close"))
+            }
             _ => return None,
         })
     }
@@ -167,7 +223,7 @@ impl IntoResponse for ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(self.extra_header());
-        if let ApiError::InvalidForm(_) | ApiError::InvalidClient { .. } = self {
+        if let ApiError::InvalidForm { .. } | ApiError::InvalidClient { .. } = self {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         }
         if let ApiError::Unavailable(cause) | ApiError::Internal(cause) = self {
@@ -185,16 +241,20 @@ fn retry_after_secs() -> u64 {
 }
 
 /// `detail` as in the contract, and the error code of RFC 6749 (decision 005).
-fn invalid_form(invalid: &Invalid) -> Value {
+fn invalid_form(invalid: &Invalid, is_form: bool) -> Value {
     let only_grant_type = invalid.errors().iter().all(|error| error.reason == Reason::NotClientCredentials);
     let error = if only_grant_type { "unsupported_grant_type" } else { "invalid_request" };
-    let descriptions: Vec<String> =
+    let mut descriptions: Vec<String> =
         invalid.errors().iter().map(|error| format!("{}: {}", error.field, error.reason.message())).collect();
+    // In `detail`, a body that is not a form is only missing fields (decision 015).
+    descriptions.extend((!is_form).then(|| EXPECTED_FORM.to_owned()));
     json!({ "detail": invalid, "error": error, "error_description": descriptions.join("; ") })
 }
 
 #[cfg(test)]
 mod tests {
+    use batchscan_model::ClientId;
+
     use super::*;
 
     /// Decision 046: the examples in the document are what the service sends.
@@ -202,14 +262,23 @@ mod tests {
     fn the_documented_examples_are_the_texts_of_the_service() {
         let document: Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap_or_default();
         let cause = || Cause::new("");
+        let client = ClientId::new("bs_a").unwrap();
         for (component, example, error) in [
-            ("BadRequest", "body", ApiError::MalformedBody),
+            ("BadRequest", "body", ApiError::BadRequest(MALFORMED_BODY)),
+            ("BadRequest", "host", ApiError::BadRequest(ONE_HOST)),
+            ("BadRequest", "authorization", ApiError::BadRequest(ONE_AUTHORIZATION)),
+            ("NotImplemented", "encoding", ApiError::UnsupportedTransferEncoding),
             ("InvalidClient", "wrong", ApiError::InvalidClient { by_basic: false }),
             ("Unauthorized", "none", ApiError::MissingToken),
-            ("Unauthorized", "expired", ApiError::InvalidToken(TokenError::Expired)),
+            ("Unauthorized", "expired", ApiError::InvalidToken(TokenError::Expired(client))),
             ("Unauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
+            ("NotFound", "unknown", ApiError::NoSuchBatch),
+            ("ExportUnauthorized", "none", ApiError::MissingToken),
+            ("ExportUnauthorized", "wrong", ApiError::InvalidClient { by_basic: true }),
+            ("ExportUnauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
             ("MethodNotAllowed", "method", ApiError::MethodNotAllowed("")),
             ("RequestTimeout", "slow", ApiError::BodyTimeout),
+            ("Gone", "gone", ApiError::Gone),
             ("ContentTooLarge", "large", ApiError::BodyTooLarge),
             ("UriTooLong", "long", ApiError::UriTooLong),
             ("TooManyRequests", "many", ApiError::TooManyRequests(1)),

@@ -14,15 +14,24 @@ use super::error::{ApiError, Cause};
 /// Load balancers have short timeouts; a store that needs longer is not ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Prometheus waits for 10 s. The other metrics matter most when the store is slow.
+const ORGANISATIONS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A page of a thousand batches: without memory for one, a new client would get a 503.
+const READY_BYTES: usize = 1024 * 1024;
+
 /// The process is running.
 pub(super) async fn alive() -> Response {
     uncached("application/json", r#"{"status":"alive"}"#.into())
 }
 
-/// The store is available and the process is not shutting down.
+/// The store is available, there is memory for responses, and the process is not shutting down.
 pub(super) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     if app.is_draining() {
         return Err(ApiError::Unavailable(Cause::new("the process is shutting down")));
+    }
+    if !app.budget.has_room(READY_BYTES) {
+        return Err(ApiError::Unavailable(Cause::new("the memory for responses is exhausted")));
     }
     match tokio::time::timeout(READY_TIMEOUT, app.store.ping()).await {
         Ok(Ok(())) => Ok(uncached("application/json", r#"{"status":"ready"}"#.into())),
@@ -32,10 +41,15 @@ pub(super) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
     }
 }
 
-/// The metrics.
+/// The metrics. Without the store, those of the organisations are the last known ones.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     app.metrics.update_database(&app.store.hosts(), app.store.retries());
-    uncached("application/openmetrics-text; version=1.0.0; charset=utf-8", app.metrics.text())
+    let numbers = app.organisations.numbers(&app.store);
+    let numbers = tokio::time::timeout(ORGANISATIONS_TIMEOUT, numbers).await.ok().and_then(Result::ok);
+    uncached(
+        "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        app.metrics.text(numbers.as_deref()),
+    )
 }
 
 fn uncached(content_type: &'static str, body: String) -> Response {

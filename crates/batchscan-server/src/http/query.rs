@@ -13,7 +13,8 @@ use super::encoding::accepted_encoding;
 use super::error::ApiError;
 use super::parameters::Parameters;
 use crate::auth::TokenError;
-use crate::cursor::{Cursor, CursorCipher};
+use crate::cipher::Cipher;
+use crate::cursor::Cursor;
 
 /// Wrong names for `next_token` (decision 017). If they were ignored, clients would read page 1 forever.
 const WRONG_CURSOR_NAMES: [&str; 6] = ["cursor", "page_token", "nextToken", "page", "offset", "after"];
@@ -60,7 +61,11 @@ impl FromRequestParts<App> for Encoding {
 
 /// Reports a query error only to callers with a valid credential (decision 007). A valid query passes: the credential is
 /// checked in the same read as the batches.
-async fn reject_invalid<Q>(app: &App, caller: &Caller, query: Result<Q, Invalid>) -> Result<Q, ApiError> {
+pub(super) async fn reject_invalid<Q>(
+    app: &App,
+    caller: &Caller,
+    query: Result<Q, Invalid>,
+) -> Result<Q, ApiError> {
     let invalid = match query {
         Ok(query) => return Ok(query),
         Err(invalid) => invalid,
@@ -73,7 +78,7 @@ async fn reject_invalid<Q>(app: &App, caller: &Caller, query: Result<Q, Invalid>
 }
 
 impl RangeQuery {
-    fn parse(query: &str) -> Result<Self, Invalid> {
+    pub(super) fn parse(query: &str) -> Result<Self, Invalid> {
         let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
         let start = date(&query, "start_date", &mut errors).map(DateInput::as_start);
         let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
@@ -82,7 +87,7 @@ impl RangeQuery {
 }
 
 impl PageQuery {
-    fn parse(query: &str, cursors: &CursorCipher, org: OrgId) -> Result<Self, Invalid> {
+    pub(super) fn parse(query: &str, cursors: &Cipher<Cursor>, org: OrgId) -> Result<Self, Invalid> {
         let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
         // Decrypted before the dates, which are compared with it, and reported after them, in the contract's order.
         let cursor = query.value("next_token").and_then(|text| {

@@ -9,7 +9,9 @@ use axum::routing::{self, MethodRouter};
 
 use super::app::App;
 use super::error::ApiError;
-use super::{batches, dashboard, docs, health, middleware, openapi, token};
+use super::{
+    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, session, token,
+};
 
 /// The public routes.
 pub fn router(app: App) -> Router {
@@ -18,6 +20,17 @@ pub fn router(app: App) -> Router {
         .route("/v2/auth", post(token::create))
         .route("/v1/batches", get(batches::list_v1))
         .route("/v2/batches", get(batches::list_v2))
+        .route("/v2/batches/{batch_id}", get(batches::get_v2))
+        .route("/v2/changes", get(changes::list))
+        .route("/v2/export.csv", get(export::get))
+        .route("/v2/export.ndjson", get(export::get))
+        .route("/v2/export.parquet", get(export::get))
+        .route("/v2/export.xlsx", get(export::get))
+        .route(
+            "/session",
+            with_allow("POST, DELETE, OPTIONS", routing::post(session::create).delete(session::end)),
+        )
+        .route("/session/token", post(session::token))
         .route("/openapi.json", get(openapi::get))
         .route("/docs", get(docs::page))
         .route("/docs/", get(docs::page))
@@ -29,12 +42,17 @@ pub fn router(app: App) -> Router {
         .route("/favicon.svg", get(dashboard::file))
         .merge(health_routes());
     let routes = if app.config.metrics_in_public { routes.merge(metrics_route()) } else { routes };
-    finish(routes, app)
+    let routes = match app.config.has_demo_reports {
+        true => routes.route("/demo/reports/{id}", get(demo_report::page)),
+        false => routes,
+    };
+    finish(routes.fallback(dashboard::not_found), app)
 }
 
 /// The routes of the operator's address.
 pub fn operator_router(app: App) -> Router {
-    finish(health_routes().merge(metrics_route()), app)
+    let not_found = async || ApiError::NotFound;
+    finish(health_routes().merge(metrics_route()).fallback(not_found), app)
 }
 
 fn health_routes() -> Router<App> {
@@ -45,10 +63,8 @@ fn metrics_route() -> Router<App> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
-/// Adds the 404 and the middleware.
 fn finish(routes: Router<App>, app: App) -> Router {
-    let not_found = async || ApiError::NotFound;
-    routes.fallback(not_found).layer(from_fn_with_state(app.clone(), middleware::handle)).with_state(app)
+    routes.layer(from_fn_with_state(app.clone(), middleware::handle)).with_state(app)
 }
 
 fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {

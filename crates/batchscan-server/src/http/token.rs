@@ -1,9 +1,10 @@
 //! `POST /v1/auth` and `POST /v2/auth`: credentials for a token. One handler for both (decision 003).
 
+use std::error::Error;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -15,9 +16,9 @@ use serde::Serialize;
 use super::app::App;
 use super::authorization::basic_credentials;
 use super::caller::CallerSlot;
-use super::error::ApiError;
+use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
-use crate::auth::authenticate;
+use crate::auth::{Granted, Token, authenticate};
 
 /// A form of three fields has about 200 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -32,36 +33,60 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = if is_form(&headers) { read_form(body).await? } else { Bytes::new() };
-    let request = TokenRequest::parse(&headers, &form).map_err(ApiError::InvalidForm)?;
+    let form = read_form(&headers, body).await?;
+    let request = TokenRequest::parse(&headers, &form)?;
+    let Granted { token, expires_in_secs, .. } = grant(&app, &slot, &request).await?;
+    Ok(token_response(&TokenResponse::new(&token, expires_in_secs)))
+}
+
+/// Verifies the credentials of a request, within all limits.
+pub(super) async fn grant(app: &App, slot: &CallerSlot, request: &TokenRequest) -> Result<Granted, ApiError> {
     let (now, ttl, keys) = (app.clock.now(), app.config.token_ttl_secs, app.keys());
     let granted = authenticate(&app.store, &keys.ring, request.client.as_ref(), &request.secret, ttl, now);
-    let timed_out = |_| StoreError::Unreachable("timed out".into());
-    let granted = tokio::time::timeout(STORE_TIMEOUT, granted).await.map_err(timed_out)??;
-    let granted = granted.ok_or(ApiError::InvalidClient { by_basic: request.by_basic })?;
+    let Some(granted) = in_time(granted).await?? else {
+        if let Some(client) = &request.client {
+            slot.claim(client);
+        }
+        let counted = app.wrong_secrets.count(request.client.as_ref(), slot.address()).await;
+        counted.map_err(ApiError::TooManyRequests)?;
+        return Err(ApiError::InvalidClient { by_basic: request.by_basic });
+    };
     slot.set(&granted.caller);
     if let Some(limit) = &app.rate_limit {
-        limit.check(&granted.caller.client, now).map_err(ApiError::TooManyRequests)?;
+        limit.check(&granted.caller.client).map_err(ApiError::TooManyRequests)?;
     }
-    app.note_use(granted.caller.client, now);
-    let body = TokenResponse {
-        access_token: granted.token.reveal(),
-        token_type: "bearer",
-        expires_in: granted.expires_in_secs,
-    };
-    let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
+    app.note_use(granted.caller.client.clone(), now);
+    Ok(granted)
+}
+
+/// The result of reads and writes that must end before the response is due.
+pub(super) async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, StoreError> {
+    let timed_out = |_| StoreError::Unreachable("timed out".into());
+    tokio::time::timeout(STORE_TIMEOUT, work).await.map_err(timed_out)
+}
+
+/// The body of a response with a token.
+#[derive(Serialize)]
+pub(super) struct TokenResponse<'a> {
+    access_token: &'a str,
+    token_type: &'static str,
+    expires_in: i64,
+}
+
+impl<'a> TokenResponse<'a> {
+    pub(super) fn new(token: &'a Token, expires_in: i64) -> Self {
+        Self { access_token: token.reveal(), token_type: "bearer", expires_in }
+    }
+}
+
+/// A response that contains a token is never stored (decision 002).
+pub(super) fn token_response(body: &impl Serialize) -> Response {
+    let mut response = Response::new(Body::from(serde_json::to_vec(body).unwrap_or_default()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
-    Ok(response)
-}
-
-#[derive(Serialize)]
-struct TokenResponse<'a> {
-    access_token: &'a str,
-    token_type: &'static str,
-    expires_in: i64,
+    response
 }
 
 /// Whether the body is a form (decision 015).
@@ -71,18 +96,33 @@ fn is_form(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-async fn read_form(body: Body) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(FORM_TIMEOUT, Limited::new(body, FORM_BYTES_MAX).collect()).await {
-        Ok(Ok(form)) => Ok(form.to_bytes()),
+/// The form in the body; empty if the body is something else.
+pub(super) async fn read_form(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, ApiError> {
+    if !is_form(headers) {
+        return Ok(Vec::new());
+    }
+    match tokio::time::timeout(FORM_TIMEOUT, collect(body)).await {
+        Ok(Ok(form)) => Ok(form),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::BodyTooLarge),
-        Ok(Err(_)) => Err(ApiError::MalformedBody),
+        Ok(Err(_)) => Err(ApiError::BadRequest(MALFORMED_BODY)),
         Err(_) => Err(ApiError::BodyTimeout),
     }
 }
 
+/// In one buffer: chunks of one byte each would take a hundred times their size.
+async fn collect(body: Body) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+    let (mut body, mut form) = (Limited::new(body, FORM_BYTES_MAX), Vec::new());
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            form.extend_from_slice(&data);
+        }
+    }
+    Ok(form)
+}
+
 /// A parsed token request.
 #[derive(Debug)]
-struct TokenRequest {
+pub(super) struct TokenRequest {
     /// `None` if the text cannot be an id; it is then as wrong as an unknown one.
     client: Option<ClientId>,
     secret: ClientSecret,
@@ -91,8 +131,14 @@ struct TokenRequest {
 }
 
 impl TokenRequest {
+    /// The credentials of HTTP Basic alone.
+    pub(super) fn from_basic(headers: &HeaderMap) -> Option<Self> {
+        let (id, secret) = basic_credentials(headers)?;
+        Some(Self { client: ClientId::new(id), secret: ClientSecret::new(secret), by_basic: true })
+    }
+
     /// Reads the credentials from the form or from HTTP Basic (decision 004).
-    fn parse(headers: &HeaderMap, form: &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn parse(headers: &HeaderMap, form: &[u8]) -> Result<Self, ApiError> {
         let basic = basic_credentials(headers);
         let by_basic = basic.is_some();
         let (basic_id, basic_secret) = basic.unzip();
@@ -108,7 +154,9 @@ impl TokenRequest {
             Err(reason) => errors.push(Part::Body, "grant_type", reason),
         }
         let secret = ClientSecret::new(secret.unwrap_or_default());
-        errors.or_ok(Self { client: id.and_then(ClientId::new), secret, by_basic })
+        errors
+            .or_ok(Self { client: id.and_then(ClientId::new), secret, by_basic })
+            .map_err(|invalid| ApiError::InvalidForm { invalid, is_form: is_form(headers) })
     }
 }
 

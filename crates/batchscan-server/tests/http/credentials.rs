@@ -1,6 +1,9 @@
 //! Expiry and revocation of tokens, credentials and secrets (decisions 008, 010).
 
 use batchscan_model::UtcInstant;
+use batchscan_server::auth::KEY_SETTLES_SECS;
+use batchscan_server::config::Config;
+use batchscan_store::KeyRotation;
 
 use super::*;
 
@@ -31,7 +34,7 @@ async fn a_revoked_credential_gets_no_token_and_its_tokens_are_invalid() {
     let (app, client, token) = TestApp::filled(2, &many(3)).await;
     let second = app.credential("Nursery", None).await;
     let second = app.token(&second).await;
-    let other = app.node(batchscan_server::config::Config { page_rows: 2, ..Default::default() }).await;
+    let other = app.node(Config { page_rows: 2, ..Default::default() }).await;
     let etag = other.get("/v2/batches", &token).await.header("etag").unwrap();
     for _ in 0..3 {
         assert_eq!(app.get("/v2/batches", &token).await.status, 200);
@@ -92,4 +95,18 @@ async fn the_tokens_of_a_removed_organisation_are_invalid_for_a_new_one_of_that_
     app.store.remove_org("Nursery").await.unwrap();
     let _ = app.org("Nursery").await;
     app.get("/v2/batches", &token).await.is_invalid_token();
+}
+
+/// Decision 042: a token of a key that this process has not read yet.
+#[tokio::test]
+async fn an_unknown_key_is_read_from_the_store() {
+    let (app, client, _) = TestApp::signed_in().await;
+    let now = app.now();
+    app.store.rotate_keys(KeyRotation { now, remove_before: UtcInstant::EPOCH }).await.unwrap();
+    app.advance_secs(KEY_SETTLES_SECS);
+    let other = app.node(Config::default()).await;
+    let token = other.token(&client).await;
+    assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+    let forged = format!("{}x.{}", token.split('.').next().unwrap(), token.split_once('.').unwrap().1);
+    app.get("/v2/batches", &forged).await.is_invalid_token();
 }

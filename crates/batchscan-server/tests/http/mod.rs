@@ -22,12 +22,16 @@ pub(crate) use sample::*;
 pub(crate) const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 
 mod cache;
+mod changes;
+mod changes_model;
 mod concurrent_changes;
 mod conditional;
 mod credentials;
 mod cursors;
+mod export;
 mod fields;
 mod paging;
 mod ranges;
+mod sessions;
 mod stream;
 mod tenancy;

@@ -15,11 +15,16 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct Raw {
     stream: TcpStream,
     received: Vec<u8>,
+    pub(crate) was_reset: bool,
 }
 
 impl Raw {
     pub(crate) async fn connect(app: &TestApp) -> Self {
-        Self { stream: TcpStream::connect(app.address()).await.unwrap(), received: Vec::new() }
+        Self {
+            stream: TcpStream::connect(app.address()).await.unwrap(),
+            received: Vec::new(),
+            was_reset: false,
+        }
     }
 
     /// Connects, sends, and reads one response.
@@ -99,6 +104,7 @@ impl Raw {
         let mut bytes = [0u8; 16 * 1024];
         let read = tokio::time::timeout(TIMEOUT, self.stream.read(&mut bytes)).await.expect("timed out");
         // A reset also ends the connection.
+        self.was_reset |= read.is_err();
         let count = read.unwrap_or(0);
         self.received.extend_from_slice(&bytes[..count]);
         count > 0

@@ -1,5 +1,7 @@
 //! A complete response.
 
+use std::io::Read;
+
 use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -32,6 +34,19 @@ impl Reply {
         let values: Vec<&str> =
             self.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
         (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// The body without its encoding.
+    pub(crate) fn decoded(&self) -> Vec<u8> {
+        match self.header("content-encoding").as_deref() {
+            None => self.body.clone(),
+            Some("gzip") => {
+                let mut plain = Vec::new();
+                flate2::read::GzDecoder::new(&self.body[..]).read_to_end(&mut plain).unwrap();
+                plain
+            }
+            Some(other) => panic!("unexpected encoding {other}"),
+        }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -106,7 +121,11 @@ impl Reply {
 
 /// One entry of a 422.
 pub(crate) fn invalid(kind: &str, part: &str, field: &str, msg: &str) -> Value {
-    json!({ "type": kind, "loc": [part, field], "msg": msg })
+    let mut entry = json!({ "type": kind, "loc": [part, field], "msg": msg });
+    if kind.starts_with("timezone") || kind.starts_with("datetime") {
+        entry["ctx"] = json!({ "example": "2026-01-31T08:00:00Z" });
+    }
+    entry
 }
 
 /// A missing or empty form field.

@@ -2,15 +2,18 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
+use batchscan_store::{DatabaseUrl, OpenOptions as StoreOptions};
 use serde_json::json;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::http::app::Database;
 use crate::http::log::lines_with;
 use crate::http::*;
 
@@ -46,7 +49,7 @@ struct BusyReaders {
 
 impl BusyReaders {
     async fn of(app: &TestApp) -> Self {
-        const READERS: usize = 4;
+        const READERS: usize = 5;
         let (gate, started) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
         let release = gate.clone().lock_owned().await;
         for _ in 0..READERS {
@@ -172,4 +175,29 @@ async fn a_replaced_database_file_is_unavailable() {
         assert!(replaced.elapsed() < Duration::from_secs(10), "not recovered");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// A damaged file: a page that looks valid and has one batch less.
+#[tokio::test]
+async fn a_damaged_file_is_a_503() {
+    let (mut app, _, token) = TestApp::filled(1_000, &many(5)).await;
+    let path = app.database();
+    app.stop().await.unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let number =
+        |query: &str| connection.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned();
+    let root = number("SELECT rootpage FROM sqlite_schema WHERE name = 'batch'");
+    let start = (root - 1) * number("PRAGMA page_size");
+    let copy = path.with_extension("damaged");
+    std::fs::copy(&path, &copy).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&copy).unwrap();
+    let mut header = [0; 5];
+    file.read_exact_at(&mut header, start).unwrap();
+    assert_eq!(header, [10, header[1], header[2], 0, 5], "a leaf with five cells");
+    file.write_all_at(&[4], start + 4).unwrap();
+    let damaged =
+        TestApp::open(Database::Url(DatabaseUrl::Sqlite(copy)), TestApp::options(), StoreOptions::EXISTING)
+            .await;
+    damaged.get("/v1/batches", &token).await.is_unavailable();
 }

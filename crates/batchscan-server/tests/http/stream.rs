@@ -1,9 +1,10 @@
 //! The stream of v1: complete or aborted (decisions 020, 026), within the memory budget.
 
-use std::io::Read;
+use std::time::Duration;
 
 use batchscan_server::config::Config;
 
+use super::log::lines_with;
 use super::*;
 
 /// About 18 MB: more than the buffers between two sockets.
@@ -42,9 +43,7 @@ async fn thousands_of_batches_are_one_array() {
     plain.has_headers(&[("transfer-encoding", "chunked")]);
     let gzip = app.get_with("/v1/batches", &token, "accept-encoding", "gzip").await;
     gzip.has_headers(&[("content-encoding", "gzip")]);
-    let mut decoded = Vec::new();
-    flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut decoded).unwrap();
-    assert!(decoded == plain.body && gzip.body.len() * 6 < plain.body.len(), "{}", gzip.body.len());
+    assert!(gzip.decoded() == plain.body && gzip.body.len() * 6 < plain.body.len(), "{}", gzip.body.len());
 }
 
 /// Decisions 026, 032: a client must not take a part for the whole.
@@ -63,9 +62,11 @@ async fn a_revocation_or_an_error_aborts_the_stream() {
     app.revoke(&client).await;
     assert!(is_aborted(&plain.read_rest().await) && is_aborted(&gzip.read_rest().await));
     assert!(http1.bytes().await.is_err() && http2.bytes().await.is_err());
-    // HTTP/1.0 has no chunks: the array is not closed.
+    // HTTP/1.0 has no chunks: only a reset tells a part from the whole.
     let rest = http_1_0.read_rest().await;
-    assert!(rest.starts_with(b"[{") && serde_json::from_slice::<serde_json::Value>(&rest).is_err());
+    assert!(rest.starts_with(b"[{") && http_1_0.was_reset);
+    assert!(metrics(&app).await.contains("batchscan_store_errors_total{kind=\"unreachable\"} 0"));
+    assert!(lines_with(&client.id).iter().any(|line| line.contains("the credential was revoked")));
     let second = app.credential("Nursery", None).await;
     let mut failing = stalled(&app, &get_v1(&app.token(&second).await, "")).await;
     app.drop_batch_table();
@@ -114,24 +115,75 @@ async fn stalled_and_disconnected_readers_delay_no_one() {
     assert_eq!(app.v1_ids("", &token).await.len(), BULK);
 }
 
-/// Operating guide, "Limits": a stream that its client does not read counts until the client disconnects.
+/// Operating guide, "Limits": what a client does not read counts until the kernel took it or the client disconnects.
+/// No client can use all of the memory.
 #[tokio::test]
-async fn streams_count_against_the_memory_budget() {
-    let config = Config { response_bytes_max: 2 * STREAM_BYTES, ..Config::default() };
+async fn stalled_responses_count_against_the_memory_of_their_credential_and_organisation() {
+    let config = Config { response_bytes_max: 6 * STREAM_BYTES, ..Config::default() };
     let app = TestApp::with(config).await;
-    let client = app.org("Nursery").await;
+    let (greedy, other) = (app.org("Nursery").await, app.org("Other").await);
+    let colleague = app.credential("Nursery", None).await;
     app.import("Nursery", &many_bulky(BULK)).await;
-    let token = app.token(&client).await;
-    let small = "?end_date=2026-01-01T00:00:00Z";
+    app.import("Other", &many_bulky(BULK)).await;
+    let (token, colleague, other) =
+        (app.token(&greedy).await, app.token(&colleague).await, app.token(&other).await);
+    let small = "/v2/batches?end_date=2026-01-01T00:00:00Z";
     let first = stalled(&app, &get_v1(&token, "")).await;
     let _second = stalled(&app, &get_v1(&token, "accept-encoding: gzip\r\n")).await;
-    for path in ["/v1/batches", "/v2/batches"] {
-        app.get(&format!("{path}{small}"), &token).await.is_unavailable();
+    for path in ["/v1/batches", small] {
+        app.get(path, &token).await.is_unavailable();
     }
-    app.get("/v1/batches", &token).await.is_unavailable();
+    let _third = stalled(&app, &get_v1(&colleague, "")).await;
+    app.get("/v1/batches", &colleague).await.is_unavailable();
+    assert_eq!(app.v1_ids("", &other).await.len(), BULK);
+    assert_eq!(app.send("GET", "/readyz").await.status, 200);
     drop(first);
-    while app.get(&format!("/v2/batches{small}"), &token).await.status != 200 {
+    while app.get(small, &token).await.status != 200 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(app.v1_ids("", &token).await.len(), BULK);
+}
+
+/// Operating guide, "Limits": the same for a page, over HTTP/1.1 and over HTTP/2 without a flow control window.
+#[tokio::test]
+async fn a_page_counts_until_it_is_sent_and_is_logged_then() {
+    let bulk = many_bulky(BULK);
+    let page_bytes: usize = bulk.iter().map(|batch| batch.to_json().len() + 1).sum();
+    let config = Config { response_bytes_max: page_bytes + 1_000, cache_bytes: 0, ..Config::default() };
+    let app = TestApp::with(config).await;
+    let (client, other) = (app.org("Nursery").await, app.org("Other").await);
+    app.import("Nursery", &bulk).await;
+    app.import("Other", &bulk).await;
+    let (token, other) = (app.token(&client).await, app.token(&other).await);
+    let is_free = async || {
+        while app.get("/v2/batches", &other).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let mut raw = Raw::sending(
+        &app,
+        format!("GET /v2/batches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nx-request-id: slow-page\r\n\r\n"),
+    )
+    .await;
+    assert_eq!(raw.head().await.0, 200);
+    app.get("/v2/batches", &other).await.is_unavailable();
+    app.send("GET", "/readyz").await.is_unavailable();
+    assert!(lines_with("slow-page").is_empty(), "it was not delivered");
+    drop(raw);
+    is_free().await;
+    while lines_with("slow-page").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let line: serde_json::Value = serde_json::from_str(&lines_with("slow-page")[0]).unwrap();
+    assert!(
+        line["fields"]["cut"] == true && line["fields"]["bytes"].as_u64().unwrap() < page_bytes as u64,
+        "{line}"
+    );
+
+    let closed_window = plain_client().http2_prior_knowledge().http2_initial_stream_window_size(1);
+    let http2 = closed_window.build().unwrap();
+    let unread = http2.get(format!("{}/v2/batches", app.url)).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(unread.status(), 200);
+    app.get("/v2/batches", &other).await.is_unavailable();
+    drop((unread, http2));
+    is_free().await;
 }

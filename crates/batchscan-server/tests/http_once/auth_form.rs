@@ -16,7 +16,12 @@ fn is_invalid_form(reply: &Reply, error: &str, errors: &[Value]) {
         .iter()
         .map(|error| format!("{}: {}", error["loc"][1].as_str().unwrap(), error["msg"].as_str().unwrap()))
         .collect();
-    let body = json!({ "detail": errors, "error": error, "error_description": descriptions.join("; ") });
+    is_invalid_with(reply, error, errors, &descriptions.join("; "));
+}
+
+#[track_caller]
+fn is_invalid_with(reply: &Reply, error: &str, errors: &[Value], description: &str) {
+    let body = json!({ "detail": errors, "error": error, "error_description": description });
     reply.is_error(422, &body);
     reply.has_headers(&[("pragma", "no-cache")]);
 }
@@ -109,10 +114,13 @@ async fn a_body_that_is_not_a_form_is_three_missing_fields() {
         post("/v2/auth").body(client.form()),
         post("/v2/auth").header("content-type", multipart).body(client.form()),
         post("/v2/auth").header("content-type", "application/json").body("1".repeat(4_000_000)),
-        post(&format!("/v1/auth?{}", client.form())).header("content-type", FORM),
     ] {
-        is_invalid_form(&Reply::to(request).await, "invalid_request", &all_missing());
+        let description = "client_id: Field required; client_secret: Field required; grant_type: Field required; \
+                           send a form (application/x-www-form-urlencoded)";
+        is_invalid_with(&Reply::to(request).await, "invalid_request", &all_missing(), description);
     }
+    let in_query = post(&format!("/v1/auth?{}", client.form())).header("content-type", FORM);
+    is_invalid_form(&Reply::to(in_query).await, "invalid_request", &all_missing());
 }
 
 /// Contract section 4: media types are case-insensitive and may have parameters.

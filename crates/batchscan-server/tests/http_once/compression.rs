@@ -1,22 +1,8 @@
 //! `Accept-Encoding` (decision 032).
 
-use std::io::Read;
-
 use batchscan_model::Batch;
 
 use crate::http::*;
-
-fn decoded(reply: &Reply) -> Vec<u8> {
-    match reply.header("content-encoding").as_deref() {
-        None => reply.body.clone(),
-        Some("gzip") => {
-            let mut plain = Vec::new();
-            flate2::read::GzDecoder::new(&reply.body[..]).read_to_end(&mut plain).unwrap();
-            plain
-        }
-        Some(other) => panic!("unexpected encoding {other}"),
-    }
-}
 
 /// Decision 032; RFC 9110 §12.5.3.
 #[tokio::test]
@@ -41,7 +27,7 @@ async fn gzip_is_sent_to_clients_that_accept_it() {
         for (value, encoding) in cases.chain(declined.map(|value| (value, None))) {
             let reply = app.get_with(path, &token, "accept-encoding", value).await;
             assert_eq!(reply.header("content-encoding").as_deref(), encoding, "{value}");
-            assert!(decoded(&reply) == plain.body, "{value}");
+            assert!(reply.decoded() == plain.body, "{value}");
             reply.has_headers(&[("vary", "Authorization, Accept-Encoding")]);
         }
         let http = plain_client().gzip(true).build().unwrap();
@@ -59,7 +45,7 @@ async fn small_bodies_and_errors_are_not_compressed() {
             app.import("Nursery", &[batch_for_body(path, bytes)]).await;
             let reply = app.get_with(path, &token, "accept-encoding", "gzip").await;
             assert_eq!(reply.header("content-encoding").as_deref(), encoding, "{path} {bytes}");
-            assert_eq!(decoded(&reply).len(), bytes);
+            assert_eq!(reply.decoded().len(), bytes);
         }
         let error = app.get_with(&format!("{path}?start_date=x"), &token, "accept-encoding", "gzip").await;
         assert_eq!((error.status, error.header("content-encoding")), (422, None));

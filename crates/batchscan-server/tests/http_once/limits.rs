@@ -69,6 +69,7 @@ async fn a_request_that_is_not_http_is_a_400() {
         "POST /v1/auth HTTP/1.1\r\nhost: x\r\ncontent-length: many\r\n\r\n",
         "POST /v1/auth HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
         "POST /v1/auth HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n",
+        "POST /v1/auth HTTP/1.1\r\nhost: x\r\ncontent-length: 18446744073709551616\r\n\r\n",
         "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}\u{fc}\u{3}\u{3}\r\n\r\n",
     ] {
         is_final_error(&Raw::request(&app, request).await, 400, NOT_HTTP);
@@ -76,6 +77,28 @@ async fn a_request_that_is_not_http_is_a_400() {
     let head = format!("POST /v2/auth HTTP/1.1\r\nhost: x\r\ncontent-type: {FORM}\r\n");
     let chunked = Raw::request(&app, format!("{head}transfer-encoding: chunked\r\n\r\nZZ\r\n")).await;
     chunked.is_detail(400, "The request body is not valid HTTP");
+}
+
+/// Decision 027; RFC 9112 §3.2, §6.1: what a proxy could understand in another way.
+#[tokio::test]
+async fn an_ambiguous_head_is_rejected() {
+    let app = TestApp::start().await;
+    let request = |lines: &str| format!("GET /healthz HTTP/1.1\r\n{lines}connection: close\r\n\r\n");
+    let tokens = "host: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n";
+    for (lines, detail) in [
+        ("", "Send exactly one Host header"),
+        ("host: a\r\nhost: b\r\n", "Send exactly one Host header"),
+        (tokens, "Send only one Authorization header"),
+    ] {
+        Raw::request(&app, request(lines)).await.is_detail(400, detail);
+    }
+    let two_hosts = request("host: a\r\nhost: b\r\n").replace("HTTP/1.1", "HTTP/1.0");
+    assert_eq!(Raw::request(&app, two_hosts).await.status, 400);
+    assert_eq!(Raw::request(&app, request("").replace("HTTP/1.1", "HTTP/1.0")).await.status, 200);
+    let encoded = request("host: x\r\ntransfer-encoding: gzip, chunked\r\n").replace("GET", "POST");
+    Raw::request(&app, encoded).await.is_detail(501, "The only supported transfer encoding is chunked");
+    let huge = request("host: x\r\ncontent-length: 18446744073709551615\r\n").replace("GET", "POST");
+    is_final_error(&Raw::request(&app, huge).await, 413, "The request body is too large");
 }
 
 /// Decision 027: earlier responses are not lost, short or long.

@@ -4,11 +4,12 @@ use crate::http::*;
 
 const READ: &str = "GET, HEAD, OPTIONS";
 const AUTH: &str = "POST, OPTIONS";
-const ROUTES: [(&str, &str); 14] = [
+const ROUTES: [(&str, &str); 15] = [
     ("/v1/auth", AUTH),
     ("/v2/auth", AUTH),
     ("/v1/batches", READ),
     ("/v2/batches", READ),
+    ("/v2/export.csv", READ),
     ("/healthz", READ),
     ("/readyz", READ),
     ("/metrics", READ),
@@ -56,6 +57,8 @@ async fn an_unknown_path_is_a_404() {
         "/v1/batches/",
         "/v1/batches/b1",
         "/V1/batches",
+        "/v2/export",
+        "/v2/export.json",
         "//v1/batches",
         "/%00",
     ] {

@@ -8,6 +8,7 @@ mod cors;
 mod dashboard;
 mod dates;
 mod docs;
+mod export;
 mod limits;
 mod methods;
 mod openapi;

@@ -6,6 +6,7 @@ use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
 use serde_json::json;
 
+use crate::http::app::FORM;
 use crate::http::log::lines_with;
 use crate::http::*;
 
@@ -61,6 +62,34 @@ async fn metrics_show_latency_bytes_cache_store_and_connections() {
     assert!(text.ends_with("# EOF\n"));
 }
 
+/// Operating guide, "Monitoring".
+#[tokio::test]
+async fn metrics_show_batches_imports_and_reads_of_each_organisation() {
+    let app = TestApp::start().await;
+    let names = ["Nursery", r#"A "B" \ C"#];
+    for name in names {
+        let token = app.token(&app.org(name).await).await;
+        app.import(name, &many(3)).await;
+        app.get("/v2/batches", &token).await;
+    }
+    app.org("Empty").await;
+    let text = metrics(&app).await;
+    for label in ["Nursery", r#"A \"B\" \\ C"#] {
+        let count =
+            |name: &str| value(&text, &format!("batchscan_organisation_{name}{{organisation=\"{label}\"}}"));
+        assert_eq!(count("batches"), 3, "{text}");
+        assert!(count("last_import_timestamp_seconds") > 1_700_000_000, "{text}");
+        assert_eq!(count("last_read_timestamp_seconds"), u64::try_from(app.now().secs()).unwrap(), "{text}");
+    }
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("\"Empty\"")).collect();
+    assert_eq!(lines, ["batchscan_organisation_batches{organisation=\"Empty\"} 0"]);
+    app.import("Nursery", &many(5)).await;
+    app.store.remove_org("Empty").await.unwrap();
+    let text = metrics(&app).await;
+    assert_eq!(value(&text, "batchscan_organisation_batches{organisation=\"Nursery\"}"), 5);
+    assert!(!text.contains("Empty"));
+}
+
 /// Operating guide, "Start".
 #[tokio::test]
 async fn a_separate_address_for_operators_has_health_and_metrics_only() {
@@ -79,6 +108,25 @@ async fn a_separate_address_for_operators_has_health_and_metrics_only() {
     for path in ["/healthz", "/readyz"] {
         assert_eq!(app.send("GET", path).await.status, 200, "{path}");
     }
+}
+
+/// RFC 6797: behind HTTPS, and not for names of the own machine, where other services may use HTTP.
+#[tokio::test]
+async fn browsers_are_told_to_use_only_https() {
+    let app = TestApp::with(Config { is_https: true, ..Config::default() }).await;
+    for (host, expected) in [
+        ("scans.example.org", Some("max-age=31536000")),
+        ("scans.example.org:8443", Some("max-age=31536000")),
+        ("localhost:8443", None),
+        ("127.0.0.1", None),
+        ("[::1]:8443", None),
+    ] {
+        let reply = Reply::to(app.request("GET", "/").header("host", host)).await;
+        assert_eq!(reply.header("strict-transport-security").as_deref(), expected, "{host}");
+    }
+    let plain =
+        Reply::to(TestApp::start().await.request("GET", "/").header("host", "scans.example.org")).await;
+    assert_eq!(plain.header("strict-transport-security"), None);
 }
 
 /// Operating guide, "Monitoring": a proxy's id is used if it is safe to log.
@@ -107,6 +155,8 @@ async fn every_response_has_a_request_id() {
 #[tokio::test]
 async fn a_request_is_one_log_line_without_secrets() {
     let (app, client, token) = TestApp::signed_in().await;
+    // Reads the organisations.
+    metrics(&app).await;
     for (query, status) in [("start_date=2026-01-01T00:00:00Z", 200), ("start_date=x", 422)] {
         let id = format!("log-{status}-{}", client.id);
         app.get_with(&format!("/v2/batches?{query}"), &token, "x-request-id", &id).await;
@@ -116,10 +166,78 @@ async fn a_request_is_one_log_line_without_secrets() {
         let fields = &line["fields"];
         assert_eq!((&fields["method"], &fields["route"]), (&json!("GET"), &json!("/v2/batches")));
         assert_eq!((&fields["status"], &fields["client"]), (&json!(status), &json!(client.id)));
+        assert_eq!((&fields["org_name"], &fields["address"]), (&json!("Nursery"), &json!("127.0.0.1")));
     }
     for secret in [token.as_str(), client.secret.as_str()] {
         assert!(lines_with(secret).is_empty());
     }
+}
+
+/// The fields of the log line of a request.
+fn logged(request_id: &str) -> serde_json::Value {
+    let lines = lines_with(&format!("\"id\":\"{request_id}\""));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    serde_json::from_str::<serde_json::Value>(&lines[0]).unwrap()["fields"].take()
+}
+
+/// Operating guide, "Monitoring".
+#[tokio::test]
+async fn a_rejected_request_is_logged_with_its_client_and_address() {
+    let (app, client, token) = TestApp::signed_in().await;
+    let wrong = Client { secret: "wrong".into(), ..client.clone() };
+    let id = format!("wrong-{}", client.id);
+    let request = app.request("POST", "/v2/auth").header("content-type", FORM).body(wrong.form());
+    assert_eq!(Reply::to(request.header("x-request-id", &id)).await.status, 401);
+    let fields = logged(&id);
+    assert_eq!((&fields["client"], &fields["address"]), (&json!(client.id), &json!("127.0.0.1")));
+    assert_eq!((&fields["org"], &fields["org_name"]), (&json!(null), &json!(null)));
+    let id = format!("expired-{}", client.id);
+    app.advance_secs(3_600);
+    assert_eq!(app.get_with("/v2/batches", &token, "x-request-id", &id).await.status, 401);
+    let fields = logged(&id);
+    assert_eq!((&fields["client"], &fields["org"]), (&json!(client.id), &json!(null)));
+}
+
+/// Operating guide, "Configuration".
+#[tokio::test]
+async fn only_a_trusted_proxy_can_forward_the_address_of_the_client() {
+    let trusting = Config { trusted_proxies: vec!["127.0.0.1".parse().unwrap()], ..Config::default() };
+    let apps = [TestApp::with(trusting).await, TestApp::start().await];
+    for (number, (forwarded, seen)) in [
+        ("203.0.113.7", "203.0.113.7"),
+        ("203.0.113.7, 127.0.0.1", "203.0.113.7"),
+        // The client wrote the first one.
+        ("198.51.100.1, 203.0.113.7", "203.0.113.7"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("203.0.113.7\" status=200", "127.0.0.1"),
+        ("", "127.0.0.1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (app, expected) in apps.iter().zip([seen, "127.0.0.1"]) {
+            let id = format!("proxy-{number}-{}", app.address().rsplit(':').next().unwrap());
+            let request = app.request("GET", "/v2/batches").header("x-forwarded-for", forwarded);
+            Reply::to(request.header("x-request-id", &id)).await;
+            assert_eq!(logged(&id)["address"], json!(expected), "{forwarded}");
+        }
+    }
+}
+
+/// A secret in the wrong field must not be logged either.
+#[tokio::test]
+async fn a_client_id_that_was_never_issued_is_not_logged() {
+    let app = TestApp::start().await;
+    for (number, client_id) in
+        ["bs_0123456789abcde%0A{\"status\":200}", "bs_0123456789abcd%0A", "wh-47110815"].iter().enumerate()
+    {
+        let id = format!("forged-{number}-{}", app.address().rsplit(':').next().unwrap());
+        let form = format!("client_id={client_id}&client_secret=x&grant_type=client_credentials");
+        let request = app.request("POST", "/v2/auth").header("content-type", FORM).body(form);
+        assert_eq!(Reply::to(request.header("x-request-id", &id)).await.status, 401);
+        assert_eq!(logged(&id)["client"], json!(null), "{client_id}");
+    }
+    assert!(lines_with("wh-47110815").is_empty());
 }
 
 /// Decision 038; RFC 9745, RFC 8594.

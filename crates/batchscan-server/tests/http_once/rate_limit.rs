@@ -1,9 +1,10 @@
 //! Rate limits (decision 033).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use batchscan_server::config::{Config, Rate};
 
+use crate::http::app::skip_time;
 use crate::http::*;
 
 /// Four requests per minute. Getting a token is one.
@@ -34,9 +35,9 @@ async fn above_the_limit_is_a_429_with_the_time_to_wait() {
     let other = app.credential("Nursery", None).await;
     let other = app.token(&other).await;
     assert_eq!(app.get("/v1/batches", &other).await.status, 200, "each credential has its own limit");
-    app.advance_secs(14);
+    skip_time(Duration::from_secs(14)).await;
     is_too_many(&app.get("/v2/batches", &token).await, "1");
-    app.advance_secs(1);
+    skip_time(Duration::from_secs(1)).await;
     assert_eq!(app.get("/v2/batches", &token).await.status, 200);
 }
 
@@ -53,6 +54,39 @@ async fn token_requests_count_and_failed_authentication_does_not() {
         assert_eq!(app.post_form("/v1/auth", client.form()).await.status, 200);
     }
     is_too_many(&app.post_form("/v1/auth", client.form()).await, "15");
+}
+
+/// Decision 033: the limit is independent of the system's clock.
+#[tokio::test]
+async fn setting_the_clock_back_does_not_use_up_the_limit() {
+    let (app, client) = limited().await;
+    let token = app.token(&client).await;
+    app.advance_secs(-86_400);
+    for _ in 0..3 {
+        assert_eq!(app.get("/v2/batches", &token).await.status, 200);
+    }
+    is_too_many(&app.get("/v2/batches", &token).await, "15");
+}
+
+/// Decision 050.
+#[tokio::test]
+async fn after_many_wrong_secrets_their_responses_are_delayed_and_the_right_one_is_not() {
+    const DELAY: Duration = Duration::from_secs(1);
+    let (app, client, _) = TestApp::signed_in().await;
+    let wrong = client.form().replace("client_secret=", "client_secret=x");
+    let mut sent = 0;
+    loop {
+        let start = Instant::now();
+        assert_eq!(app.post_form("/v2/auth", wrong.clone()).await.status, 401);
+        if start.elapsed() >= DELAY {
+            break;
+        }
+        sent += 1;
+        assert!(sent < 10_000);
+    }
+    assert!(sent >= 600, "{sent}");
+    let right = tokio::time::timeout(DELAY, app.post_form("/v2/auth", client.form())).await;
+    assert_eq!(right.unwrap().status, 200);
 }
 
 /// Decision 033: off by default.

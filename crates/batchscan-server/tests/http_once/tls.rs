@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use batchscan_server::config::TlsFiles;
-use batchscan_server::serve::{ServeOptions, Server};
+use batchscan_server::serve::ServeOptions;
+use batchscan_server::tls::Tls;
 use reqwest::{Certificate, Version};
 use tempfile::TempDir;
 
@@ -31,16 +32,16 @@ impl Files {
         self.0.path().join(name)
     }
 
-    fn options(&self) -> ServeOptions {
-        let tls = Some(TlsFiles { cert: self.path("cert.pem"), key: self.path("key.pem") });
-        ServeOptions { tls, ..TestApp::options() }
+    fn tls_files(&self) -> TlsFiles {
+        TlsFiles { cert: self.path("cert.pem"), key: self.path("key.pem") }
     }
 }
 
 async fn https() -> (TestApp, Files, Certificate) {
     let files = Files(tempfile::tempdir().unwrap());
     let certificate = files.renew();
-    (TestApp::serve(files.options()).await, files, certificate)
+    let tls = Some(Tls::load(files.tls_files()).unwrap());
+    (TestApp::serve(ServeOptions { tls, ..TestApp::options() }).await, files, certificate)
 }
 
 fn trusting(certificate: &Certificate) -> reqwest::ClientBuilder {
@@ -113,17 +114,13 @@ async fn plain_http_to_a_tls_address_fails_alone() {
 }
 
 /// Operating guide, "Start".
-#[tokio::test]
-async fn a_service_without_a_valid_certificate_does_not_start() {
+#[test]
+fn an_invalid_certificate_is_rejected() {
     let files = Files(tempfile::tempdir().unwrap());
-    let app = TestApp::start().await;
-    let bind = async || {
-        let clock = batchscan_server::clock::Clock::system();
-        Server::bind(app.store.clone(), files.options(), clock).await.unwrap_err().to_string()
-    };
-    let error = bind().await;
+    let load = || Tls::load(files.tls_files()).unwrap_err().to_string();
+    let error = load();
     assert!(error.contains("cert.pem") && error.contains("cannot read"), "{error}");
     std::fs::write(files.path("cert.pem"), "nonsense").unwrap();
-    let error = bind().await;
+    let error = load();
     assert!(error.contains("cert.pem contains no certificate in PEM format"), "{error}");
 }

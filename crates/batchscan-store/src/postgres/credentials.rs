@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Row};
 use super::failure::Failure;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
+use super::sessions;
 use super::store::{PostgresStore, on_any_host};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
@@ -137,6 +138,11 @@ impl PostgresStore {
             let params = params![INT8: revoked_at, TEXT: client.as_str()];
             transaction.execute_typed(SET_REVOKED, &params).await?;
             replace_secrets(transaction, client, &credential.secrets).await?;
+            if revoked_at.is_some() {
+                sessions::remove_all(transaction, client).await?;
+            } else if let Some(end) = credential.sessions_end() {
+                sessions::shorten_all(transaction, client, end).await?;
+            }
             Ok(done)
         })
         .await

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use batchscan_model::OrgId;
+use batchscan_model::{OrgId, UtcInstant};
 use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use tokio_postgres::Row;
@@ -14,13 +14,14 @@ use super::organisations::delete_org;
 use super::rows::params;
 use super::store::PostgresStore;
 use crate::dump::{
-    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP, Shared,
+    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP,
+    Shared, VersionRecord,
 };
 use crate::errors::{AdminError, StoreError};
 use crate::page::DataVersion;
 use crate::rows::{
-    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, MOVED_RECORDS, ORG_RECORDS, batch_record, moved_record,
-    org_record,
+    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, INSERT_VERSION, MOVED_RECORDS, ORG_RECORDS,
+    VERSION_RECORDS, batch_record, moved_record, org_record, version_record,
 };
 
 const ORG_SEQUENCE: &str = "pg_get_serial_sequence('organisation', 'id')";
@@ -34,6 +35,8 @@ impl PostgresStore {
                 let id = org.id;
                 if filter.includes(id) {
                     org.credentials = read(snapshot, CREDENTIALS_BY_ID, id).await?;
+                    let versions = snapshot.query_typed(VERSION_RECORDS, &params![INT8: id.0]).await?;
+                    org.versions = versions.iter().map(version_record).collect::<Result<_, _>>()?;
                     send(&steps, DumpStep::Org(Box::new(org))).await?;
                     dump_rows(snapshot, (BATCH_RECORDS, id), batch_record, DumpStep::Batches, &steps).await?;
                     dump_rows(snapshot, (MOVED_RECORDS, id), moved_record, DumpStep::Moved, &steps).await?;
@@ -173,12 +176,19 @@ async fn insert_moved(
 }
 
 async fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<(), AdminError> {
-    let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
+    let OrgRecord { id, name, created_at, version, moved_version, imported_at, pruned_version, .. } = org;
+    let imported_at = imported_at.map(UtcInstant::micros);
     let (created_at, DataVersion { number, mark }) = (created_at.micros(), version);
-    let params =
-        params![INT8: id.0, TEXT: name, INT8: created_at, INT8: number, INT8: mark, INT8: moved_version];
+    let params = params![
+        INT8: id.0, TEXT: name, INT8: created_at, INT8: number, INT8: mark, INT8: moved_version, INT8: imported_at,
+        INT8: pruned_version,
+    ];
     transaction.execute_typed(INSERT_ORG, &params).await?;
-    for credential in credentials {
+    for VersionRecord { version: DataVersion { number, mark }, created_at } in &org.versions {
+        let params = params![INT8: id.0, INT8: number, INT8: mark, INT8: created_at];
+        transaction.execute_typed(INSERT_VERSION, &params).await?;
+    }
+    for credential in &org.credentials {
         insert(transaction, credential).await?;
     }
     Ok(())

@@ -19,7 +19,7 @@ pub(super) enum Failure {
 }
 
 /// The server's message with its code: the driver's own text is only "db error".
-pub(super) fn describe(error: &Error) -> String {
+pub(crate) fn describe(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(db), _) if is_pooler_error(error) => {
             format!("{}: behind pgbouncer, set ignore_startup_parameters = options", db.message())
@@ -82,7 +82,7 @@ impl From<Error> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unreachable(why) => Failure::Unavailable(why),
+            StoreError::Unreachable(why) | StoreError::Unreadable(why) => Failure::Unavailable(why),
             StoreError::Broken(why) => Failure::Broken(why),
         }
     }

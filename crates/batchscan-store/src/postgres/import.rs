@@ -2,15 +2,17 @@
 
 use std::pin::pin;
 
+use batchscan_model::OrgId;
 use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
+use super::changes::set_version;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::store::{PostgresStore, commit};
 use crate::errors::{AdminError, StoreError};
-use crate::keys::random_mark;
+use crate::rows::{NEXT_VERSION, SET_IMPORTED};
 use crate::types::{ImportCounts, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
@@ -59,7 +61,7 @@ impl PostgresStore {
             if lock_org(&import, org).await? != id {
                 return Err(AdminError::OrgNotFound(org.to_owned()));
             }
-            let counts = merge(&import, id.0).await?;
+            let counts = merge(&import, id).await?;
             // An import without changes is rolled back, so that clients continue to get 304.
             if should_commit && counts.new + counts.corrected > 0 {
                 commit(import).await?;
@@ -103,20 +105,16 @@ async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<bool, 
 }
 
 /// Merges the temporary table into the batches of one organisation, and increments its version.
-async fn merge(import: &Transaction<'_>, org: i64) -> Result<ImportCounts, AdminError> {
+async fn merge(import: &Transaction<'_>, org: OrgId) -> Result<ImportCounts, AdminError> {
     import.batch_execute("ANALYZE stage").await?;
     let repeated = import.execute_typed(DROP_REPEATED, &[]).await?;
-    let next = "SELECT version + 1 FROM organisation WHERE id = $1";
-    let version: i64 = import.query_typed_one(next, &params![INT8: org]).await?.try_get(0)?;
-    let of_org = params![INT8: org, INT8: version];
+    let version: i64 = import.query_typed_one(NEXT_VERSION, &params![INT8: org.0]).await?.try_get(0)?;
+    let of_org = params![INT8: org.0, INT8: version];
     let unchanged = import.execute_typed(DROP_UNCHANGED, &of_org[..1]).await?;
     let moved = import.execute_typed(RECORD_MOVED, &of_org).await?;
     let corrected = import.execute_typed(CORRECT, &of_org).await?;
     let new = import.execute_typed(ADD, &of_org).await?;
-    let mark = random_mark()?;
-    let update = "UPDATE organisation SET version = $2, version_mark = $3,
-                     moved_version = CASE WHEN $4 THEN $2 ELSE moved_version END WHERE id = $1";
-    let params = params![INT8: org, INT8: version, INT8: mark, BOOL: (moved > 0)];
-    import.execute_typed(update, &params).await?;
+    set_version(import, org, version, moved > 0).await?;
+    import.execute_typed(SET_IMPORTED, &of_org).await?;
     Ok(ImportCounts { new, corrected, unchanged, repeated })
 }

@@ -5,6 +5,7 @@
 //! | `url`, `tls` | the connection settings |
 //! | `host_state`, `monitor`, `hosts` | which hosts are up, which one is the primary, which standbys lag |
 //! | `route` | the retries of one request over the hosts |
+//! | `connect` | one connection, for a mirror |
 //! | `failure` | which errors another host may not have |
 //! | `schema` | migrations, under a lock |
 //! | `store` | the handle, and how reads and changes reach a host |
@@ -13,6 +14,8 @@
 //! A standby only answers what it cannot be wrong about: a page that is new enough, a credential that is valid. The primary
 //! decides everything else (decision 041).
 
+mod changes;
+mod connect;
 mod credentials;
 mod dump;
 mod failure;
@@ -26,9 +29,13 @@ mod pages;
 mod route;
 mod rows;
 mod schema;
+mod sessions;
 mod store;
 mod tls;
 mod url;
 
+pub(crate) use connect::connect_to_primary;
+pub(crate) use failure::describe;
+pub(crate) use rows::params;
 pub use store::PostgresStore;
 pub use url::{PostgresUrl, PostgresUrlError};

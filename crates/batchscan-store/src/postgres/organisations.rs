@@ -5,10 +5,10 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::error::SqlState;
 
 use super::rows::params;
-use super::store::PostgresStore;
-use crate::errors::AdminError;
-use crate::rows::{ORGANISATIONS, organisation};
-use crate::types::{OrgName, Organisation};
+use super::store::{PostgresStore, on_any_host};
+use crate::errors::{AdminError, StoreError};
+use crate::rows::{COUNT_BATCHES, ORG_OVERVIEWS, ORGANISATIONS, count, org_overview, organisation};
+use crate::types::{Freshness, OrgName, OrgOverview, Organisation};
 
 impl PostgresStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
@@ -30,6 +30,20 @@ impl PostgresStore {
             Ok(rows.iter().map(organisation).collect::<Result<_, _>>()?)
         })
         .await
+    }
+
+    pub(crate) async fn org_overviews(&self) -> Result<Vec<OrgOverview>, StoreError> {
+        let rows = on_any_host!(self, Freshness::Any, |client| async {
+            Ok(client.query_typed(ORG_OVERVIEWS, &[]).await?)
+        });
+        rows.iter().map(org_overview).collect()
+    }
+
+    pub(crate) async fn count_batches(&self, org: OrgId) -> Result<u64, StoreError> {
+        let row = on_any_host!(self, Freshness::Any, |client| async {
+            Ok(client.query_typed_one(COUNT_BATCHES, &params![INT8: org.0]).await?)
+        });
+        count(&row, 0)
     }
 
     pub(crate) async fn org(&self, name: &str) -> Result<Organisation, AdminError> {
@@ -64,6 +78,7 @@ pub(super) async fn delete_org(transaction: &Transaction<'_>, org: OrgId) -> Res
     for delete in [
         "DELETE FROM batch WHERE org_id = $1",
         "DELETE FROM moved_batch WHERE org_id = $1",
+        "DELETE FROM data_version WHERE org_id = $1",
         "DELETE FROM organisation WHERE id = $1",
     ] {
         transaction.execute_typed(delete, &params![INT8: org.0]).await?;

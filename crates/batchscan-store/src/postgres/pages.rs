@@ -2,12 +2,12 @@
 //! request, a second one reads the batches, together with the credential of the same snapshot.
 
 use std::pin::pin;
-use std::sync::Arc;
 
+use batchscan_model::{BatchId, OrgId};
 use deadpool_postgres::ClientWrapper;
 use futures_util::TryStreamExt;
 use futures_util::future::try_join4;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Error, RowStream, Statement};
 
@@ -23,13 +23,13 @@ use crate::types::Freshness;
 const BATCH_BYTES_SMALL: usize = 512;
 
 /// A statement with the types of its parameters.
-struct Query {
-    sql: &'static str,
-    types: &'static [Type],
+pub(super) struct Query {
+    pub(super) sql: &'static str,
+    pub(super) types: &'static [Type],
 }
 
 /// A statement that can be sent.
-enum Prepared {
+pub(super) enum Prepared {
     Named(Statement),
     Unnamed(&'static Query),
 }
@@ -43,7 +43,7 @@ static CREDENTIAL: Query = Query {
     types: &[Type::TEXT, Type::INT8],
 };
 
-static BATCHES: Query = Query {
+pub(super) static BATCHES: Query = Query {
     sql: "SELECT json FROM batch
           WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3) AND created_at <= $4
           ORDER BY created_at, batch_id LIMIT $5",
@@ -61,16 +61,31 @@ static BATCHES_WITHOUT_MOVED: Query = Query {
 };
 
 impl PostgresStore {
+    pub(crate) async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
+        const BATCH: &str = "SELECT json FROM batch WHERE org_id = $1 AND batch_id = $2";
+        let id = id.as_str();
+        // A standby may not have it yet.
+        for freshness in [Freshness::Any, Freshness::Latest] {
+            let rows = on_any_host!(self, freshness, |client| async {
+                Ok(client.query_typed(BATCH, &[(&org.0, Type::INT8), (&id, Type::TEXT)]).await?)
+            });
+            if let Some(row) = rows.first() {
+                return Ok(Some(row.try_get(0).map_err(Failure::from)?));
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) async fn page<S: Send + 'static>(
         &self,
         caller: &Caller,
         request: PageRequest,
         skip: impl Fn(DataVersion) -> Option<S> + Send + Sync + 'static,
     ) -> Result<PageResult<S>, StoreError> {
-        let (prepare, permits, request) = (self.prepare, &self.page_permits, &request);
-        let result = on_any_host!(self, Freshness::Any, |client| {
-            Attempt { client, prepare, permits, caller, request }.run(&skip)
-        });
+        let route = self.hosts.route(Freshness::Any);
+        let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
+        let (store, request) = (self, &request);
+        let result = on_any_host!(route, |client| Attempt { client, store, caller, request }.run(&skip));
         Ok(match result {
             PageResult::Skipped(skipped) => PageResult::Skipped(skipped),
             PageResult::InvalidCredential => PageResult::InvalidCredential,
@@ -83,33 +98,45 @@ impl PostgresStore {
 struct PageRows {
     version: DataVersion,
     builder: PageBuilder,
-    _permit: OwnedSemaphorePermit,
+    _permits: Permits,
 }
 
 impl PageRows {
-    /// Compresses the page, which takes milliseconds, outside the async runtime.
     async fn finish(self, encoding: Encoding) -> Result<Page, StoreError> {
-        if encoding == Encoding::Identity {
-            return Ok(self.builder.finish(self.version));
-        }
-        let finished = tokio::task::spawn_blocking(move || self.builder.finish(self.version)).await;
-        finished.map_err(|panicked| StoreError::Broken(panicked.to_string()))
+        compress(encoding, move || self.builder.finish(self.version)).await
     }
 }
 
+/// Compresses a page, which takes milliseconds, outside the async runtime.
+pub(super) async fn compress<T: Send + 'static>(
+    encoding: Encoding,
+    finish: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    if encoding == Encoding::Identity {
+        return Ok(finish());
+    }
+    let finished = tokio::task::spawn_blocking(finish).await;
+    finished.map_err(|panicked| StoreError::Broken(panicked.to_string()))
+}
+
+/// The permits to read one page.
+pub(super) struct Permits {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
 /// One attempt at one host.
-struct Attempt<'a> {
-    client: &'a ClientWrapper,
-    prepare: bool,
-    permits: &'a Arc<Semaphore>,
-    caller: &'a Caller,
-    request: &'a PageRequest,
+pub(super) struct Attempt<'a> {
+    pub(super) client: &'a ClientWrapper,
+    pub(super) store: &'a PostgresStore,
+    pub(super) caller: &'a Caller,
+    pub(super) request: &'a PageRequest,
 }
 
 /// The version of an organisation, and the last version in which a batch moved in the order.
 #[derive(Clone, Copy)]
-struct OrgVersion {
-    version: DataVersion,
+pub(super) struct OrgVersion {
+    pub(super) version: DataVersion,
     moved_version: i64,
 }
 
@@ -118,50 +145,67 @@ impl Attempt<'_> {
         self,
         skip: &impl Fn(DataVersion) -> Option<S>,
     ) -> Result<PageResult<S, PageRows>, Failure> {
-        let credential = self.credential(self.prepare(&CREDENTIAL).await?).await?;
-        let Some(mut known) = credential else { return Ok(PageResult::InvalidCredential) };
+        let Some(mut known) = self.org_version().await? else { return Ok(PageResult::InvalidCredential) };
         if let Some(skipped) = skip(known.version) {
             return Ok(PageResult::Skipped(skipped));
         }
-        let permit = self.permits.clone().acquire_owned().await;
-        let _permit = permit.map_err(|closed| Failure::Broken(closed.to_string()))?;
+        let _permits = self.permits().await?;
         loop {
             let moved_since = self.request.moved_since(known.moved_version);
-            let (credential, builder) = self.snapshot(moved_since).await?;
+            let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
+            let (credential, builder) = self.snapshot(self.batches(batches, moved_since)).await?;
             let Some(latest) = credential else { return Ok(PageResult::InvalidCredential) };
             // A batch has just moved and must not be returned again: repeat without it.
             if latest.moved_version > known.moved_version && moved_since.is_none() {
                 known = latest;
                 continue;
             }
-            return Ok(PageResult::Read(PageRows { version: latest.version, builder, _permit }));
+            return Ok(PageResult::Read(PageRows { version: latest.version, builder, _permits }));
         }
     }
 
-    /// The credential and the batches of one snapshot, in one round trip.
-    async fn snapshot(&self, moved_since: Option<i64>) -> Result<(Option<OrgVersion>, PageBuilder), Failure> {
+    /// The version of the caller's organisation; `None` if the credential is invalid.
+    pub(super) async fn org_version(&self) -> Result<Option<OrgVersion>, Failure> {
+        self.credential(self.prepare(&CREDENTIAL).await?).await
+    }
+
+    pub(super) async fn permits(&self) -> Result<Permits, Failure> {
+        let _share = self.store.page_shares.acquire(self.caller.org).await;
+        let permit = self.store.page_permits.clone().acquire_owned().await;
+        let _permit = permit.map_err(|closed| Failure::Broken(closed.to_string()))?;
+        Ok(Permits { _permit, _share })
+    }
+
+    /// The credential and rows of one snapshot, in one round trip. The statements of the rows must be prepared.
+    pub(super) async fn snapshot<T>(
+        &self,
+        rows: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<(Option<OrgVersion>, T), Failure> {
         let credential = self.prepare(&CREDENTIAL).await?;
-        let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
-        // All four are sent, in this order, before the first response.
-        let ((), credential, builder, ()) = try_join4(
+        // All are sent, in this order, before the first response.
+        let ((), credential, rows, ()) = try_join4(
             self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
             self.credential(credential),
-            self.batches(batches, moved_since),
+            rows,
             self.execute("COMMIT"),
         )
         .await?;
-        Ok((credential, builder))
+        Ok((credential, rows))
     }
 
     /// Prepares a statement, unless that is disabled or was already done on this connection.
-    async fn prepare(&self, query: &'static Query) -> Result<Prepared, Failure> {
-        if !self.prepare {
+    pub(super) async fn prepare(&self, query: &'static Query) -> Result<Prepared, Failure> {
+        if !self.store.prepare {
             return Ok(Prepared::Unnamed(query));
         }
         Ok(Prepared::Named(self.client.prepare_typed_cached(query.sql, query.types).await?))
     }
 
-    async fn query(&self, statement: Prepared, params: &[&(dyn ToSql + Sync)]) -> Result<RowStream, Error> {
+    pub(super) async fn query(
+        &self,
+        statement: Prepared,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<RowStream, Error> {
         match statement {
             Prepared::Named(statement) => self.client.query_raw(&statement, params.iter().copied()).await,
             Prepared::Unnamed(query) => {
@@ -199,7 +243,11 @@ impl Attempt<'_> {
         Ok(Some(OrgVersion { version, moved_version: row.try_get(3)? }))
     }
 
-    async fn batches(&self, statement: Prepared, moved_since: Option<i64>) -> Result<PageBuilder, Failure> {
+    pub(super) async fn batches(
+        &self,
+        statement: Prepared,
+        moved_since: Option<i64>,
+    ) -> Result<PageBuilder, Failure> {
         let PageLimit { rows, bytes } = self.request.limit;
         let limit = PageLimit { rows: rows.min(bytes / BATCH_BYTES_SMALL + 1), bytes };
         // One more than fits, to see whether more follow.
@@ -221,7 +269,7 @@ impl Attempt<'_> {
 }
 
 /// A text as bytes. It was valid UTF-8 when it was stored.
-struct Text<'a>(&'a [u8]);
+pub(super) struct Text<'a>(pub(super) &'a [u8]);
 
 impl<'a> FromSql<'a> for Text<'a> {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {

@@ -59,6 +59,12 @@ impl Hosts {
 }
 
 impl<'a> Route<'a> {
+    /// Waits for something, until the deadline of the request.
+    pub(super) async fn in_time<T>(&self, future: impl Future<Output = T>) -> Result<T, StoreError> {
+        let late = |_| StoreError::Unreachable("too many reads of this organisation".into());
+        tokio::time::timeout_at(self.deadline, future).await.map_err(late)
+    }
+
     /// A connection to the next host.
     pub(super) async fn next(&mut self) -> Result<Lease<'a>, StoreError> {
         loop {

@@ -12,7 +12,7 @@ macro_rules! params {
         [$((&$value as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::$kind)),*]
     };
 }
-pub(super) use params;
+pub(crate) use params;
 
 impl Columns for Row {
     fn integer(&self, column: usize) -> Result<Option<i64>, StoreError> {

@@ -15,6 +15,7 @@ use super::schema;
 use super::tls;
 use super::url::PostgresUrl;
 use crate::errors::{AdminError, OpenError, StoreError};
+use crate::shares::Shares;
 use crate::types::{Freshness, HostHealth, OpenOptions};
 
 /// How long opening waits for a host. A database that is just starting needs some seconds.
@@ -30,13 +31,18 @@ pub struct PostgresStore {
     /// Whether statements stay prepared on their connections.
     pub(super) prepare: bool,
     pub(super) page_permits: Arc<Semaphore>,
+    pub(super) page_shares: Arc<Shares>,
+    pub(super) connection_shares: Arc<Shares>,
 }
 
 /// Runs a request's read on one host after another, until one succeeds. A macro, because an async closure with captured
 /// references is not `Send`.
 macro_rules! on_any_host {
-    ($store:expr, $freshness:expr, |$client:ident| $work:expr) => {{
-        let mut route = $store.hosts.route($freshness);
+    ($store:expr, $freshness:expr, |$client:ident| $work:expr) => {
+        on_any_host!($store.hosts.route($freshness), |$client| $work)
+    };
+    ($route:expr, |$client:ident| $work:expr) => {{
+        let mut route = $route;
         loop {
             let lease = route.next().await?;
             let $client: &deadpool_postgres::ClientWrapper = &lease;
@@ -58,6 +64,8 @@ impl PostgresStore {
             hosts: Arc::new(hosts.map_err(OpenError::Other)?),
             prepare: url.prepare,
             page_permits: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+            page_shares: Arc::new(Shares::new(PAGES_AT_ONCE)),
+            connection_shares: Arc::new(Shares::new(options.connections)),
         };
         store.wait_for_host(&shown).await?;
         schema::migrate(&store.hosts, &shown, options.create).await?;

@@ -37,6 +37,19 @@ pub(super) struct TlsOptions {
     pub(super) roots: Option<PathBuf>,
 }
 
+/// Parameters for the driver. It knows more, but we would ignore them.
+const DRIVER_PARAMETERS: [&str; 9] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "options",
+    "password",
+    "port",
+    "user",
+];
+
 /// An invalid PostgreSQL URL. Does not repeat the text, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostgresUrlError {
@@ -52,6 +65,14 @@ pub enum PostgresUrlError {
     /// No database.
     #[error("add the database after the last host: postgres://USER@HOST:PORT/DATABASE")]
     NoDatabase,
+    /// A parameter that we do not know.
+    #[error(
+        "unknown parameter; supported: sslmode, sslrootcert, prepare, application_name, channel_binding, connect_timeout, options. Write ? and & in a password as %3F and %26"
+    )]
+    UnknownParameter,
+    /// Root certificates that would not be used.
+    #[error("sslrootcert requires sslmode=verify-full: the other modes do not verify the certificate")]
+    UnusedRoots,
     /// An invalid value of a parameter.
     #[error("{parameter} must be {expected}")]
     Value {
@@ -89,6 +110,13 @@ impl FromStr for PostgresUrl {
     }
 }
 
+impl PostgresUrl {
+    /// `HOST:PORT` of every host.
+    pub fn host_names(&self) -> String {
+        self.hosts.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
@@ -118,11 +146,12 @@ impl Parameters {
                 "sslmode" => (tls.mode, tls.verify) = ssl_mode(&value)?,
                 "sslrootcert" => tls.roots = Some(PathBuf::from(&*value)),
                 "prepare" => prepare = on_or_off(&value)?,
-                name if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') => {
-                    rest.append_pair(name, &value);
-                }
-                _ => return Err(PostgresUrlError::Unescaped),
+                name if DRIVER_PARAMETERS.contains(&name) => drop(rest.append_pair(name, &value)),
+                _ => return Err(PostgresUrlError::UnknownParameter),
             }
+        }
+        if tls.roots.is_some() && !tls.verify {
+            return Err(PostgresUrlError::UnusedRoots);
         }
         // The driver decodes %20, but not the plus sign of form encoding.
         Ok(Self { tls, prepare, rest: rest.finish().replace('+', "%20") })
@@ -227,6 +256,15 @@ mod tests {
             "add the database after the last host: postgres://USER@HOST:PORT/DATABASE"
         );
         assert_eq!(error("postgres:///db"), "specify 1 to 16 hosts");
+        assert!(
+            error("postgres://a@h/db?sslmode=require&sslrootcert=a.pem").starts_with("sslrootcert requires")
+        );
+        for unknown in ["sslcert=a.pem", "target_session_attrs=read-write", "Sslmode=require"] {
+            assert!(
+                error(&format!("postgres://a@h/db?{unknown}")).starts_with("unknown parameter"),
+                "{unknown}"
+            );
+        }
         for unescaped in ["postgres://a:p@w@h/db", "postgres://a:1?pw@h/db", "postgres://a:1?dbname=pw@h/db"]
         {
             assert_eq!(error(unescaped), "write @, / and ? in a name or password as %40, %2F and %3F");

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Params, Transaction, TransactionBehavior, params};
 use super::open::WRITE_LOCK_TIMEOUT;
 use super::organisations::org_id;
 use super::rows::query_all;
+use super::sessions;
 use super::store::SqliteStore;
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
@@ -98,6 +99,11 @@ impl SqliteStore {
             let revoked_at = credential.revoked_at.map(UtcInstant::micros);
             transaction.execute(SET_REVOKED, params![revoked_at, client.as_str()])?;
             replace_secrets(transaction, &client, &credential.secrets)?;
+            if revoked_at.is_some() {
+                sessions::remove_all(transaction, &client)?;
+            } else if let Some(end) = credential.sessions_end() {
+                sessions::shorten_all(transaction, &client, end)?;
+            }
             Ok(done)
         })
         .await

@@ -1,6 +1,6 @@
 //! Dumps and loads the whole database.
 
-use batchscan_model::OrgId;
+use batchscan_model::{OrgId, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::credentials::{insert, insert_keys, read, read_keys};
@@ -9,12 +9,14 @@ use super::rows::query_all;
 use super::store::SqliteStore;
 use super::{blocks, open};
 use crate::dump::{
-    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP, Shared,
+    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP,
+    Shared, VersionRecord,
 };
 use crate::errors::{AdminError, StoreError};
+use crate::page::DataVersion;
 use crate::rows::{
-    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, MOVED_RECORDS, ORG_RECORDS, batch_record, moved_record,
-    org_record,
+    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, INSERT_VERSION, MOVED_RECORDS, ORG_RECORDS,
+    VERSION_RECORDS, batch_record, moved_record, org_record, version_record,
 };
 
 impl SqliteStore {
@@ -26,6 +28,8 @@ impl SqliteStore {
             for mut org in orgs.into_iter().filter(|org| filter.includes(org.id)) {
                 let id = org.id;
                 org.credentials = read(&snapshot, CREDENTIALS_BY_ID, [id.0])?;
+                let mut versions = snapshot.prepare(VERSION_RECORDS)?;
+                org.versions = query_all(&mut versions, [id.0], |row| version_record(row))?;
                 send(&steps, DumpStep::Org(Box::new(org)))?;
                 dump_rows(
                     &snapshot,
@@ -131,10 +135,16 @@ fn load_org(
 }
 
 fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<(), AdminError> {
-    let OrgRecord { id, name, created_at, version, moved_version, credentials } = org;
-    let params = params![id.0, name, created_at.micros(), version.number, version.mark, moved_version];
+    let OrgRecord { id, name, created_at, version, moved_version, imported_at, pruned_version, .. } = org;
+    let (created_at, imported_at) = (created_at.micros(), imported_at.map(UtcInstant::micros));
+    let DataVersion { number, mark } = version;
+    let params = params![id.0, name, created_at, number, mark, moved_version, imported_at, pruned_version];
     transaction.execute(INSERT_ORG, params)?;
-    credentials.iter().try_for_each(|credential| Ok(insert(transaction, credential)?))
+    let mut insert_version = transaction.prepare(INSERT_VERSION)?;
+    for VersionRecord { version, created_at } in &org.versions {
+        insert_version.execute(params![id.0, version.number, version.mark, created_at])?;
+    }
+    org.credentials.iter().try_for_each(|credential| Ok(insert(transaction, credential)?))
 }
 
 fn insert_batches(

@@ -36,7 +36,7 @@ impl SqliteStore {
             report.findings.extend(check_permissions(&path));
             match check_all(connection, &mut report, &progress) {
                 // A file that SQLite cannot read is a finding, too.
-                Err(AdminError::Store(StoreError::Broken(cause))) => {
+                Err(AdminError::Store(StoreError::Unreadable(cause) | StoreError::Broken(cause))) => {
                     report.findings.push(format!("the file is damaged ({cause}): restore a backup"));
                 }
                 checked => checked?,
@@ -68,7 +68,9 @@ fn copy(connection: &mut Connection, to: &NewFile, progress: &Progress) -> Resul
     // A copy of a damaged database must not pass for a backup.
     let check: String = target.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if check != "ok" {
-        return Err(StoreError::Broken(format!("{check}; no backup was made: run `batchscan doctor`")).into());
+        return Err(
+            StoreError::Unreadable(format!("{check}; no backup was made: run `batchscan doctor`")).into()
+        );
     }
     target.close().map_err(|(_, error)| error)?;
     Ok(())

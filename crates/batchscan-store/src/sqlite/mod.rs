@@ -4,6 +4,7 @@
 //! reader runs one short job at a time, so that slow streams do not block other requests.
 
 mod blocks;
+mod changes;
 mod credentials;
 mod dump;
 mod file_identity;
@@ -13,6 +14,7 @@ mod open;
 mod organisations;
 mod pages;
 mod rows;
+mod sessions;
 mod store;
 mod threads;
 

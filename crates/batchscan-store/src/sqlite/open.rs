@@ -50,6 +50,8 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let open = || {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READ_LOCK_TIMEOUT)?;
         connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+        // Detects some damaged pages, when they are read from the disk.
+        connection.pragma_update(None, "cell_size_check", true)?;
         Ok(connection)
     };
     open().map_err(|error| open_error(path, &error))

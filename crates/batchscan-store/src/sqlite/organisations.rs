@@ -7,8 +7,8 @@ use super::blocks;
 use super::rows::query_all;
 use super::store::SqliteStore;
 use crate::errors::{AdminError, StoreError};
-use crate::rows::{ORGANISATIONS, organisation};
-use crate::types::{OrgName, Organisation};
+use crate::rows::{COUNT_BATCHES, ORG_OVERVIEWS, ORGANISATIONS, count, org_overview, organisation};
+use crate::types::{OrgName, OrgOverview, Organisation};
 
 impl SqliteStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
@@ -32,6 +32,22 @@ impl SqliteStore {
         self.read_slowly(|connection| {
             let mut all = connection.prepare(&format!("{ORGANISATIONS} ORDER BY name"))?;
             Ok(query_all(&mut all, [], |row| organisation(row))?)
+        })
+        .await
+    }
+
+    pub(crate) async fn org_overviews(&self) -> Result<Vec<OrgOverview>, StoreError> {
+        self.read(|connection| {
+            let mut all = connection.prepare_cached(ORG_OVERVIEWS)?;
+            query_all(&mut all, [], |row| org_overview(row))
+        })
+        .await
+    }
+
+    pub(crate) async fn count_batches(&self, org: OrgId) -> Result<u64, StoreError> {
+        self.read_for(org, move |connection| {
+            let mut counted = connection.prepare_cached(COUNT_BATCHES)?;
+            counted.query_one([org.0], |row| Ok(count(row, 0)))?
         })
         .await
     }
@@ -68,6 +84,7 @@ impl SqliteStore {
 pub(super) fn delete_org(transaction: &Transaction<'_>, org: OrgId) -> Result<(), AdminError> {
     transaction.execute("DELETE FROM batch WHERE org_id = ?1", [org.0])?;
     transaction.execute("DELETE FROM moved_batch WHERE org_id = ?1", [org.0])?;
+    transaction.execute("DELETE FROM data_version WHERE org_id = ?1", [org.0])?;
     blocks::delete_all(transaction, org)?;
     transaction.execute("DELETE FROM organisation WHERE id = ?1", [org.0])?;
     Ok(())

@@ -2,16 +2,16 @@
 //! batches before and after them.
 
 use batchscan_model::{BatchId, OrgId, Position, UtcInstant};
-use rusqlite::{Connection, Row, Rows, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use super::blocks::{key, piece};
 use super::store::SqliteStore;
 use crate::credentials::CredentialStatus;
 use crate::errors::StoreError;
-use crate::page::{Caller, DataVersion, Encoding, Key, PageRequest, PageResult};
+use crate::page::{Caller, DataVersion, Encoding, Key, Page, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 
-const CREDENTIAL: &str = "
+pub(super) const CREDENTIAL: &str = "
     SELECT o.version, o.version_mark, o.moved_version, c.revoked_at, c.expires_at
     FROM credential c JOIN organisation o ON o.id = c.org_id
     WHERE c.client_id = ?1 AND c.org_id = ?2";
@@ -44,7 +44,33 @@ const BETWEEN: &str =
 /// Batches after the last block.
 const REST: &str = select_batches!("(created_at, batch_id) > (?2, ?3) AND created_at <= ?4");
 
+/// The data version, and the number of batches in a structure that pages are not read from.
+const INDEXED_BATCHES: &str = "
+    SELECT version, (SELECT count(*) FROM batch INDEXED BY batch_by_id WHERE org_id = organisation.id)
+    FROM organisation WHERE id = ?1";
+
 impl SqliteStore {
+    /// The number of a data version, and how many batches the index by id has in it.
+    pub(crate) async fn indexed_batches(&self, org: OrgId) -> Result<Option<(i64, u64)>, StoreError> {
+        self.read_for(org, move |connection| {
+            let mut count = connection.prepare_cached(INDEXED_BATCHES)?;
+            let counts =
+                count.query_row([org.0], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())));
+            Ok(counts.optional()?)
+        })
+        .await
+    }
+
+    pub(crate) async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
+        let id = id.clone();
+        self.read_for(org, move |connection| {
+            let mut batch =
+                connection.prepare_cached("SELECT json FROM batch WHERE org_id = ?1 AND batch_id = ?2")?;
+            Ok(batch.query_row(params![org.0, id.as_str()], |row| row.get(0)).optional()?)
+        })
+        .await
+    }
+
     pub(crate) async fn page<S: Send + 'static>(
         &self,
         caller: &Caller,
@@ -52,7 +78,7 @@ impl SqliteStore {
         skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
     ) -> Result<PageResult<S>, StoreError> {
         let caller = caller.clone();
-        self.read(move |connection| read(connection, &caller, &request, skip)).await
+        self.read_for(caller.org, move |connection| read(connection, &caller, &request, skip)).await
     }
 }
 
@@ -63,27 +89,58 @@ fn read<S>(
     skip: impl Fn(DataVersion) -> Option<S>,
 ) -> Result<PageResult<S>, StoreError> {
     let mut credential = connection.prepare_cached(CREDENTIAL)?;
-    // This row stays open, and with it the snapshot for the batches. That is cheaper than BEGIN and COMMIT.
-    let mut rows = credential.query(params![caller.client.as_str(), caller.org.0])?;
-    let Some(row) = rows.next()? else { return Ok(PageResult::InvalidCredential) };
-    if CredentialStatus::new(row.get(3)?, row.get(4)?, request.now) != CredentialStatus::Active {
+    let Some(snapshot) = Snapshot::open(&mut credential, caller, request.now)? else {
         return Ok(PageResult::InvalidCredential);
-    }
-    let version = DataVersion { number: row.get(0)?, mark: row.get(1)? };
-    if let Some(skipped) = skip(version) {
+    };
+    if let Some(skipped) = skip(snapshot.version) {
         return Ok(PageResult::Skipped(skipped));
     }
-    let mut page = PageBuilder::new(request, request.limit);
-    match (request.encoding, request.moved_since(row.get(2)?)) {
-        (_, Some(version)) => {
-            let (Key { created, id }, end) = (request.after(), request.end_micros());
-            let mut batches = connection.prepare_cached(WITHOUT_MOVED)?;
-            append_rows(&mut page, batches.query(params![caller.org.0, created, id, end, version])?)?;
+    snapshot.read_page(connection, caller.org, request).map(PageResult::Read)
+}
+
+/// A snapshot, opened by reading a valid credential. The row stays open, and with it the snapshot for the batches. That is
+/// cheaper than BEGIN and COMMIT.
+pub(super) struct Snapshot<'s> {
+    _credential: Rows<'s>,
+    pub(super) version: DataVersion,
+    moved_version: i64,
+}
+
+impl<'s> Snapshot<'s> {
+    /// `None` if the credential is invalid.
+    pub(super) fn open(
+        credential: &'s mut Statement<'_>,
+        caller: &Caller,
+        now: UtcInstant,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut rows = credential.query(params![caller.client.as_str(), caller.org.0])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        if CredentialStatus::new(row.get(3)?, row.get(4)?, now) != CredentialStatus::Active {
+            return Ok(None);
         }
-        (Encoding::Identity, None) => append_batches(connection, caller.org, request, &mut page)?,
-        (Encoding::Gzip, None) => append_blocks(connection, caller.org, request, &mut page)?,
+        let version = DataVersion { number: row.get(0)?, mark: row.get(1)? };
+        let moved_version = row.get(2)?;
+        Ok(Some(Self { _credential: rows, version, moved_version }))
     }
-    Ok(PageResult::Read(page.finish(version)))
+
+    pub(super) fn read_page(
+        &self,
+        connection: &Connection,
+        org: OrgId,
+        request: &PageRequest,
+    ) -> Result<Page, StoreError> {
+        let mut page = PageBuilder::new(request, request.limit);
+        match (request.encoding, request.moved_since(self.moved_version)) {
+            (_, Some(version)) => {
+                let (Key { created, id }, end) = (request.after(), request.end_micros());
+                let mut batches = connection.prepare_cached(WITHOUT_MOVED)?;
+                append_rows(&mut page, batches.query(params![org.0, created, id, end, version])?)?;
+            }
+            (Encoding::Identity, None) => append_batches(connection, org, request, &mut page)?,
+            (Encoding::Gzip, None) => append_blocks(connection, org, request, &mut page)?,
+        }
+        Ok(page.finish(self.version))
+    }
 }
 
 fn append_batches(

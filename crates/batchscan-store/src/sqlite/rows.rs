@@ -43,12 +43,15 @@ impl From<rusqlite::Error> for StoreError {
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::CannotOpen
-                | ErrorCode::SystemIoFailure
                 | ErrorCode::DiskFull
                 | ErrorCode::OutOfMemory
                 | ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied,
             ) => StoreError::Unreachable(error.to_string()),
+            // For SQLite, a file is malformed, too, if the disk fails (EIO).
+            Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                StoreError::Unreadable(error.to_string())
+            }
             _ => StoreError::Broken(error.to_string()),
         }
     }

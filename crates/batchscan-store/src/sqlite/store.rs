@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use batchscan_model::OrgId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::file_identity::FileIdentity;
 use super::open;
 use super::threads::Threads;
 use crate::errors::{AdminError, OpenError, StoreError};
+use crate::shares::Shares;
 use crate::types::OpenOptions;
 
 /// Reader threads. More than the cores of a small machine, so that a slow disk read does not stop the others.
-const READERS: usize = 4;
+const READERS: usize = 5;
 /// Jobs that may wait for a reader. More would miss their deadline.
 const READS_QUEUED_MAX: usize = 4_096;
 /// Jobs that may wait for the writer.
@@ -27,6 +29,7 @@ pub struct SqliteStore {
     pub(super) path: PathBuf,
     identity: Arc<FileIdentity>,
     readers: Arc<Threads>,
+    reader_shares: Arc<Shares>,
     writer: Arc<Threads>,
 }
 
@@ -44,6 +47,7 @@ impl SqliteStore {
         Ok(Self {
             identity: Arc::new(FileIdentity::new(&path)),
             readers: Arc::new(Threads::start("reader", readers, READS_QUEUED_MAX)),
+            reader_shares: Arc::new(Shares::new(READERS)),
             writer: Arc::new(Threads::start("writer", vec![writer], WRITES_QUEUED_MAX)),
             path,
         })
@@ -54,13 +58,36 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        in_time(self.run(job)).await
+    }
+
+    /// The same for an organisation, which can use only some of the readers at a time.
+    pub(super) async fn read_for<T: Send + 'static>(
+        &self,
+        org: OrgId,
+        job: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        in_time(async {
+            let _share = self.reader_shares.acquire(org).await;
+            self.run(job).await
+        })
+        .await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         self.identity.check()?;
-        match tokio::time::timeout(READ_TIMEOUT, self.readers.run(job)).await {
-            Ok(done) => done?,
-            Err(_) => {
-                Err(StoreError::Unreachable(format!("no reader was free for {} s", READ_TIMEOUT.as_secs())))
+        let job = move |connection: &mut Connection| {
+            let done = job(connection);
+            if matches!(done, Err(StoreError::Unreadable(_) | StoreError::Broken(_))) {
+                // What was read wrongly once must not stay in memory.
+                let _ = connection.execute_batch("PRAGMA shrink_memory");
             }
-        }
+            done
+        };
+        self.readers.run(job).await?
     }
 
     /// Runs an operator's read on a reader thread, without a timeout.
@@ -76,6 +103,14 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&mut Connection) -> Result<T, AdminError> + Send + 'static,
     ) -> Result<T, AdminError> {
+        let job = |connection: &mut Connection| {
+            let done = job(connection);
+            if matches!(done, Err(AdminError::DiskFull)) {
+                // The log keeps its size otherwise, and the disk stays full as long as a service has the file open.
+                let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+            }
+            done
+        };
         self.writer.run(job).await?
     }
 
@@ -91,5 +126,41 @@ impl SqliteStore {
             Ok(done)
         })
         .await
+    }
+}
+
+async fn in_time<T>(read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let late = |_| StoreError::Unreachable(format!("no reader was free for {} s", READ_TIMEOUT.as_secs()));
+    tokio::time::timeout(READ_TIMEOUT, read).await.map_err(late)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::types::OpenOptions;
+
+    #[tokio::test]
+    async fn an_organisation_that_reads_slowly_leaves_readers_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db"), OpenOptions::CREATE).await.unwrap();
+        let mut releases = Vec::new();
+        let slow: Vec<_> = (0..READERS)
+            .map(|_| {
+                let (release, released) = mpsc::channel::<()>();
+                releases.push(release);
+                let store = store.clone();
+                tokio::spawn(
+                    async move { store.read_for(OrgId(1), move |_| Ok(released.recv().is_ok())).await },
+                )
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(store.read_for(OrgId(2), |_| Ok(7)).await.unwrap(), 7);
+        drop(releases);
+        for read in slow {
+            read.await.unwrap().unwrap();
+        }
     }
 }

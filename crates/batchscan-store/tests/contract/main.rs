@@ -5,11 +5,16 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod blocks;
+mod changes;
 mod fixture;
 mod imports;
+mod model;
 mod operators;
 mod pages;
 mod sqlite_file;
+
+// `cargo bolero` compiles this, too, and then needs its runtime (docs/TESTING.md).
+use bolero as _;
 
 use fixture::Fixture;
 
@@ -52,9 +57,20 @@ on_both_stores!(
     imports::without_a_commit_nothing_is_kept,
     imports::a_dry_run_counts_and_keeps_nothing,
     imports::an_import_for_an_unknown_organisation_fails,
+    changes::a_copy_follows_imports_corrections_and_removals,
+    changes::changes_come_in_pages_of_any_size,
+    changes::a_batch_occurs_once_in_a_page,
+    changes::without_news_nothing_is_read,
+    changes::a_position_of_a_lost_version_is_gone,
+    changes::a_position_is_gone_only_if_it_has_not_seen_a_pruned_removal,
+    changes::removing_is_all_or_nothing,
+    changes::paging_does_not_return_a_batch_again_that_was_removed_and_imported,
     operators::organisations_are_added_renamed_and_removed,
+    operators::an_overview_has_the_time_of_the_last_change,
     operators::a_removed_organisation_takes_everything_with_it,
     operators::a_credential_has_at_most_two_secrets,
+    operators::a_rotation_ends_sessions_and_links_with_the_old_secret,
+    operators::links_do_not_end_sessions,
     operators::a_revoked_credential_stays_invalid,
     operators::a_credential_is_invalid_from_the_moment_of_its_expiry,
     operators::keys_are_created_once_and_shared,
@@ -63,4 +79,5 @@ on_both_stores!(
     operators::the_last_use_only_moves_forward,
     operators::a_backup_is_a_complete_store,
     operators::doctor_finds_nothing_in_a_healthy_store,
+    model::random_operations_have_the_results_of_a_model,
 );

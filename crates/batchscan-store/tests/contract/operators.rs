@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use batchscan_model::ClientId;
+use batchscan_model::{ClientId, UtcInstant};
 use batchscan_store::{
     AdminError, Caller, Credential, CredentialStatus, DatabaseUrl, Freshness, KeyPurpose, KeyRotation,
-    NewCredential, OpenOptions, OrgName, Progress, Rotation, ServiceKey, Store, copy_database,
+    NewCredential, OpenOptions, OrgName, Progress, Rotation, ServiceKey, Session, SessionResult, SessionUse,
+    Store, copy_database,
 };
 
 use crate::fixture::{Fixture, ORG, at, batch, new_caller, new_credential, whole};
@@ -23,6 +24,21 @@ pub(crate) async fn organisations_are_added_renamed_and_removed(fixture: &Fixtur
     for outcome in [store.remove_org("Third").await, store.rename_org("Third", &name("x")).await] {
         assert!(matches!(outcome, Err(AdminError::OrgNotFound(_))));
     }
+}
+
+pub(crate) async fn an_overview_has_the_time_of_the_last_change(fixture: &Fixture) {
+    let overview = async || fixture.store.org_overviews().await.unwrap().remove(0);
+    assert_eq!(overview().await.imported_at, None);
+    let batches = [batch("a", 1), batch("b", 2)];
+    fixture.import(&batches).await;
+    let first = overview().await;
+    assert_eq!((&*first.name, Some(first.version)), (ORG, fixture.version().await));
+    let seconds = first.imported_at.unwrap().secs();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    assert!(now.abs_diff(u64::try_from(seconds).unwrap()) < 60, "{seconds}");
+    assert_eq!(fixture.store.count_batches(first.id).await.unwrap(), 2);
+    fixture.import(&batches).await;
+    assert_eq!(overview().await, first, "nothing changed");
 }
 
 pub(crate) async fn a_removed_organisation_takes_everything_with_it(fixture: &Fixture) {
@@ -44,6 +60,72 @@ pub(crate) async fn a_credential_has_at_most_two_secrets(fixture: &Fixture) {
         let secrets = credential(fixture, client).await.unwrap().secrets;
         let kept: Vec<_> = secrets.iter().map(|secret| (secret.hash[0], secret.retires_at)).collect();
         assert_eq!(kept, [(number - 1, Some(at(100))), (number, None)]);
+    }
+}
+
+/// Decision 051.
+pub(crate) async fn a_rotation_ends_sessions_and_links_with_the_old_secret(fixture: &Fixture) {
+    let (store, client) = (&fixture.store, &fixture.caller.client);
+    let other = new_caller(store, "Other", "bs_other").await.client;
+    for (id, client, is_link, secs) in [
+        ("long", client, false, 900),
+        ("link", client, true, 900),
+        ("short", client, false, 50),
+        ("other", &other, false, 900),
+    ] {
+        store.add_session(session(id, client, is_link, at(secs))).await.unwrap();
+    }
+    let rotation = Rotation { secret_hash: [2; 32], retire_at: at(100), now: at(10) };
+    store.rotate_credential(client, rotation).await.unwrap();
+    let mut left = store.sessions(ORG, at(10)).await.unwrap();
+    left.extend(store.sessions("Other", at(10)).await.unwrap());
+    let mut ends: Vec<_> = left.iter().map(|session| (session.id.as_str(), session.expires_at)).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [("link", at(100)), ("long", at(100)), ("other", at(900)), ("short", at(50))]);
+    // A link made before the rotation starts a session that ends as well; one made after it does not.
+    let new_link = Session { created_at: at(11), ..session("new link", client, true, at(900)) };
+    store.add_session(new_link).await.unwrap();
+    for (id, end) in [("link", at(100)), ("new link", at(5_000))] {
+        assert_eq!(use_link(fixture, id, at(99)).await, end, "{id}");
+    }
+}
+
+/// Decision 051.
+pub(crate) async fn links_do_not_end_sessions(fixture: &Fixture) {
+    let (store, client) = (&fixture.store, &fixture.caller.client);
+    let count = async |is_link: bool| {
+        let all = store.sessions(ORG, at(10)).await.unwrap();
+        all.iter().filter(|session| session.is_link == is_link).count()
+    };
+    for number in 0..102 {
+        store.add_session(session(&format!("session {number}"), client, false, at(900))).await.unwrap();
+    }
+    store.add_session(session("link", client, true, at(900))).await.unwrap();
+    assert_eq!((count(false).await, count(true).await), (100, 1));
+    use_link(fixture, "link", at(10)).await;
+    assert_eq!((count(false).await, count(true).await), (100, 0));
+}
+
+/// Uses a link, and returns when its session ends.
+async fn use_link(fixture: &Fixture, id: &str, now: UtcInstant) -> UtcInstant {
+    let (id, link_until) = (id.to_owned(), Some(at(5_000)));
+    let request = SessionUse { id, hash: [1; 32], next_hash: [2; 32], link_until, now };
+    match fixture.store.use_session(request).await.unwrap() {
+        SessionResult::Active(session) => session.expires_at,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn session(id: &str, client: &ClientId, is_link: bool, expires_at: UtcInstant) -> Session {
+    Session {
+        id: id.to_owned(),
+        client: client.clone(),
+        is_link,
+        hash: [1; 32],
+        previous_hash: None,
+        created_at: at(0),
+        expires_at,
+        last_used_at: None,
     }
 }
 
@@ -122,7 +204,9 @@ async fn contents(store: &Store) -> impl PartialEq + std::fmt::Debug {
     let keys = store.keys(at(0)).await.unwrap();
     let keys: Vec<_> = keys.into_iter().map(|key| (key.kid, key.bytes)).collect();
     let credentials = [store.credentials(ORG).await.unwrap(), store.credentials("Empty").await.unwrap()];
-    (store.orgs().await.unwrap(), keys, credentials)
+    let mut overviews = store.org_overviews().await.unwrap();
+    overviews.sort_by_key(|overview| overview.id.0);
+    (store.orgs().await.unwrap(), overviews, keys, credentials)
 }
 
 pub(crate) async fn the_last_use_only_moves_forward(fixture: &Fixture) {

@@ -1,7 +1,11 @@
 //! The `--database` option.
 
-use batchscan_store::DatabaseUrl;
-use clap::Args;
+use std::ffi::OsStr;
+
+use batchscan_store::{DatabaseUrl, DatabaseUrlError};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 
 /// The `--database` option of the commands that open a database.
 #[derive(Debug, Args)]
@@ -13,30 +17,65 @@ pub(crate) struct DatabaseArg {
         env = "BATCHSCAN_DATABASE",
         hide_env_values = true,
         value_name = "URL",
-        default_value = "sqlite:batchscan.db"
+        default_value = "sqlite:batchscan.db",
+        value_parser = DatabaseUrlParser
     )]
-    pub(crate) database: DatabaseText,
+    pub(crate) database: DatabaseUrl,
 }
 
-/// A database URL that is not parsed yet. clap would repeat an invalid value in its message, password included.
+/// Parses a database URL. clap's own message would repeat an invalid value, password included.
 #[derive(Clone)]
-pub(crate) struct DatabaseText(String);
+pub(super) struct DatabaseUrlParser;
 
-impl DatabaseText {
-    /// Parses the URL of an option. The error does not contain the value.
-    pub(crate) fn parse(&self, option: &str) -> Result<DatabaseUrl, String> {
-        self.0.parse().map_err(|error| format!("invalid value for '{option} <URL>': {error}"))
+impl TypedValueParser for DatabaseUrlParser {
+    type Value = DatabaseUrl;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<DatabaseUrl, clap::Error> {
+        let url = value.to_str().ok_or("not valid UTF-8".to_owned());
+        let url = url.and_then(|url| url.parse().map_err(|error: DatabaseUrlError| error.to_string()));
+        url.map_err(|error| invalid_value(command, arg, &error))
     }
 }
 
-impl From<&str> for DatabaseText {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
+/// Where a mirror is.
+#[derive(Clone, Debug)]
+pub(crate) enum MirrorOutput {
+    Stdout,
+    Database(DatabaseUrl),
+}
+
+/// Parses `-`, the URL of a PostgreSQL database, or a path. Does not repeat a password either.
+#[derive(Clone)]
+pub(super) struct MirrorOutputParser;
+
+impl TypedValueParser for MirrorOutputParser {
+    type Value = MirrorOutput;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<MirrorOutput, clap::Error> {
+        let is_url = |text: &&str| text.contains("://") || text.starts_with("sqlite:");
+        match value.to_str() {
+            Some("-") => Ok(MirrorOutput::Stdout),
+            Some("") => Err(invalid_value(command, arg, "expected a file, postgres://… or -")),
+            text => match text.filter(is_url) {
+                Some(_) => DatabaseUrlParser.parse_ref(command, arg, value).map(MirrorOutput::Database),
+                None => Ok(MirrorOutput::Database(DatabaseUrl::Sqlite(value.into()))),
+            },
+        }
     }
 }
 
-impl std::fmt::Debug for DatabaseText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DatabaseText")
-    }
+fn invalid_value(command: &Command, arg: Option<&Arg>, error: &str) -> clap::Error {
+    let option = arg.map(ToString::to_string).unwrap_or_default();
+    let text = format!("invalid value for '{option}': {error}");
+    command.clone().error(ErrorKind::ValueValidation, text)
 }

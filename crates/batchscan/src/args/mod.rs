@@ -5,16 +5,25 @@ mod operator;
 mod user;
 mod values;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use database::DatabaseArg;
+use crate::terminal::{exit_with_usage_error, set_json_errors};
+
+pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
-    Backup, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import, Key, KeyCommand, LogFormat,
-    Org, OrgCommand, Serve,
+    Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import, Key,
+    KeyCommand, LinkOptions, LogFormat, Org, OrgCommand, Serve, Session, SessionCommand,
 };
-pub(crate) use user::{Check, Connection, DateRangeArgs, List, Login, Logout, Openapi, Pull, Summary};
+pub(crate) use user::{
+    Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
+    Summary,
+};
 pub(crate) use values::parse_url;
 
 const STYLES: Styles = Styles::styled()
@@ -22,7 +31,7 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default());
 
-/// Serve batch scan data over an API, operate that service, and get the data out.
+/// Serve tray scan results over an HTTP API, operate the service, and download the data.
 ///
 /// To try it, run `batchscan demo`: it starts a service with one year of generated data and prints how to use it.
 #[derive(Debug, Parser)]
@@ -38,7 +47,7 @@ For operators:
   batchscan credential issue --org \"Green Valley\"     issue credentials for a client
   batchscan serve                                     start the service
 
-Exit status: 0 success, 1 failure, 2 wrong usage.")]
+Exit status: 0 success, 1 failure, 2 usage error.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -47,8 +56,14 @@ pub(crate) struct Cli {
 impl Cli {
     /// Parses the command line. Exits with a message if it is wrong.
     pub(crate) fn from_command_line() -> Self {
-        let matches = Cli::command().get_matches();
-        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        set_json_errors(logs_json(std::env::args_os()));
+        let matches = Cli::command().try_get_matches().unwrap_or_else(|error| exit_with_usage_error(&error));
+        if has_unused_link_option(&matches) {
+            let error = usage_error("credential", "--link-valid and --public-url require --link");
+            exit_with_usage_error(&error);
+        }
+        let cli = Self::from_arg_matches(&matches);
+        let mut cli = cli.unwrap_or_else(|error| exit_with_usage_error(&error));
         if let Some((_, matches)) = matches.subcommand()
             && let Some(connection) = cli.command.connection()
         {
@@ -56,6 +71,34 @@ impl Cli {
         }
         cli
     }
+}
+
+/// Whether `credential issue` has options of links without `--link`. Their variables may be set for other commands, so
+/// clap's `requires` would reject too much.
+fn has_unused_link_option(matches: &ArgMatches) -> bool {
+    let credential = matches.subcommand_matches("credential");
+    let Some(issue) = credential.and_then(|matches| matches.subcommand_matches("issue")) else {
+        return false;
+    };
+    let is_given = |id: &str| issue.value_source(id) == Some(ValueSource::CommandLine);
+    !issue.get_flag("link") && (is_given("link_valid") || is_given("public_url"))
+}
+
+/// Whether the command line is that of a `serve` with JSON log lines, even if the rest of it is wrong.
+fn logs_json(args: impl Iterator<Item = OsString>) -> bool {
+    let mut args = args.skip(1);
+    if args.next().is_none_or(|command| command != "serve") {
+        return false;
+    }
+    let mut format = std::env::var_os("BATCHSCAN_LOG_FORMAT");
+    while let Some(arg) = args.next() {
+        if arg == "--log-format" {
+            format = args.next();
+        } else if let Some(value) = arg.to_str().and_then(|arg| arg.strip_prefix("--log-format=")) {
+            format = Some(value.into());
+        }
+    }
+    format.is_some_and(|format| format == "json")
 }
 
 /// A usage error that clap cannot detect, in clap's format.
@@ -77,12 +120,15 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     Org(Org),
     Credential(Credential),
+    Session(Session),
     Import(Import),
+    Batch(Batch),
     Backup(Backup),
     Copy(CopyDatabase),
     Doctor(Doctor),
     Key(Key),
     Pull(Box<Pull>),
+    Mirror(Mirror),
     List(List),
     Summary(Summary),
     Login(Login),
@@ -90,6 +136,7 @@ pub(crate) enum Command {
     Check(Check),
     Openapi(Openapi),
     Completions(Completions),
+    Man(Man),
 }
 
 impl Command {
@@ -97,8 +144,10 @@ impl Command {
     fn connection(&mut self) -> Option<&mut Connection> {
         match self {
             Command::Pull(pull) => Some(&mut pull.connection),
+            Command::Mirror(mirror) => Some(&mut mirror.connection),
             Command::List(list) => Some(&mut list.connection),
             Command::Summary(summary) => Some(&mut summary.connection),
+            Command::Check(check) => Some(&mut check.connection),
             _ => None,
         }
     }
@@ -112,4 +161,12 @@ Example:
 pub(crate) struct Completions {
     /// Shell to generate the script for
     pub(crate) shell: Shell,
+}
+
+/// Write the manual pages, for packages
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Man {
+    /// Folder to write them to
+    pub(crate) folder: PathBuf,
 }

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use batchscan_formats::Format;
-use batchscan_model::UtcInstant;
-use batchscan_server::config::Rate;
-use batchscan_store::{OrgName, ReadFrom};
+use batchscan_model::{BatchId, UtcInstant};
+use batchscan_server::config::{Network, Rate};
+use batchscan_store::{DatabaseUrl, OrgName, ReadFrom};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
-use super::database::{DatabaseArg, DatabaseText};
+use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
-    format_parser, parse_count, parse_date, parse_duration, parse_expiry, parse_label, parse_org_name,
-    parse_origin, parse_public_url, parse_rate, parse_share, parse_ttl, read_from_parser,
+    format_parser, parse_address, parse_batch_id, parse_count, parse_date, parse_duration, parse_expiry,
+    parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
+    parse_size, parse_ttl, read_from_parser,
 };
 
 /// Start a service with generated data, for trying it out
@@ -27,7 +28,7 @@ Examples:
   batchscan demo --batches 200000 --fail-rate 0.3     test a client's paging and retries")]
 pub(crate) struct Demo {
     /// Address to listen on; port 0 picks a free port
-    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Number of batches to generate
     #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = parse_count)]
@@ -55,7 +56,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
     /// Address to listen on; port 0 picks a free port
-    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Lifetime of an access token, from 1s to 24h
     #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = "1h", value_parser = parse_ttl)]
@@ -64,15 +65,18 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) page_size: u16,
-    /// Address that clients use, if it differs from the one listened on
+    /// Address that clients use, if it differs from --listen
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
-    /// Certificate chain (PEM) for HTTPS; reloads changed files
+    /// Certificate chain (PEM) for HTTPS; reloaded when changed
     #[arg(long, env = "BATCHSCAN_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// Private key (PEM) of the certificate
     #[arg(long, env = "BATCHSCAN_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Try HTTPS with a new self-signed certificate, written to this file for clients (--ca-cert)
+    #[arg(long, env = "BATCHSCAN_SELF_SIGNED", value_name = "FILE", conflicts_with_all = ["tls_cert", "tls_key"])]
+    pub(crate) self_signed: Option<PathBuf>,
     /// Origin whose web pages may read responses, or * for all; can be repeated
     #[arg(long, env = "BATCHSCAN_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
     pub(crate) cors_origin: Vec<String>,
@@ -80,11 +84,17 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_RATE_LIMIT", value_name = "N/UNIT", value_parser = parse_rate)]
     pub(crate) rate_limit: Option<Rate>,
     /// Format of log lines
-    #[arg(long, env = "BATCHSCAN_LOG_FORMAT", value_name = "FORM", default_value = "text")]
+    #[arg(long, env = "BATCHSCAN_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Separate address for /healthz, /readyz and /metrics; /metrics is then served only there
-    #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT")]
+    /// Separate address for /healthz, /readyz and /metrics
+    #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
+    /// Also serve /metrics on the public address; it names database hosts and organisations
+    #[arg(long, env = "BATCHSCAN_PUBLIC_METRICS", value_parser = BoolishValueParser::new())]
+    pub(crate) public_metrics: bool,
+    /// Address or network of a proxy whose X-Forwarded-For is the client's address, such as 10.0.0.0/8; can be repeated
+    #[arg(long, env = "BATCHSCAN_TRUSTED_PROXY", value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) trusted_proxy: Vec<Network>,
     /// Time to finish responses after SIGTERM
     #[arg(long, env = "BATCHSCAN_DRAIN", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) drain: Duration,
@@ -172,6 +182,11 @@ pub(crate) enum CredentialCommand {
         /// Expire after this time, such as 365d
         #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
         expires: Option<Duration>,
+        /// Print a sign-in link for the dashboard instead of the secret
+        #[arg(long, env = "BATCHSCAN_LINK", value_parser = BoolishValueParser::new())]
+        link: bool,
+        #[command(flatten)]
+        link_options: LinkOptions,
         /// Print JSON
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
@@ -196,6 +211,16 @@ pub(crate) enum CredentialCommand {
         #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
         json: bool,
     },
+    /// Print a single-use sign-in link for the dashboard
+    Link {
+        /// Client id of the credential
+        client_id: String,
+        #[command(flatten)]
+        options: LinkOptions,
+        /// Print JSON
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
     /// Revoke a credential: no new tokens; already issued tokens stop working within 5 s
     Revoke {
         /// Client id of the credential
@@ -203,10 +228,49 @@ pub(crate) enum CredentialCommand {
     },
 }
 
-/// Import batches from NDJSON, JSON, CSV or Parquet files
+/// Options of sign-in links
+#[derive(Debug, Args)]
+pub(crate) struct LinkOptions {
+    /// Time for which the link works, 15m to 7d; not longer than its credential
+    #[arg(long, env = "BATCHSCAN_LINK_VALID", value_name = "TIME", default_value = "24h", value_parser = parse_link_time)]
+    pub(crate) link_valid: Duration,
+    /// URL of the dashboard, for the link [default: http://127.0.0.1:8080]
+    #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) public_url: Option<String>,
+}
+
+/// List and end dashboard sessions
+#[derive(Debug, Args)]
+pub(crate) struct Session {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: SessionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the browsers that are signed in, and unused sign-in links
+    List {
+        /// Organisation
+        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        org: String,
+        /// Print JSON
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
+    /// End a session, or all sessions of a credential
+    End {
+        /// Session id or client id
+        id: String,
+    },
+}
+
+/// Import batches from NDJSON, JSON, CSV, Parquet or Excel files
 ///
-/// A batch with a known id is updated. Each file is one transaction: all of it is imported, or nothing. If a file is
-/// rejected, up to 20 errors are listed with their lines.
+/// A batch whose id exists is replaced as a whole: columns missing from the file become null. Each file is one
+/// transaction: all of it is imported, or nothing. If a file is rejected, up to 20 errors are listed with their lines.
+/// Rates outside 0 to 100, negative counts and more seedlings than cells are warnings.
 #[derive(Debug, Args)]
 #[command(after_long_help = import_help())]
 pub(crate) struct Import {
@@ -219,8 +283,14 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Format of the files [default: by file extension]
-    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::READABLE))]
+    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
     pub(crate) format: Option<Format>,
+    /// Maximum size of standard input, such as 500M or 10G
+    #[arg(long, env = "BATCHSCAN_MAX_INPUT", value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
+    pub(crate) max_input: u64,
+    /// Reject files with warnings
+    #[arg(long, env = "BATCHSCAN_STRICT", value_parser = BoolishValueParser::new())]
+    pub(crate) strict: bool,
     /// Check the files without importing them
     #[arg(long, env = "BATCHSCAN_DRY_RUN", value_parser = BoolishValueParser::new())]
     pub(crate) dry_run: bool,
@@ -229,7 +299,49 @@ pub(crate) struct Import {
     pub(crate) json: bool,
 }
 
-/// Back up the database to a file, also while it is in use
+/// Show and remove batches
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan batch show --org \"Green Valley\" b-000123 | jq .
+  batchscan batch remove --org \"Green Valley\" b-000123 b-000124")]
+pub(crate) struct Batch {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: BatchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    /// Print batches as JSON, one per line
+    Show {
+        /// Organisation
+        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        org: String,
+        /// Ids of the batches
+        #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
+        ids: Vec<BatchId>,
+    },
+    /// Remove batches: all of them, or none if one does not exist
+    Remove {
+        /// Organisation
+        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        org: String,
+        /// Ids of the batches
+        #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
+        ids: Vec<BatchId>,
+        /// Forget removals that are older: a copy that was not updated since then is read again completely
+        #[arg(long, env = "BATCHSCAN_KEEP_REMOVALS", value_name = "DAYS", default_value_t = 400,
+              value_parser = clap::value_parser!(u16).range(1..))]
+        keep_removals: u16,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Back up the database to a file, even while it is in use
 ///
 /// The backup is a consistent snapshot in an SQLite file, whatever the database is; `serve` can open it directly. It
 /// contains the keys that sign tokens: protect it like the database.
@@ -244,9 +356,10 @@ pub(crate) struct Backup {
 /// Copy everything from one database to another
 ///
 /// Copies organisations, credentials, keys and batches between SQLite and PostgreSQL, in either direction. Tokens,
-/// secrets and cursors keep working on the copy. Each organisation is verified afterwards by a digest of its data. The
-/// target must be empty, or an interrupted copy of the same database: then the copy continues. Stop imports into the
-/// source while it runs.
+/// secrets and cursors keep working on the copy. Sessions of the dashboard and unused sign-in links are not copied:
+/// everyone signs in again. Each organisation is verified afterwards by a digest of its data. The target must be empty,
+/// or an interrupted copy of the same database: then the copy continues. Run no other command that writes to the source
+/// meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -254,11 +367,11 @@ Examples:
   batchscan copy --from postgres://batchscan@db1/batchscan --to sqlite:batchscan.db")]
 pub(crate) struct CopyDatabase {
     /// Source database
-    #[arg(long, env = "BATCHSCAN_FROM", hide_env_values = true, value_name = "URL")]
-    pub(crate) from: DatabaseText,
+    #[arg(long, env = "BATCHSCAN_FROM", hide_env_values = true, value_name = "URL", value_parser = DatabaseUrlParser)]
+    pub(crate) from: DatabaseUrl,
     /// Target database
-    #[arg(long, env = "BATCHSCAN_TO", hide_env_values = true, value_name = "URL")]
-    pub(crate) to: DatabaseText,
+    #[arg(long, env = "BATCHSCAN_TO", hide_env_values = true, value_name = "URL", value_parser = DatabaseUrlParser)]
+    pub(crate) to: DatabaseUrl,
     /// Print JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
@@ -311,8 +424,9 @@ fn import_help() -> String {
         "\
 Fields, as JSON members or column names in any order (* required):
 {fields}
-In CSV an empty cell is null; the separator is a comma, a semicolon or a tab.
-File extensions: .ndjson .jsonl .json .csv .tsv .parquet
+In CSV an empty cell is null, and \"\" is an empty string; the separator is a comma, a semicolon or a
+tab. With semicolons, decimals may have a comma. In Excel, every sheet needs a header row; dates are UTC.
+File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx
 
 A minimal CSV:
   batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate

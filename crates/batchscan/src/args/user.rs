@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use batchscan_formats::Format;
 use batchscan_formats::write::CsvStyle;
+use batchscan_model::Field;
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
+use super::database::{MirrorOutput, MirrorOutputParser};
 use super::values::{
-    excel_parser, format_parser, parse_duration, parse_end_date, parse_limit, parse_public_url,
-    parse_start_date, parse_url,
+    excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date, parse_limit,
+    parse_public_url, parse_start_date, parse_url,
 };
 use crate::date_range::TypedDate;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
+use crate::selection::Selection;
 
 /// The service and the credentials. Missing values come from the profile.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +34,7 @@ pub(crate) struct Connection {
     /// Profile saved by `batchscan login`
     #[arg(long, env = "BATCHSCAN_PROFILE", value_name = "NAME", default_value = DEFAULT_NAME, value_parser = ProfileName::parse)]
     pub(crate) profile: ProfileName,
-    /// Certificates (PEM) to trust in addition to the system's
+    /// Certificates (PEM) to trust in addition to the system's [default: from the profile]
     #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
     /// How long to retry each page while the service is unreachable
@@ -64,23 +67,49 @@ impl Connection {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DateRangeArgs {
     /// First date (UTC): 2026-01-31, 2026-01, 2026, today, yesterday, 30d, 12w, 6m, 1y, now or 2026-01-31T08:00:00Z
-    #[arg(long, env = "BATCHSCAN_START_DATE", value_name = "DATE", value_parser = parse_start_date)]
+    #[arg(long, env = "BATCHSCAN_START_DATE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) start_date: Option<TypedDate>,
     /// Last date (UTC), in the same formats; includes the whole day, month or year
-    #[arg(long, env = "BATCHSCAN_END_DATE", value_name = "DATE", value_parser = parse_end_date)]
+    #[arg(long, env = "BATCHSCAN_END_DATE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_end_date)]
     pub(crate) end_date: Option<TypedDate>,
+}
+
+/// Which of these batches.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SelectionArgs {
+    /// Only batches whose crop contains this name, ignoring case; can be repeated
+    #[arg(long = "crop", env = "BATCHSCAN_CROP", value_name = "NAME", value_parser = parse_crop)]
+    crops: Vec<String>,
+    /// Only batches with warnings
+    #[arg(long, env = "BATCHSCAN_WARNINGS", value_parser = BoolishValueParser::new())]
+    warnings: bool,
+}
+
+impl SelectionArgs {
+    pub(crate) fn selection(&self) -> Selection {
+        Selection::new(&self.crops, self.warnings)
+    }
+}
+
+/// Which fields of a batch.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ColumnsArgs {
+    /// Only these fields, in this order [default: all]
+    #[arg(long, env = "BATCHSCAN_COLUMNS", value_name = "FIELDS", value_delimiter = ',', value_parser = field_parser())]
+    pub(crate) columns: Vec<Field>,
 }
 
 /// Download batches into a file: CSV, Excel, Parquet or JSON
 ///
 /// Writes all batches of the date range or fails: the file gets its name only when it is complete. Until then it is
-/// called FILE.part; after an interruption, the same command with --resume continues. Temporary errors of the service
-/// are retried.
+/// called FILE.part; after an interruption, the same command with --resume continues, and with --force it starts over.
+/// Temporary errors of the service are retried.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   batchscan pull -o batches.xlsx                               all batches, for Excel
   batchscan pull --start-date 2026-01 --end-date 2026-03 -o spring.parquet
+  batchscan pull --crop leek --columns batch_name,avg_germination_rate -o leek.csv
   batchscan pull --start-date 30d --if-changed -o last-month.csv     every hour, from a timer
   batchscan pull --start-date yesterday --format ndjson -o - | jq .batch_name
 
@@ -91,6 +120,10 @@ pub(crate) struct Pull {
     pub(crate) connection: Connection,
     #[command(flatten)]
     pub(crate) dates: DateRangeArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) columns: ColumnsArgs,
     /// File to write; - is standard output
     #[arg(long, short, env = "BATCHSCAN_OUTPUT", value_name = "FILE")]
     pub(crate) output: PathBuf,
@@ -105,7 +138,7 @@ pub(crate) struct Pull {
     /// Continue an interrupted pull; start one if there is none
     #[arg(long, env = "BATCHSCAN_RESUME", value_parser = BoolishValueParser::new())]
     pub(crate) resume: bool,
-    /// Replace the file if it exists
+    /// Replace the file if it exists; without --resume, also discard an interrupted pull
     #[arg(long)]
     pub(crate) force: bool,
     /// Do nothing if the data has not changed since the last pull with this flag; otherwise replace that file
@@ -116,20 +149,54 @@ pub(crate) struct Pull {
     pub(crate) json: bool,
 }
 
+/// Keep a copy of all batches in a database up to date
+///
+/// Reads everything the first time, and later only what is new, corrected or removed. The table `batches` has the fields
+/// of the API. Each part is written in one transaction together with the position in the changes, so the command can be
+/// stopped at any moment and continues with the next run. The target must be new, or a mirror of the same service and
+/// organisation.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan mirror -o batches.db
+  batchscan mirror -o postgres://ann@db.example.org/farm --follow
+  batchscan mirror -o - --since \"$position\" > changes.ndjson
+
+The lines of -o - are {\"batch\":…}, {\"removed\":\"ID\"} and, after the changes up to a position,
+{\"since\":\"…\"}.")]
+pub(crate) struct Mirror {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// SQLite file, postgres://USER@HOST:PORT/DATABASE, or - for lines of JSON on standard output
+    #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "TARGET", value_parser = MirrorOutputParser)]
+    pub(crate) output: MirrorOutput,
+    /// Continue after this position; only for -o -
+    #[arg(long, env = "BATCHSCAN_SINCE", value_name = "POSITION", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Wait for changes until stopped
+    #[arg(long, env = "BATCHSCAN_FOLLOW", value_parser = BoolishValueParser::new())]
+    pub(crate) follow: bool,
+}
+
 /// List the latest batches of a service
 ///
-/// Newest first. The trend column shows the germination rates of the crop's last batches up to that one.
+/// Newest first. TREND shows the germination rates of up to eight matching batches of the crop, ending with that one.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   batchscan list
   batchscan list --limit 50 --end-date 2026-01-31
+  batchscan list --warnings --columns batch_name,scanned_by_email,comment
   batchscan list --json | jq '.[0].batch_name'")]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
     pub(crate) dates: DateRangeArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) columns: ColumnsArgs,
     /// Number of batches, from 1 to 10000
     #[arg(long, short = 'n', env = "BATCHSCAN_LIMIT", value_name = "N", default_value = "20", value_parser = parse_limit)]
     pub(crate) limit: usize,
@@ -138,34 +205,47 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
+/// The default start of a summary: a season.
+pub(crate) const SUMMARY_START: &str = "12w";
+
 /// Summarise the batches of a service by crop and week
 ///
-/// For each crop and ISO week (UTC): number of batches, mean germination and usable rates with their spread (sample
+/// Covers the last 12 weeks unless --start-date is given. For each crop and ISO week (UTC): number of batches, mean germination and usable rates with their spread (sample
 /// standard deviation), and number of batches with warnings.
 #[derive(Debug, Args)]
-#[command(mut_arg("start_date", |arg| arg.default_value("12w")), after_help = "\
+#[command(mut_arg("start_date", |arg| arg.default_value(SUMMARY_START)), after_help = "\
 Examples:
   batchscan summary
+  batchscan summary --crop leek --start-date 1y -o leek.xlsx
   batchscan summary --start-date 2026-01 --end-date 2026-06 --json")]
 pub(crate) struct Summary {
     #[command(flatten)]
     pub(crate) connection: Connection,
     #[command(flatten)]
     pub(crate) dates: DateRangeArgs,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+    /// File to write, .xlsx or .csv [default: a table on standard output]
+    #[arg(long, short, env = "BATCHSCAN_OUTPUT", value_name = "FILE", conflicts_with = "json")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
     /// Print JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
 }
 
-/// Save the address and credentials of a service under a name
+/// Save the URL and credentials of a service as a profile
 ///
 /// Prompts for missing values, signs in to check them, and saves them in the user's config folder, in a file that only
-/// the user can read. `pull`, `list` and `summary` then use the profile: the one named with --profile, or `default`.
+/// the user can read. `pull`, `mirror`, `list`, `summary` and `check` then use the profile: the one named with --profile, or `default`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   batchscan login --url https://scans.example.org --client-id bs_…
-  batchscan login --profile north --url https://north.example.org --client-id bs_… --client-secret-file secret.txt
+  batchscan login --profile north --url https://north.example.org --client-id bs_… \\
+    --client-secret-file secret.txt
   batchscan login --list")]
 pub(crate) struct Login {
     #[command(flatten)]
@@ -185,18 +265,19 @@ pub(crate) struct Logout {
 
 /// Check any deployment of the API for conformance
 ///
-/// Only reads, needs no special data, and sends a limited number of requests. The secret comes from
-/// BATCHSCAN_CLIENT_SECRET or from standard input. Exit status 1 if a rule is violated.
+/// Only reads, needs no special data, and sends a limited number of requests. The secret can also come from standard
+/// input. Exit status 1 if a rule is violated.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
+#[command(mut_arg("retry_for", |arg| arg.hide(true)), after_help = "\
+Examples:
+  batchscan check                          the service of `batchscan login`
   BATCHSCAN_CLIENT_SECRET=… batchscan check https://scans.example.org --client-id bs_…")]
 pub(crate) struct Check {
-    /// Base URL of the deployment
-    pub(crate) url: String,
-    /// Client id
-    #[arg(long, env = "BATCHSCAN_CLIENT_ID", value_name = "ID")]
-    pub(crate) client_id: String,
+    /// Base URL of the deployment [default: --url]
+    #[arg(value_name = "BASE_URL")]
+    pub(crate) base_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
     /// Also check batchscan's own decisions where the API contract is silent
     #[arg(long, env = "BATCHSCAN_STRICT", value_parser = BoolishValueParser::new())]
     pub(crate) strict: bool,

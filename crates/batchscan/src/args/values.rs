@@ -1,16 +1,18 @@
 //! Parsers of option values: durations, rates, dates, origins, names.
 
+use std::ffi::OsStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use batchscan_formats::Format;
 use batchscan_formats::write::CsvStyle;
-use batchscan_model::UtcInstant;
 use batchscan_model::instant::DateInput;
+use batchscan_model::{BatchId, Field, Kind, UtcInstant};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Rate;
 use batchscan_store::{OrgName, ReadFrom};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command};
 
 use crate::date_range::TypedDate;
 
@@ -20,6 +22,13 @@ const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;
 const TOKEN_TTL_SECS_MAX: u64 = 86_400;
 /// Maximum number of demo batches. They fit on any disk.
 const BATCHES_MAX: u64 = 10_000_000;
+
+/// A host or an IP address, and a port.
+pub(crate) fn parse_address(text: &str) -> Result<String, String> {
+    let is_valid = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    let address = text.rsplit_once(':').filter(|parts| is_valid(*parts)).map(|_| text.to_owned());
+    address.ok_or_else(|| "expected an address and a port, such as 127.0.0.1:8080".to_owned())
+}
 
 /// `30s`, `15m`, `1h`, `365d`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -40,10 +49,36 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `500K`, `64M`, `10G`: bytes in powers of 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let number_and_shift = match text.split_at_checked(text.len().saturating_sub(1)) {
+        Some((number, "K")) => Some((number, 10)),
+        Some((number, "M")) => Some((number, 20)),
+        Some((number, "G")) => Some((number, 30)),
+        Some((number, "T")) => Some((number, 40)),
+        _ => None,
+    };
+    let size =
+        number_and_shift.and_then(|(number, shift)| number.parse::<u64>().ok()?.checked_mul(1 << shift));
+    size.ok_or_else(|| "expected a number and a unit, such as 500M or 10G".into())
+}
+
 /// A duration above zero.
 pub(crate) fn parse_expiry(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text)?;
     if time.is_zero() { Err("must be at least 1s".into()) } else { Ok(time) }
+}
+
+/// The lifetime of a sign-in link.
+pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
+    const RANGE: std::ops::RangeInclusive<u64> = 15 * 60..=7 * 24 * 3_600;
+    let time = parse_duration(text)?;
+    if RANGE.contains(&time.as_secs()) { Ok(time) } else { Err("must be from 15m to 7d".into()) }
+}
+
+/// The id of a batch.
+pub(crate) fn parse_batch_id(text: &str) -> Result<BatchId, String> {
+    BatchId::new(text).ok_or_else(|| format!("expected {}", Kind::Id.expected()))
 }
 
 /// The label of a credential.
@@ -109,16 +144,17 @@ pub(crate) fn parse_url(text: &str) -> Result<String, String> {
     if host.is_some_and(|host| !host.is_empty() && is_valid(host)) {
         return Ok(text.trim_end_matches('/').to_owned());
     }
-    Err("expected a URL such as https://scans.example.org".into())
+    let hint = if host.is_none() { "; add http:// or https://" } else { "" };
+    Err(format!("expected a URL such as https://scans.example.org{hint}"))
 }
 
-/// The address clients use. It is public, so it has no user, and paths are appended to it, so it has no query.
+/// The address clients use. It is public, so it has no user. The dashboard and its cookie need the root of a host.
 pub(crate) fn parse_public_url(text: &str) -> Result<String, String> {
     let url = parse_url(text)?;
-    let is_plain = !url.contains(['@', '?', '#', '"', '<', '>', '\\']);
-    is_plain
-        .then_some(url)
-        .ok_or_else(|| "must not have a user, query or fragment, such as https://scans.example.org".into())
+    let is_plain = !url.contains(['@', '?', '#', '"', '<', '>', '\\']) && url.matches('/').count() == 2;
+    is_plain.then_some(url).ok_or_else(|| {
+        "must not have a user, path, query or fragment, such as https://scans.example.org".into()
+    })
 }
 
 /// An organisation's name.
@@ -167,6 +203,34 @@ fn now() -> UtcInstant {
 pub(crate) fn format_parser(formats: &[Format]) -> impl TypedValueParser<Value = Format> {
     let names = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
     PossibleValuesParser::new(names).try_map(|name| Format::from_name(&name).ok_or("unknown format"))
+}
+
+/// Accepts the names of the fields of a batch.
+pub(crate) fn field_parser() -> impl TypedValueParser<Value = Field> {
+    let names = Field::ALL.map(|field| PossibleValue::new(field.name()).help(field.description()));
+    let names = Trimmed(PossibleValuesParser::new(names));
+    names.try_map(|name| Field::from_name(&name).ok_or("unknown field"))
+}
+
+/// Ignores spaces around a value, as in `a, b`.
+#[derive(Clone)]
+struct Trimmed(PossibleValuesParser);
+
+impl TypedValueParser for Trimmed {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        self.0.parse_ref(command, arg, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
+/// The name of a crop.
+pub(crate) fn parse_crop(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("must not be empty".into()) } else { Ok(text.to_owned()) }
 }
 
 /// Accepts the hosts to read from.

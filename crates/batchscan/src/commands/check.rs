@@ -2,19 +2,27 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use batchscan_check::{Secret, Target};
+use batchscan_client::ClientSecret;
 
 use crate::args::Check;
 use crate::client_secret;
+use crate::connection;
 use crate::progress::progress_bar;
 use crate::terminal::{print, use_colours};
 
-pub(crate) async fn run(command: Check) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(mut command: Check) -> anyhow::Result<ExitCode> {
+    if let Some(url) = &command.base_url {
+        command.connection.url = Some(url.trim_end_matches('/').to_owned());
+    }
+    let profile = connection::resolve_or(&command.connection, |_| read_secret())?;
+    let ca_cert = connection::read_ca_cert(&profile)?;
     let target = Target {
-        base_url: command.url.clone(),
-        client_id: command.client_id.clone(),
-        client_secret: read_secret()?,
+        base_url: profile.url,
+        client_id: profile.client_id,
+        client_secret: Secret::new(profile.client_secret.reveal().to_owned()),
+        ca_cert,
     };
     let bar = progress_bar("checking", "{msg} {pos} rules {elapsed}");
     let ticking = bar.clone();
@@ -30,17 +38,13 @@ pub(crate) async fn run(command: Check) -> anyhow::Result<ExitCode> {
     Ok(if report.conforms(command.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// From the environment, a pipe or the terminal.
-fn read_secret() -> anyhow::Result<Secret> {
-    let sources = [
-        || client_secret::from_file_or_env(None),
-        client_secret::from_pipe,
-        || client_secret::from_prompt("client secret: "),
-    ];
-    for source in sources {
-        if let Some(secret) = source()? {
-            return Ok(Secret::new(secret.reveal().to_owned()));
-        }
-    }
-    bail!("no client secret given: set BATCHSCAN_CLIENT_SECRET, or pipe it into standard input");
+/// From a pipe or the terminal.
+fn read_secret() -> anyhow::Result<ClientSecret> {
+    let secret = match client_secret::from_pipe()? {
+        None => client_secret::from_prompt("client secret: ")?,
+        piped => piped,
+    };
+    secret.context(
+        "no client secret given: set BATCHSCAN_CLIENT_SECRET, use --client-secret-file, or pipe it into standard input",
+    )
 }

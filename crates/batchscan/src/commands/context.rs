@@ -1,21 +1,36 @@
 //! What several commands share: opening the database, signals, dates.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use batchscan_model::UtcInstant;
-use batchscan_store::{DatabaseUrl, OpenOptions, Store};
-use tokio::signal::unix::{SignalKind, signal};
+use batchscan_formats::write::Columns;
+use batchscan_model::{Field, UtcInstant};
+use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, Store};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
 
-use crate::args::{DatabaseArg, DateRangeArgs, usage_error};
+use crate::args::{ColumnsArgs, DatabaseArg, DateRangeArgs, usage_error};
 use crate::date_range::TypedDateRange;
+use crate::terminal::note;
 
-/// The database of `--database`. Exits with a usage error if it is invalid.
-pub(super) fn database_url(arg: &DatabaseArg) -> DatabaseUrl {
-    arg.database.parse("--database").unwrap_or_else(|error| usage_error("", error).exit())
+/// How long a command waits for PostgreSQL before it says so.
+const WAIT_NOTE_DELAY: Duration = Duration::from_secs(1);
+
+pub(super) async fn open(arg: &DatabaseArg) -> Result<Store, OpenError> {
+    open_database(&arg.database, OpenOptions::EXISTING).await
 }
 
-pub(super) async fn open(arg: &DatabaseArg) -> anyhow::Result<Store> {
-    Ok(Store::open(&database_url(arg), OpenOptions::EXISTING).await?)
+/// Opens a database. Prints what it waits for if PostgreSQL does not respond.
+pub(super) async fn open_database(url: &DatabaseUrl, options: OpenOptions) -> Result<Store, OpenError> {
+    let DatabaseUrl::Postgres(postgres) = url else { return Store::open(url, options).await };
+    let mut opening = pin!(Store::open(url, options));
+    tokio::select! {
+        opened = &mut opening => return opened,
+        () = tokio::time::sleep(WAIT_NOTE_DELAY) => {}
+    }
+    note(&format!("waiting for PostgreSQL at {}…", postgres.host_names()));
+    opening.await
 }
 
 /// The date range of a command. Exits with a usage error if it ends before it starts.
@@ -24,22 +39,42 @@ pub(super) fn date_range(command: &str, dates: &DateRangeArgs) -> TypedDateRange
     range.unwrap_or_else(|error| usage_error(command, error).exit())
 }
 
+/// The fields of `--columns`. Exits with a usage error if one is repeated.
+pub(super) fn columns(command: &str, args: &ColumnsArgs) -> Columns {
+    let fields = &args.columns;
+    let is_repeated = |(index, field): &(usize, &Field)| fields[..*index].contains(field);
+    if let Some((_, field)) = fields.iter().enumerate().find(is_repeated) {
+        usage_error(command, format!("'--columns' has {field} twice")).exit();
+    }
+    if fields.is_empty() { Columns::All } else { Columns::Chosen(fields.clone()) }
+}
+
+/// A name as one word of a shell command.
+pub(super) fn shell_quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
 /// An instant to the second, or a dash.
 pub(super) fn format_time(instant: Option<UtcInstant>) -> String {
     instant.map_or_else(|| "-".into(), |instant| instant.to_whole_secs().to_string())
 }
 
-/// Completes at SIGTERM or SIGINT. A second signal ends the process.
+/// Completes at SIGTERM or SIGINT. A second signal ends the process, whatever its other threads are doing.
 pub(super) fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let (first, received) = oneshot::channel();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        signals.forever().next();
+        let _ = first.send(());
+        // Ignores a duplicate of the first signal.
+        std::thread::sleep(Duration::from_millis(200));
+        signals.pending().for_each(drop);
+        signals.forever().next();
+        std::process::exit(1);
+    })?;
     Ok(async move {
-        tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        let _ = received.await;
         tracing::info!("stopping: waiting for responses in progress");
-        tokio::spawn(async move {
-            // Ignores a duplicate of the first signal.
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            std::process::exit(1);
-        });
     })
 }

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use batchscan_store::{CopiedOrg, DatabaseUrl, OpenOptions, Store, copy_database};
+use batchscan_store::{CopiedOrg, DatabaseUrl, OpenOptions, copy_database};
 use serde_json::json;
 
-use crate::args::{CopyDatabase, usage_error};
+use super::context::open_database;
+use crate::args::CopyDatabase;
 use crate::numbers::{count, grouped};
 use crate::progress::{self, progress_bar};
 use crate::table::table;
@@ -15,13 +16,12 @@ use crate::terminal::print;
 const DIGEST_CHARS: usize = 16;
 
 pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<()> {
-    let from = command.from.parse("--from").unwrap_or_else(|error| usage_error("", error).exit());
-    let to = command.to.parse("--to").unwrap_or_else(|error| usage_error("", error).exit());
+    let CopyDatabase { from, to, json } = command;
     if from == to {
         anyhow::bail!("--from and --to are the same database: nothing was copied");
     }
-    let (start, source) = (Instant::now(), Store::open(&from, OpenOptions::EXISTING).await?);
-    let target = Store::open(&to, OpenOptions::FOR_COPY).await?;
+    let (start, source) = (Instant::now(), open_database(&from, OpenOptions::EXISTING).await?);
+    let target = open_database(&to, OpenOptions::FOR_COPY).await?;
     let bar = progress_bar("copying", "{msg} {bar:32} {human_pos} of {human_len} batches {per_sec} {eta}");
     let progress = progress::callback(&bar);
     let copied = copy_database(&source, &target, &|done, total| {
@@ -33,7 +33,7 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<()> {
     .await;
     bar.finish_and_clear();
     let copied = copied?;
-    print(&if command.json { report_json(&copied) } else { report(&from, &to, &copied, start) })
+    print(&if json { report_json(&copied) } else { report(&from, &to, &copied, start) })
 }
 
 fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[CopiedOrg], start: Instant) -> String {

@@ -1,31 +1,51 @@
 //! `batchscan credential`.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
-use batchscan_store::{Credential as StoredCredential, NewCredential, Rotation, Store};
+use batchscan_store::{
+    AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, Rotation, Store,
+};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 
 use super::context::{format_time, open};
-use crate::args::{Credential, CredentialCommand};
+use crate::args::{Credential, CredentialCommand, LinkOptions};
 use crate::table::table;
-use crate::terminal::print;
+use crate::terminal::{print, print_hint, print_once};
+
+/// The dashboard of a service with the default settings.
+const LOCAL_URL: &str = "http://127.0.0.1:8080";
 
 pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow::Result<()> {
     let store = open(&database).await?;
     let now = Clock::system().now();
     match command {
-        CredentialCommand::Issue { org, label, expires, json } => {
+        CredentialCommand::Issue { org, label, expires, link, link_options, json } => {
             let expires_at = expires.map(|time| later(now, time));
             let (client, secret) = issue(&store, &org, label, expires_at, now).await?;
-            print(&format_secret(&client, &secret, json))?;
-            match expires_at.filter(|_| !json) {
-                Some(end) => print(&format!("Expires on {}.\n", format_time(Some(end)))),
-                None => Ok(()),
+            if link {
+                return print_link(&store, client, &link_options, json, now).await;
             }
+            if let Err(error) = print_once(&format_secret(&client, &secret, json)) {
+                let revoked = store.revoke_credential(&client, now).await;
+                revoked.with_context(|| format!("cannot print the secret, and cannot revoke {client}"))?;
+                return Err(
+                    error.context("the credential was revoked, because its secret could not be printed")
+                );
+            }
+            if json {
+                return Ok(());
+            }
+            if let Some(end) = expires_at {
+                print(&format!("Expires on {}.\n", format_time(Some(end))))?;
+            }
+            print_hint(&format!("Next, on the client: batchscan login --url URL --client-id {client}"))
         }
         CredentialCommand::List { org, json } => {
             let all = store.credentials(&org).await?;
@@ -33,6 +53,9 @@ pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow:
         }
         CredentialCommand::Rotate { client_id, retire_after, json } => {
             rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await
+        }
+        CredentialCommand::Link { client_id, options, json } => {
+            print_link(&store, parse_client_id(&client_id)?, &options, json, now).await
         }
         CredentialCommand::Revoke { client_id } => {
             let client = parse_client_id(&client_id)?;
@@ -52,7 +75,10 @@ async fn rotate(
     let secret = auth::new_secret().ok_or_else(no_randomness)?;
     let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&secret);
     let ended = store.rotate_credential(client, Rotation { secret_hash, retire_at, now }).await?;
-    print(&format_secret(client, &secret, json))?;
+    print_once(&format_secret(client, &secret, json)).with_context(|| {
+        let until = format_time(Some(retire_at));
+        format!("the new secret was stored but could not be printed; the old one works until {until}")
+    })?;
     if json {
         return Ok(());
     }
@@ -61,6 +87,65 @@ async fn rotate(
         print(&format!("An older secret, valid until {}, was ended.\n", format_time(Some(until))))?;
     }
     Ok(())
+}
+
+/// Creates a sign-in link and prints it, on a terminal also as a QR code.
+async fn print_link(
+    store: &Store,
+    client: ClientId,
+    options: &LinkOptions,
+    json: bool,
+    now: UtcInstant,
+) -> anyhow::Result<()> {
+    let credential = require_active(store, &client, now).await?;
+    let keys = KeyRing::new(&store.keys(now).await?, now)?;
+    let valid_until = later(now, options.link_valid);
+    let expires_at = credential.expires_at.map_or(valid_until, |end| end.min(valid_until));
+    let new = auth::new_session(&keys, client.clone(), true, expires_at, now);
+    let (session, secret) = new.ok_or_else(no_randomness)?;
+    store.add_session(session).await?;
+    let url = options.public_url.as_deref().unwrap_or(LOCAL_URL);
+    let link = format!("{url}/#sign-in-link={}", secret.reveal());
+    if json {
+        let expires_at = expires_at.to_string();
+        let json = json!({ "client_id": client.as_str(), "link": link, "link_expires_at": expires_at });
+        return print_once(&format!("{json}\n"));
+    }
+    print_once(&format!("client id     {client}\nsign-in link  {link}\n\n"))?;
+    if std::io::stdout().is_terminal() {
+        print(&format!("{}\n", terminal_code(&link)?))?;
+    }
+    print(&format!(
+        "The link signs in once, until {}. The browser then stays signed in for up to 90 days.\n",
+        format_time(Some(expires_at))
+    ))?;
+    match options.public_url {
+        Some(_) => Ok(()),
+        None => print_hint(
+            "It works on this machine only. For others, set --public-url to the dashboard's address.",
+        ),
+    }
+}
+
+/// A link of a credential that cannot be used would never work.
+async fn require_active(
+    store: &Store,
+    client: &ClientId,
+    now: UtcInstant,
+) -> anyhow::Result<StoredCredential> {
+    let found = store.credential(client, Freshness::Latest).await?.credential;
+    let credential = found.ok_or_else(|| AdminError::CredentialNotFound(client.clone()))?;
+    match credential.status(now) {
+        CredentialStatus::Active => Ok(credential),
+        CredentialStatus::Expired => bail!("{client} has expired: issue a new credential"),
+        CredentialStatus::Revoked => Err(AdminError::Revoked(client.clone()).into()),
+    }
+}
+
+/// A QR code, black on white on every terminal: many scanners cannot read an inverted one.
+fn terminal_code(text: &str) -> anyhow::Result<String> {
+    let code = QrCode::new(text)?.render::<Dense1x2>().build();
+    Ok(code.lines().map(|line| format!("\x1b[38;5;16;48;5;231m{line}\x1b[0m\n")).collect())
 }
 
 /// Issues a credential and stores the hash of its secret.

@@ -30,7 +30,7 @@ const STEPS_QUEUED_MAX: usize = 4;
 pub(crate) async fn run(command: Demo) -> anyhow::Result<()> {
     // Without the variable there is no log: the terminal is for the instructions.
     if std::env::var_os("BATCHSCAN_LOG").is_some() {
-        log::start(LogFormat::Text);
+        log::start("demo", LogFormat::Text)?;
     }
     raise_file_limit();
     // Before the folder exists, so that a signal cannot leave it behind.
@@ -41,7 +41,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<()> {
         .context("cannot create a temporary folder")?;
     let store = Store::open(&DatabaseUrl::Sqlite(folder.path().join("demo.db")), OpenOptions::CREATE).await?;
     let now = Clock::system().now();
-    let config = Config { fail_rate: command.fail_rate, ..Config::default() };
+    let config = Config { fail_rate: command.fail_rate, has_demo_reports: true, ..Config::default() };
     let drain = Duration::from_secs(2);
     let options =
         ServeOptions { listen: command.listen.clone(), operator_listen: None, tls: None, drain, config };
@@ -58,6 +58,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<()> {
     if filled {
         let (client, secret) = issue(&store, NURSERY, "demo".into(), None, now).await?;
         print(&instructions(&url, &command, client.as_str(), secret.reveal(), end))?;
+        log::log_panics();
         server.run(stop).await;
     } else {
         drop(server);

@@ -2,23 +2,28 @@
 
 use std::process::ExitCode;
 
-use batchscan_store::{DatabaseUrl, DoctorReport};
+use anyhow::bail;
+use batchscan_store::{DatabaseUrl, DoctorReport, OpenError};
 use serde_json::json;
 
-use super::context::{database_url, open};
+use super::context::open;
 use crate::args::Doctor;
 use crate::numbers::count;
 use crate::progress::{self, progress_bar};
 use crate::terminal::print;
 
 pub(crate) async fn run(command: Doctor) -> anyhow::Result<ExitCode> {
-    let database = database_url(&command.database);
-    let store = open(&command.database).await?;
+    let store = match open(&command.database).await {
+        Err(OpenError::Missing(path)) => {
+            bail!("there is no database at {}: choose another with --database", path.display())
+        }
+        opened => opened?,
+    };
     let bar = progress_bar("checking", "{msg} {bar:32} {human_pos} of {human_len} batches");
     let found = store.doctor(progress::callback(&bar)).await;
     bar.finish_and_clear();
     let found = found?;
-    print(&if command.json { report_json(&found) } else { report(&database, &found) })?;
+    print(&if command.json { report_json(&found) } else { report(&command.database.database, &found) })?;
     Ok(if found.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,7 +1,8 @@
 //! `batchscan import`.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek};
+use std::io::{self, ErrorKind, IsTerminal, Read, Seek, Write};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::ReadError;
-use batchscan_store::{ImportCounts, ImportError, Store, import_file};
+use batchscan_formats::read::{Implausible, ReadError, Warnings, read_text};
+use batchscan_store::{ImportError, ImportOptions, Imported, Organisation, Store, import_file};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -28,21 +29,38 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
     let store = open(&command.database).await?;
-    store.org(&command.org).await?;
+    let org = store.org(&command.org).await?;
     for (done, (file, format)) in command.files.iter().zip(formats).enumerate() {
         let started = Instant::now();
         match import_one(&store, &command, file, format).await {
-            Ok(counts) => print(&summary(&command, file, &counts, started.elapsed()))?,
+            Ok(imported) => {
+                print_warnings(file, &imported.warnings);
+                print(&summary(&command, file, &imported, started.elapsed()))?;
+            }
             Err(error) => {
-                return Err(match done {
-                    0 => error,
+                let after = command.files.len() - done - 1;
+                return Err(match command.files.len() {
+                    1 => error,
                     _ if command.dry_run => error,
-                    _ => anyhow!("{error}. {} before it: imported", count(done as u64, "file", "files")),
+                    _ => anyhow!(
+                        "{error}. Files imported before it: {done}; files after it, not read: {after}"
+                    ),
                 });
             }
         }
     }
+    if !command.json && !command.dry_run && io::stdout().is_terminal() {
+        print(&next_step(&org))?;
+    }
     Ok(())
+}
+
+/// How to see the batches.
+fn next_step(org: &Organisation) -> String {
+    if org.credentials > 0 {
+        return "See them in the dashboard of `batchscan serve`, or with `batchscan list`.\n".into();
+    }
+    format!("Next: `batchscan credential issue --org \"{}\"`, then `batchscan serve`.\n", org.name)
 }
 
 fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
@@ -50,7 +68,7 @@ fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
         return Ok(format);
     }
     if file == Path::new("-") {
-        bail!("cannot infer the format of standard input: add --format ndjson, json, csv or parquet");
+        bail!("cannot infer the format of standard input: add --format ndjson, json, csv, parquet or xlsx");
     }
     Format::for_reading(file).with_context(|| format!("{}: {}", file.display(), format_hint(file)))
 }
@@ -60,11 +78,11 @@ fn format_hint(file: &Path) -> &'static str {
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     match ending.as_str() {
         _ if file.is_dir() => "is a folder: name the files in it",
-        "xlsx" | "xls" | "ods" => "is a spreadsheet: save the sheet as \"CSV UTF-8\" and import that",
+        "xls" | "xlsb" | "ods" => "is another spreadsheet: save it as .xlsx and import that",
         "gz" | "zst" | "zip" => {
             "is compressed: decompress it first, such as `zcat FILE | batchscan import --format csv … -`"
         }
-        _ => "cannot infer the format: add --format ndjson, json, csv or parquet",
+        _ => "cannot infer the format: add --format ndjson, json, csv, parquet or xlsx",
     }
 }
 
@@ -78,7 +96,7 @@ async fn import_one(
     command: &Import,
     file: &Path,
     format: Format,
-) -> anyhow::Result<ImportCounts> {
+) -> anyhow::Result<Imported> {
     let (input, length) = open_input(file)?;
     let template = match length {
         None => "{msg} {spinner} {bytes} {bytes_per_sec}",
@@ -86,24 +104,25 @@ async fn import_one(
     };
     let bar = progress_bar(&display_name(file), template);
     bar.set_length(length.unwrap_or(0));
-    let spooling = bar.clone();
+    let (spooling, max) = (bar.clone(), command.max_input);
     let input = match length {
         Some(_) => Ok(input),
-        None => tokio::task::spawn_blocking(move || spool(spooling.wrap_read(input))).await?,
+        None => tokio::task::spawn_blocking(move || spool(format, spooling.wrap_read(input), max)).await?,
     };
     let imported = match input {
         Ok(input) => {
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
-            let input = (format, input);
-            let imported = import_file(store, &command.org, input, command.dry_run, bytes_read).await;
+            let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
+            let options = ImportOptions { dry_run: command.dry_run, implausible };
+            let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
             updating.abort();
             imported
         }
-        Err(error) => Err(ImportError::File(ReadError::Io(error))),
+        Err(error) => Err(ImportError::File(error)),
     };
     bar.finish_and_clear();
-    imported.map_err(|error| describe_error(file, error))
+    imported.map_err(|error| describe_error(file, error, command.files.len() == 1))
 }
 
 /// The file and its length. A stream has no length.
@@ -115,7 +134,7 @@ fn open_input(file: &Path) -> anyhow::Result<(File, Option<u64>)> {
     };
     let opened = opened.and_then(|opened| opened.metadata().map(|metadata| (opened, metadata)));
     let (opened, metadata) = opened.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => anyhow!("{} not found", file.display()),
+        ErrorKind::NotFound => anyhow!("{} not found{}", file.display(), folder_hint(file)),
         _ => anyhow!("cannot read {}: {error}", file.display()),
     })?;
     if metadata.is_dir() {
@@ -126,21 +145,63 @@ fn open_input(file: &Path) -> anyhow::Result<(File, Option<u64>)> {
     Ok((opened, length))
 }
 
-/// Copies a stream to a temporary file: a slow pipe must not hold the write lock of the database.
-fn spool(mut stream: impl Read) -> io::Result<File> {
-    let no_space = |error: io::Error| {
-        let folder = std::env::temp_dir();
-        let folder = folder.display();
-        let what = format!("the temporary folder {folder} has no space for it ({error}): set TMPDIR");
-        io::Error::new(error.kind(), what)
+/// Where a file was looked for, if its path does not tell.
+fn folder_hint(file: &Path) -> String {
+    match std::env::current_dir() {
+        Ok(folder) if file.is_relative() => format!(" in the current folder, {}", folder.display()),
+        _ => String::new(),
+    }
+}
+
+/// Copies a stream to a temporary file: a slow pipe must not hold the write lock of the database. Stops at the first
+/// errors, since a pipe may never end.
+fn spool(format: Format, stream: impl Read + 'static, max_bytes: u64) -> Result<File, ReadError> {
+    let mut file = tempfile::tempfile().map_err(|error| not_spooled(&error))?;
+    let mut stream = Spooled { stream, file: file.try_clone()?, left: max_bytes };
+    let (start, name) = match format {
+        Format::Parquet => (b"PAR1", "a Parquet file"),
+        Format::Xlsx => (b"PK\x03\x04", "an Excel workbook"),
+        Format::Csv | Format::Ndjson | Format::Json => {
+            let mut accept = |_, _| ControlFlow::Continue(());
+            read_text(format, Box::new(stream), Implausible::Warn, &AtomicU64::new(0), &mut accept)?;
+            file.rewind()?;
+            return Ok(file);
+        }
     };
-    let mut file = tempfile::tempfile().map_err(no_space)?;
-    io::copy(&mut stream, &mut file).map_err(|error| match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => no_space(error),
-        _ => error,
-    })?;
+    let mut found = Vec::new();
+    stream.by_ref().take(4).read_to_end(&mut found)?;
+    if found != start {
+        return Err(io::Error::other(format!("it is not {name}")).into());
+    }
+    io::copy(&mut stream, &mut io::sink())?;
     file.rewind()?;
     Ok(file)
+}
+
+/// A stream that is copied to a file while it is read.
+struct Spooled<R> {
+    stream: R,
+    file: File,
+    /// Bytes that may still be read.
+    left: u64,
+}
+
+impl<R: Read> Read for Spooled<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.stream.read(buffer)?;
+        let too_large = || io::Error::other("it is larger than --max-input allows");
+        self.left = self.left.checked_sub(bytes as u64).ok_or_else(too_large)?;
+        self.file.write_all(&buffer[..bytes]).map_err(|error| not_spooled(&error))?;
+        Ok(bytes)
+    }
+}
+
+fn not_spooled(error: &io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let folder = folder.display();
+    let what =
+        format!("cannot write to the temporary folder {folder}: {error}; set TMPDIR to another folder");
+    io::Error::new(error.kind(), what)
 }
 
 async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
@@ -151,10 +212,11 @@ async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
 }
 
 /// Prints each error of the file on its own line; returns the summary.
-fn describe_error(file: &Path, error: ImportError) -> anyhow::Error {
+fn describe_error(file: &Path, error: ImportError, is_only: bool) -> anyhow::Error {
     let name = display_name(file);
+    let nothing = if is_only { "Nothing was imported" } else { "Nothing of it was imported" };
     match error {
-        ImportError::File(ReadError::Invalid { errors, more }) => {
+        ImportError::File(ReadError::Invalid { errors, more, only_implausible }) => {
             for error in &errors {
                 note(&format!("{name}: {error}"));
             }
@@ -164,33 +226,55 @@ fn describe_error(file: &Path, error: ImportError) -> anyhow::Error {
                 ""
             };
             let more = if more { " or more" } else { "" };
+            if only_implausible {
+                let warnings = count(errors.len() as u64, "warning", "warnings");
+                let them = if errors.len() == 1 { "it" } else { "them" };
+                return anyhow!("{name} has {warnings}{more}, and --strict rejects {them}. {nothing}");
+            }
             let errors = count(errors.len() as u64, "error", "errors");
-            anyhow!("{name} has {errors}{more}. Nothing was imported; fix the file and import it again{hint}")
+            anyhow!("{name} has {errors}{more}. {nothing}; fix the file and import it again{hint}")
         }
         ImportError::File(ReadError::Io(error)) => {
-            anyhow!("cannot read {name}: {error}. Nothing was imported")
+            anyhow!("cannot read {name}: {error}. {nothing}")
         }
         other => anyhow::Error::new(other),
     }
 }
 
-fn summary(command: &Import, file: &Path, counts: &ImportCounts, took: Duration) -> String {
+/// Prints the first warnings, each on its own line.
+fn print_warnings(file: &Path, warnings: &Warnings) {
+    let name = display_name(file);
+    for warning in &warnings.first {
+        note(&format!("warning: {name}: {warning}"));
+    }
+    let more = warnings.count - warnings.first.len() as u64;
+    if more > 0 {
+        note(&format!("warning: {name}: {} more", grouped(more)));
+    }
+}
+
+fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -> String {
+    let counts = &imported.counts;
     let total = counts.new + counts.corrected + counts.unchanged + counts.repeated;
     if command.json {
         let summary = json!({
             "file": file.display().to_string(), "organisation": command.org, "dry_run": command.dry_run,
             "batches": total, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-            "repeated": counts.repeated, "seconds": took.as_secs_f64(),
+            "repeated": counts.repeated, "warnings": imported.warnings.count, "seconds": took.as_secs_f64(),
         });
         return format!("{summary}\n");
     }
     let verb = if command.dry_run { "would import" } else { "imported" };
     let repeated = match counts.repeated {
         0 => String::new(),
-        repeated => format!(", {} replaced by a later line,", grouped(repeated)),
+        repeated => format!(", {} repeated (the last one counts)", grouped(repeated)),
+    };
+    let warnings = match imported.warnings.count {
+        0 => String::new(),
+        warnings => format!(", {}", count(warnings, "warning", "warnings")),
     };
     format!(
-        "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{repeated} in {:.1} s\n",
+        "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{repeated}{warnings} in {:.1} s\n",
         count(total, "batch", "batches"),
         display_name(file),
         command.org,
@@ -199,4 +283,27 @@ fn summary(command: &Import, file: &Path, counts: &ImportCounts, took: Duration)
         grouped(counts.unchanged),
         took.as_secs_f64(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use batchscan_store::DataVersion;
+
+    use super::*;
+
+    #[test]
+    fn the_next_step_depends_on_whether_there_are_credentials() {
+        let mut org = Organisation {
+            id: batchscan_model::OrgId(1),
+            name: "Green Valley".into(),
+            created_at: batchscan_model::UtcInstant::EPOCH,
+            version: DataVersion { number: 0, mark: 0 },
+            batches: 0,
+            credentials: 0,
+        };
+        let issue = "Next: `batchscan credential issue --org \"Green Valley\"`, then `batchscan serve`.\n";
+        assert_eq!(next_step(&org), issue);
+        org.credentials = 1;
+        assert!(next_step(&org).contains("`batchscan list`"));
+    }
 }

@@ -1,13 +1,15 @@
 //! `batchscan list`.
 
 use batchscan_client::{DateRange, TryStreamExt};
+use batchscan_formats::write::Columns;
 use batchscan_server::clock::Clock;
 
-use super::context::date_range;
+use super::context::{columns, date_range};
 use crate::args::List;
 use crate::connection::{self, Service};
 use crate::progress::progress_bar;
 use crate::reports::latest_batches::Latest;
+use crate::selection::Selection;
 use crate::terminal::{Screen, print};
 
 const DAY_SECS: i64 = 86_400;
@@ -16,20 +18,27 @@ const LOOK_BACK_DAYS: [i64; 4] = [7, 30, 120, 480];
 
 pub(crate) async fn run(command: List) -> anyhow::Result<()> {
     let now = Clock::system().now();
-    let range = date_range("list", &command.dates).range();
+    let dates = date_range("list", &command.dates);
+    let (selection, columns) = (command.selection.selection(), columns("list", &command.columns));
     let profile = connection::resolve(&command.connection)?;
     let bar = progress_bar("", "reading: {human_pos} batches{wide_msg}");
     let service = connection::connect(&profile, &command.connection, &bar)?;
-    let latest = latest(&service, range, now, command.limit, || bar.inc(1)).await;
+    let latest = latest(&service, dates.range(), now, &selection, command.limit, || bar.inc(1)).await;
     bar.finish_and_clear();
     let latest = latest?;
-    print(&if command.json { latest.json() } else { latest.table(Screen::stdout()) })
+    print(&match (command.json, &columns) {
+        (true, columns) => latest.json(columns.fields()),
+        _ if latest.is_empty() => format!("{}\n", selection.no_match(&dates.to_string())),
+        (false, Columns::All) => latest.table(Screen::stdout()),
+        (false, columns) => latest.table_of(columns),
+    })
 }
 
 async fn latest(
     service: &Service,
     range: DateRange,
     now: batchscan_client::UtcInstant,
+    selection: &Selection,
     limit: usize,
     on_batch: impl Fn(),
 ) -> anyhow::Result<Latest> {
@@ -41,7 +50,9 @@ async fn latest(
         let mut batches = service.client.batches(DateRange { start, end: range.end });
         while let Some(received) = batches.try_next().await? {
             on_batch();
-            latest.add(received.batch);
+            if selection.includes(&received.batch) {
+                latest.add(received.batch);
+            }
         }
         if latest.is_full() || start == range.start {
             return Ok(latest);

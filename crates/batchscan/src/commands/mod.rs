@@ -1,8 +1,10 @@
 //! One module per command: each calls the libraries and prints the result.
 
 mod context;
+mod self_signed;
 
 pub(crate) mod backup;
+pub(crate) mod batch;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod copy;
@@ -13,8 +15,11 @@ pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod man;
+pub(crate) mod mirror;
 pub(crate) mod openapi;
 pub(crate) mod org;
 pub(crate) mod pull;
 pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod summary;

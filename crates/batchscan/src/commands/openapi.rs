@@ -7,5 +7,6 @@ use crate::args::Openapi;
 use crate::terminal::print;
 
 pub(crate) fn run(command: Openapi) -> anyhow::Result<()> {
-    print(&document(&Config { public_url: command.public_url, ..Config::default() }))
+    let config = Config { public_url: command.public_url, metrics_in_public: false, ..Config::default() };
+    print(&document(&config))
 }

@@ -2,21 +2,25 @@
 
 use anyhow::bail;
 use batchscan_server::clock::Clock;
-use batchscan_store::{OpenOptions, Organisation, Store};
+use batchscan_store::{OpenOptions, Organisation};
 use serde_json::json;
 
-use super::context::{database_url, format_time, open};
+use super::context::{format_time, open, open_database, shell_quoted};
 use crate::args::{DatabaseArg, Org, OrgCommand};
 use crate::numbers::{count, grouped};
 use crate::table::table;
-use crate::terminal::{print, prompt};
+use crate::terminal::{print, print_hint, prompt};
 
 pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
     match command {
         OrgCommand::Add { name } => {
-            let store = Store::open(&database_url(&database), OpenOptions::CREATE).await?;
+            let store = open_database(&database.database, OpenOptions::CREATE).await?;
             let org = store.add_org(&name, Clock::system().now()).await?;
-            print(&format!("added organisation \"{}\"\n", org.name))
+            print(&format!("added organisation \"{}\"\n", org.name))?;
+            print_hint(&format!(
+                "Next: batchscan import --org {0} FILE, and batchscan credential issue --org {0}",
+                shell_quoted(&org.name)
+            ))
         }
         OrgCommand::List { json } => {
             let orgs = open(&database).await?.orgs().await?;

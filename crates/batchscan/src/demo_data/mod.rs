@@ -66,7 +66,7 @@ impl Nursery {
         Self {
             count,
             seed,
-            link_base: format!("{}/batches/", link_base.trim_end_matches('/')),
+            link_base: format!("{}/demo/reports/", link_base.trim_end_matches('/')),
             year,
             random: Random::new(seed),
             days_left: year.days(),

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::sync::Arc;
 
 use anyhow::Context;
 use batchscan_client::{Error, Page, Pages, TryStreamExt, UtcInstant};
-use batchscan_formats::write::TextFormat;
+use batchscan_formats::write::{Columns, TextFormat};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::journal::Next;
 use super::partial_file::PartialFile;
+use crate::selection::Selection;
 
 /// Pages between download and writer. Enough to keep both busy; bounds the memory.
 const PAGES_QUEUED_MAX: usize = 6;
@@ -29,10 +31,18 @@ pub(crate) enum Sink {
     TempFile(File),
 }
 
+/// Which batches are written, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct RowFormat {
+    pub(crate) form: TextFormat,
+    pub(crate) columns: Columns,
+    pub(crate) selection: Selection,
+}
+
 /// Writes pages to a sink.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
-    form: TextFormat,
+    format: Arc<RowFormat>,
     pub(crate) sink: Sink,
     pub(crate) totals: Totals,
 }
@@ -42,6 +52,7 @@ pub(crate) struct PageWriter {
 pub(crate) struct Totals {
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
+    pub(crate) first_date: Option<UtcInstant>,
     pub(crate) last_date: Option<UtcInstant>,
     /// Names of fields that are not in the API contract.
     pub(crate) unknown_fields: BTreeSet<String>,
@@ -81,13 +92,13 @@ impl PullError {
 }
 
 impl PageWriter {
-    pub(crate) fn new(form: TextFormat, sink: Sink) -> Self {
+    pub(crate) fn new(format: RowFormat, sink: Sink) -> Self {
         let mut totals = Totals::default();
         if let Sink::Partial(partial) = &sink {
             (totals.batches, totals.bytes) = (partial.journal.batches, partial.len());
             totals.is_complete = partial.journal.next == Next::End;
         }
-        Self { form, sink, totals }
+        Self { format: Arc::new(format), sink, totals }
     }
 
     /// Writes pages until the last one or until `stop` is done. Calls `on_page` after each.
@@ -97,7 +108,7 @@ impl PageWriter {
         stop: impl Future<Output = ()>,
         on_page: impl Fn(&Totals) + Send + 'static,
     ) -> anyhow::Result<(Self, Result<(), PullError>)> {
-        let form = self.form;
+        let format = self.format.clone();
         let (sender, receiver) = channel(PAGES_QUEUED_MAX);
         let runtime = Handle::current();
         let writing = spawn_blocking(move || self.write_all(receiver, &runtime, &on_page));
@@ -111,7 +122,8 @@ impl PageWriter {
             };
             match page {
                 Ok(Some(page)) => {
-                    if sender.send(spawn_blocking(move || Rows::from_page(form, &page))).await.is_err() {
+                    let format = format.clone();
+                    if sender.send(spawn_blocking(move || Rows::from_page(&format, &page))).await.is_err() {
                         break None;
                     }
                 }
@@ -152,22 +164,24 @@ impl PageWriter {
     }
 
     fn write(&mut self, mut rows: Rows) -> Result<(), PullError> {
+        let RowFormat { form, columns, .. } = &*self.format;
         // Each row starts with a separator, which the first one must not have.
         if self.totals.batches == 0 {
-            rows.text.replace_range(..self.form.separator().len().min(rows.text.len()), "");
+            rows.text.replace_range(..form.separator().len().min(rows.text.len()), "");
         }
         if self.totals.bytes == 0 {
             let mut head = String::new();
-            self.form.push_header(&mut head);
+            form.push_header(&mut head, columns);
             rows.text.insert_str(0, &head);
         }
         if rows.next == Next::End {
-            self.form.push_footer(&mut rows.text);
+            form.push_footer(&mut rows.text);
         }
         self.sink.append(rows.text.as_bytes(), rows.batches, rows.next.clone())?;
         self.totals.bytes += rows.text.len() as u64;
         self.totals.batches += rows.batches;
         self.totals.is_complete = rows.next == Next::End;
+        self.totals.first_date = self.totals.first_date.or(rows.first_date);
         self.totals.last_date = rows.last_date.or(self.totals.last_date);
         let room = UNKNOWN_MAX.saturating_sub(self.totals.unknown_fields.len());
         self.totals.unknown_fields.extend(rows.unknown_fields.into_iter().take(room));
@@ -179,22 +193,28 @@ struct Rows {
     /// Each row with a separator before it.
     text: String,
     batches: u64,
+    first_date: Option<UtcInstant>,
     last_date: Option<UtcInstant>,
     unknown_fields: BTreeSet<String>,
     next: Next,
 }
 
 impl Rows {
-    fn from_page(form: TextFormat, page: &Page) -> Result<Self, Error> {
+    fn from_page(format: &RowFormat, page: &Page) -> Result<Self, Error> {
         let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
         let text = String::with_capacity(page.size());
-        let mut rows = Self { text, batches: 0, last_date: None, unknown_fields: BTreeSet::new(), next };
+        let unknown_fields = BTreeSet::new();
+        let mut rows = Self { text, batches: 0, first_date: None, last_date: None, unknown_fields, next };
         for row in page.rows() {
             let (received, source) = row?;
-            rows.text.push_str(form.separator());
-            form.push_batch(&mut rows.text, &received.batch, source);
-            rows.batches += 1;
+            rows.first_date = rows.first_date.or(Some(received.batch_creation_date));
             rows.last_date = Some(received.batch_creation_date);
+            if !format.selection.includes(&received.batch) {
+                continue;
+            }
+            rows.text.push_str(format.form.separator());
+            format.form.push_batch(&mut rows.text, &received.batch, source, &format.columns);
+            rows.batches += 1;
             let room = UNKNOWN_MAX.saturating_sub(rows.unknown_fields.len());
             rows.unknown_fields.extend(received.unknown.into_keys().take(room));
         }

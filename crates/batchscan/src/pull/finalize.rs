@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
 use batchscan_client::ReceivedBatch;
-use batchscan_formats::write::{BoxError, CutTexts, write_parquet, write_xlsx};
+use batchscan_formats::write::{BoxError, Columns, CutTexts, write_parquet, write_xlsx};
 
 use super::download::{PullError, Sink, stdout_error};
 use super::options::{BinaryFormat, OutputFormat};
@@ -27,6 +27,7 @@ pub(crate) struct Finished {
 pub(crate) fn finalize(
     sink: Sink,
     format: OutputFormat,
+    columns: &Columns,
     file: Option<&Path>,
     may_replace: bool,
     cancelled: &AtomicBool,
@@ -37,12 +38,14 @@ pub(crate) fn finalize(
         }
         (Sink::Partial(mut partial), OutputFormat::Binary(format), Some(file)) => {
             let new = partial.converted_path();
-            let finished = convert(&mut partial, format, &new, file, may_replace, cancelled);
+            let finished = convert(&mut partial, format, columns, &new, file, may_replace, cancelled);
             // Only there if it was not renamed.
             let _ = std::fs::remove_file(&new);
             clean_up(*partial, finished)
         }
-        (Sink::TempFile(rows), OutputFormat::Binary(format), _) => convert_to_stdout(rows, format, cancelled),
+        (Sink::TempFile(rows), OutputFormat::Binary(format), _) => {
+            convert_to_stdout(rows, format, columns, cancelled)
+        }
         _ => Ok(Finished::default()),
     }
 }
@@ -81,6 +84,7 @@ fn clean_up(partial: PartialFile, finished: Result<Finished, PullError>) -> Resu
 fn convert(
     partial: &mut PartialFile,
     format: BinaryFormat,
+    columns: &Columns,
     new: &Path,
     file: &Path,
     may_replace: bool,
@@ -92,7 +96,7 @@ fn convert(
     let _ = std::fs::remove_file(new);
     let new_file = File::create_new(new).with_context(cannot)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let cut_texts = write_binary(rows, format, &new_file, folder, cancelled)?;
+    let cut_texts = write_binary(rows, format, columns, &new_file, folder, cancelled)?;
     let bytes = new_file.sync_all().and_then(|()| new_file.metadata()).with_context(cannot)?.len();
     target::rename(new, file, may_replace).map_err(PullError::Rename)?;
     Ok(Finished { bytes, cut_texts })
@@ -101,10 +105,11 @@ fn convert(
 fn convert_to_stdout(
     rows: File,
     format: BinaryFormat,
+    columns: &Columns,
     cancelled: &AtomicBool,
 ) -> Result<Finished, PullError> {
     let mut new = tempfile::tempfile().context("cannot create a temporary file")?;
-    let cut_texts = write_binary(rows, format, &new, &std::env::temp_dir(), cancelled)?;
+    let cut_texts = write_binary(rows, format, columns, &new, &std::env::temp_dir(), cancelled)?;
     new.rewind().context("cannot read a temporary file")?;
     let mut out = std::io::stdout().lock();
     let bytes = std::io::copy(&mut new, &mut out).map_err(stdout_error)?;
@@ -115,6 +120,7 @@ fn convert_to_stdout(
 fn write_binary(
     mut rows: File,
     format: BinaryFormat,
+    columns: &Columns,
     new: &File,
     folder: &Path,
     cancelled: &AtomicBool,
@@ -127,8 +133,8 @@ fn write_binary(
         Ok(ReceivedBatch::from_json(&line.context("cannot read the downloaded rows")?)?.batch)
     });
     let written = match format {
-        BinaryFormat::Parquet => write_parquet(&mut batches, new),
-        BinaryFormat::Xlsx => write_xlsx(&mut batches, new, folder),
+        BinaryFormat::Parquet => write_parquet(&mut batches, columns, new),
+        BinaryFormat::Xlsx => write_xlsx(&mut batches, columns, new, folder),
     };
     written.map_err(|error| match cancelled.load(Ordering::Relaxed) {
         true => PullError::Interrupted,

@@ -19,18 +19,26 @@ pub(crate) struct Settings {
     pub(crate) start_date: Option<String>,
     pub(crate) end_date: Option<String>,
     pub(crate) format: String,
+    /// The selected batches; `None` for all.
+    pub(crate) selection: Option<String>,
+    /// The chosen fields; `None` for all.
+    pub(crate) columns: Option<String>,
 }
 
 impl Settings {
     /// The first difference, for an error message.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+        let or = |value: &Option<String>, none: &str| value.clone().unwrap_or_else(|| none.into());
+        let text = |value| or(value, "none");
+        let all = |value| or(value, "all");
         let pairs = [
             ("url", self.url.clone(), other.url.clone()),
             ("client id", self.client_id.clone(), other.client_id.clone()),
             ("start date", text(&self.start_date), text(&other.start_date)),
             ("end date", text(&self.end_date), text(&other.end_date)),
             ("format", self.format.clone(), other.format.clone()),
+            ("selection", all(&self.selection), all(&other.selection)),
+            ("list of columns", all(&self.columns), all(&other.columns)),
         ];
         let (what, mine, theirs) = pairs.into_iter().find(|(_, mine, theirs)| mine != theirs)?;
         Some(format!("its {what} is {mine}, not {theirs}"))
@@ -82,8 +90,9 @@ impl Journal {
         let path = Self::path(part);
         let text = target::read_small(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let Some(text) = text else { return Ok(None) };
-        let journal = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is damaged; omit --resume to start over", path.display()))?;
+        let journal = serde_json::from_slice(&text).with_context(|| {
+            format!("{} is damaged; use --force instead of --resume to start over", path.display())
+        })?;
         Ok(Some(journal))
     }
 

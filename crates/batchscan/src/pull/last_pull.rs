@@ -26,9 +26,15 @@ pub(crate) struct LastPull {
 
 impl LastPull {
     /// The last pull of a file, if the file has not changed since.
-    pub(crate) fn read(file: &Path) -> Option<Self> {
-        let last: Self = serde_json::from_slice(&target::read_small(&path_for(file)).ok()??).ok()?;
-        ((last.bytes, last.modified_nanos) == size_and_time(file).ok()?).then_some(last)
+    pub(crate) fn read(file: &Path) -> anyhow::Result<Option<Self>> {
+        let (Ok(size_and_time), path) = (size_and_time(file), path_for(file)) else { return Ok(None) };
+        let text = target::read_small(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let Some(text) = text else { return Ok(None) };
+        let last: Self = serde_json::from_slice(&text).with_context(|| {
+            let (state, file) = (path.display(), file.display());
+            format!("{state}, the state of the last pull, is damaged; use --force to replace it and {file}")
+        })?;
+        Ok(((last.bytes, last.modified_nanos) == size_and_time).then_some(last))
     }
 
     /// Whether a file was pulled before, changed or not.
@@ -75,14 +81,16 @@ mod tests {
             start_date: None,
             end_date: None,
             format: "csv".into(),
+            selection: None,
+            columns: None,
         };
         std::fs::write(&file, "one").unwrap();
         let journal = Journal::new(settings, DateRange::default(), None);
         LastPull::write(&file, journal, "W/\"1\"".into()).unwrap();
-        assert_eq!(LastPull::read(&file).unwrap().etag, "W/\"1\"");
+        assert_eq!(LastPull::read(&file).unwrap().unwrap().etag, "W/\"1\"");
         std::fs::write(&file, "another").unwrap();
-        assert_eq!(LastPull::read(&file), None);
+        assert_eq!(LastPull::read(&file).unwrap(), None);
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(LastPull::read(&file), None);
+        assert_eq!(LastPull::read(&file).unwrap(), None);
     }
 }

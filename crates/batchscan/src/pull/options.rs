@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use batchscan_formats::Format;
-use batchscan_formats::write::{CsvStyle, TextFormat};
+use batchscan_formats::write::{Columns, CsvStyle, TextFormat};
 
 use super::journal::Settings;
 use crate::args::{Pull, usage_error};
 use crate::date_range::TypedDateRange;
+use crate::selection::Selection;
 
 /// The format of the output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +31,8 @@ impl OutputFormat {
     /// The format given by `--format` or the file extension.
     pub(crate) fn from_args(command: &Pull) -> Result<Self, clap::Error> {
         let Some(format) = command.format.or_else(|| Format::for_writing(&command.output)) else {
-            let output = command.output.display();
-            let text = format!(
-                "cannot infer the format from '{output}'; add '--format csv', ndjson, json, parquet or xlsx"
-            );
-            return Err(usage_error("pull", text));
+            let hint = "add '--format csv', ndjson, json, parquet or xlsx";
+            return Err(unknown_extension("pull", &command.output, hint));
         };
         if command.excel.is_some() && format != Format::Csv {
             let text = "'--excel' is only for CSV; .xlsx files open in Excel without it";
@@ -48,13 +46,6 @@ impl OutputFormat {
             Format::Parquet => OutputFormat::Binary(BinaryFormat::Parquet),
             Format::Xlsx => OutputFormat::Binary(BinaryFormat::Xlsx),
         })
-    }
-
-    pub(crate) fn partial_format(self) -> TextFormat {
-        match self {
-            OutputFormat::Text(form) => form,
-            OutputFormat::Binary(_) => TextFormat::Ndjson,
-        }
     }
 
     /// Whether fields that are not in the API contract are lost.
@@ -75,13 +66,41 @@ impl OutputFormat {
     }
 }
 
-pub(crate) fn settings(format: OutputFormat, dates: &TypedDateRange, url: &str, client_id: &str) -> Settings {
+/// A usage error if a file's extension is not that of a format.
+pub(crate) fn unknown_extension(command: &str, output: &Path, hint: &str) -> clap::Error {
+    let is_old_excel = output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xls"));
+    let hint = if is_old_excel { "did you mean .xlsx?" } else { hint };
+    usage_error(command, format!("cannot infer the format from '{}'; {hint}", output.display()))
+}
+
+/// Which batches and fields are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    pub(crate) selection: Selection,
+    pub(crate) columns: Columns,
+}
+
+pub(crate) fn settings(
+    format: OutputFormat,
+    contents: &Contents,
+    dates: &TypedDateRange,
+    url: &str,
+    client_id: &str,
+) -> Settings {
+    let columns = match &contents.columns {
+        Columns::All => None,
+        Columns::Chosen(fields) => {
+            Some(fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(","))
+        }
+    };
     Settings {
         url: url.to_owned(),
         client_id: client_id.to_owned(),
         start_date: dates.start.as_ref().map(|start| start.text.clone()),
         end_date: dates.end.as_ref().map(|end| end.text.clone()),
         format: format.name().to_owned(),
+        selection: contents.selection.description(),
+        columns,
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    fn path_for(target: &Path) -> PathBuf {
+    pub(crate) fn path_for(target: &Path) -> PathBuf {
         with_suffix(target, ".part")
     }
 
@@ -53,23 +53,31 @@ impl PartialFile {
         let Some(journal) = Journal::read(&path)? else { return Ok(None) };
         if let Some(difference) = journal.settings.difference(settings) {
             bail!(
-                "{} belongs to another pull: {difference}; use the same options, or omit --resume to start over",
+                "{} belongs to another pull: {difference}; use the same options, or --force instead of --resume to start over",
                 path.display()
             );
         }
         let mut file = open_locked(&path)?;
         let crc = verified_checksum(&mut file, &journal).with_context(|| {
-            format!("{} does not match its journal; omit --resume to start over", path.display())
+            format!(
+                "{} does not match its journal; use --force instead of --resume to start over",
+                path.display()
+            )
         })?;
         file.set_len(journal.bytes)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Some(Self { path, file, crc, journal, journal_written: Instant::now() }))
     }
 
-    /// The batches of an interrupted pull with the same settings, if there are any.
-    pub(crate) fn resumable_batches(target: &Path, settings: &Settings) -> Option<u64> {
-        let journal = Journal::read(&Self::path_for(target)).ok()??;
-        (journal.settings == *settings && journal.batches > 0).then_some(journal.batches)
+    /// The journal of an interrupted pull with batches. An error if that pull is still running.
+    pub(crate) fn interrupted(target: &Path) -> anyhow::Result<Option<Journal>> {
+        let path = Self::path_for(target);
+        // A damaged journal cannot be resumed, so nothing is lost.
+        let journal = Journal::read(&path).ok().flatten().filter(|journal| journal.batches > 0);
+        if journal.is_some() && path.exists() {
+            open_locked(&path)?;
+        }
+        Ok(journal)
     }
 
     /// The number of bytes written.
@@ -193,6 +201,8 @@ mod tests {
             start_date: Some(start.into()),
             end_date: None,
             format: "csv".into(),
+            selection: None,
+            columns: None,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use batchscan_model::{Batch, Hundredths, Position, UtcInstant};
+use batchscan_formats::write::Columns;
+use batchscan_model::{Batch, Field, Hundredths, Kind, Position, UtcInstant};
 
-use super::cells::{EMPTY, YELLOW, percent};
+use super::cells::{YELLOW, percent, value_text};
 use super::sparkline::{Scale, TREND_RATES};
 use crate::table::{Align, aligned_table, sanitize, table_width, truncate, width};
 use crate::terminal::Screen;
@@ -55,11 +56,12 @@ impl Latest {
         self.shown.len() >= self.limit
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
     /// A table, newest first. Names are cut to fit the screen.
     pub(crate) fn table(&self, screen: Screen) -> String {
-        if self.shown.is_empty() {
-            return EMPTY.into();
-        }
         let trends = self.trends();
         let mut rows: Vec<[String; 7]> = self
             .shown
@@ -67,13 +69,28 @@ impl Latest {
             .rev()
             .map(|(position, batch)| row(batch, trends.get(position).cloned().unwrap_or_default(), screen))
             .collect();
-        aligned_table(fit(&mut rows, screen.columns), ALIGN, &rows)
+        aligned_table(&fit(&mut rows, screen.columns), &ALIGN, &rows)
     }
 
-    /// A JSON array of the batches, newest first.
-    pub(crate) fn json(&self) -> String {
-        let batches: Vec<String> = self.shown.values().rev().map(Batch::to_json).collect();
-        format!("[{}]\n", batches.join(","))
+    /// A table of these fields, newest first.
+    pub(crate) fn table_of(&self, columns: &Columns) -> String {
+        let cell = |(_, value)| truncate(&value_text(value), NAME_COLUMNS_MAX);
+        let row = |batch| columns.values(batch).map(cell).collect();
+        let rows: Vec<Vec<String>> = self.shown.values().rev().map(row).collect();
+        let fields = columns.fields();
+        let head: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+        let align: Vec<Align> = fields.iter().map(|field| alignment(*field)).collect();
+        aligned_table(&head, &align, &rows)
+    }
+
+    /// A JSON array of the batches with these fields, newest first.
+    pub(crate) fn json(&self, fields: &[Field]) -> String {
+        let mut text = String::from("[");
+        for batch in self.shown.values().rev() {
+            text.push_str(if text.len() > 1 { "," } else { "" });
+            batch.push_json(&mut text, fields);
+        }
+        text + "]\n"
     }
 
     fn keep_rate(&mut self, position: Position, batch: &Batch) {
@@ -125,6 +142,13 @@ fn row(batch: &Batch, trend: String, screen: Screen) -> [String; 7] {
     ]
 }
 
+fn alignment(field: Field) -> Align {
+    match field.kind() {
+        Kind::Count | Kind::Decimal => Align::Right,
+        _ => Align::Left,
+    }
+}
+
 /// `2026-01-31 08:00`.
 fn format_minute(instant: UtcInstant) -> String {
     let text = instant.to_string();
@@ -134,8 +158,9 @@ fn format_minute(instant: UtcInstant) -> String {
 
 /// Shortens the column heads, then the crops, then the batch names, until the table fits the screen.
 fn fit(rows: &mut [[String; 7]], columns: Option<usize>) -> [&'static str; 7] {
-    let excess =
-        |head, rows: &[[String; 7]]| table_width(head, rows).saturating_sub(columns.unwrap_or(usize::MAX));
+    let excess = |head: [&str; 7], rows: &[[String; 7]]| {
+        table_width(&head, rows).saturating_sub(columns.unwrap_or(usize::MAX))
+    };
     if excess(HEAD, rows) == 0 {
         return HEAD;
     }

@@ -1,6 +1,6 @@
 //! Tables and JSON for `list` and `summary`. Batches are added one by one, in bounded memory. No I/O.
 
-mod cells;
+pub(crate) mod cells;
 pub(crate) mod latest_batches;
 mod sparkline;
 mod statistics;

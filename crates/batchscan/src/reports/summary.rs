@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::bail;
-use batchscan_model::{Batch, Hundredths};
+use batchscan_formats::write::{WriteError, table_to_csv, table_to_xlsx};
+use batchscan_model::{Batch, FieldValue, Hundredths, UtcInstant};
 use jiff::ToSpan;
 use jiff::civil::Date;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::cells::{BOLD, EMPTY, YELLOW, percent};
+use super::cells::{BOLD, YELLOW, percent};
 use super::statistics::Sums;
-use crate::date_range::day_of;
+use crate::date_range::{day_of, start_of};
 use crate::numbers::grouped;
 use crate::table::{Align, aligned_table, sanitize, truncate};
 use crate::terminal::Screen;
@@ -59,9 +60,6 @@ impl Summary {
 
     /// A table by crop and week, with totals.
     pub(crate) fn table(&self, screen: Screen) -> String {
-        if self.crops.is_empty() {
-            return EMPTY.into();
-        }
         let mut lines = Lines::new(screen);
         let mut all = Group::default();
         for (crop, weeks) in &self.crops {
@@ -81,12 +79,107 @@ impl Summary {
 
     /// A JSON array of the groups, in the order of the table.
     pub(crate) fn json(&self) -> String {
-        let groups: Vec<_> = self
-            .crops
-            .iter()
-            .flat_map(|(crop, weeks)| weeks.iter().map(|(monday, group)| group.json(crop, *monday)))
-            .collect();
+        let object = |line: &Line<'_>| COLUMNS.into_iter().zip(line.values().map(json_value)).collect();
+        let groups: Vec<BTreeMap<&str, Value>> = self.lines().iter().map(object).collect();
         format!("{}\n", json!(groups))
+    }
+
+    /// A CSV file with a line per group.
+    pub(crate) fn csv(&self) -> String {
+        let lines = self.lines();
+        table_to_csv(&COLUMNS, &rows(&lines))
+    }
+
+    /// An Excel workbook with a row per group.
+    pub(crate) fn xlsx(&self) -> Result<Vec<u8>, WriteError> {
+        let lines = self.lines();
+        table_to_xlsx("Summary", &COLUMNS, &workbook_rows(&lines))
+    }
+
+    pub(crate) fn batches(&self) -> u64 {
+        self.crops.values().flat_map(BTreeMap::values).map(|group| group.batches).sum()
+    }
+
+    /// The groups in the order of the table.
+    fn lines(&self) -> Vec<Line<'_>> {
+        let mut lines = Vec::with_capacity(self.groups);
+        for ((_, crop), weeks) in &self.crops {
+            lines.extend(weeks.iter().map(|(monday, group)| Line {
+                crop: crop.as_deref(),
+                week: week_of(*monday),
+                monday: monday.to_string(),
+                start: start_of(*monday),
+                group,
+            }));
+        }
+        lines
+    }
+}
+
+/// The values of a group in JSON and in files.
+const COLUMNS: [&str; 10] = [
+    "crop_type",
+    "week",
+    "week_start",
+    "batches",
+    "with_germination",
+    "avg_germination_rate",
+    "spread_germination_rate",
+    "avg_usable_seedling_rate",
+    "spread_usable_seedling_rate",
+    "warnings",
+];
+const WEEK_START: usize = 2;
+
+/// A group with its crop and week.
+struct Line<'a> {
+    crop: Option<&'a str>,
+    week: String,
+    monday: String,
+    start: Option<UtcInstant>,
+    group: &'a Group,
+}
+
+impl Line<'_> {
+    fn values(&self) -> [FieldValue<'_>; COLUMNS.len()] {
+        let decimal = |value: Option<Hundredths>| value.map_or(FieldValue::Null, FieldValue::Decimal);
+        let Group { batches, germination, usable, warnings } = self.group;
+        [
+            self.crop.map_or(FieldValue::Null, FieldValue::Text),
+            FieldValue::Text(&self.week),
+            FieldValue::Text(&self.monday),
+            FieldValue::Count(*batches),
+            FieldValue::Count(germination.count()),
+            decimal(germination.mean()),
+            decimal(germination.spread()),
+            decimal(usable.mean()),
+            decimal(usable.spread()),
+            FieldValue::Count(*warnings),
+        ]
+    }
+}
+
+fn rows<'a>(lines: &'a [Line<'_>]) -> Vec<Vec<FieldValue<'a>>> {
+    lines.iter().map(|line| line.values().to_vec()).collect()
+}
+
+/// The same, with the start of the week as a date.
+fn workbook_rows<'a>(lines: &'a [Line<'_>]) -> Vec<Vec<FieldValue<'a>>> {
+    let mut rows = rows(lines);
+    for (row, line) in rows.iter_mut().zip(lines) {
+        row[WEEK_START] = line.start.map_or(row[WEEK_START], FieldValue::Instant);
+    }
+    rows
+}
+
+fn json_value(value: FieldValue<'_>) -> Value {
+    match value {
+        FieldValue::Null => Value::Null,
+        FieldValue::Text(text) => text.into(),
+        FieldValue::Instant(instant) => instant.to_string().into(),
+        FieldValue::Count(count) => count.into(),
+        FieldValue::Decimal(decimal) => decimal.to_string().into(),
+        FieldValue::Flag(flag) => flag.into(),
     }
 }
 
@@ -129,22 +222,6 @@ impl Group {
         self.usable.add(&other.usable);
         self.warnings += other.warnings;
     }
-
-    fn json(&self, crop: &Crop, monday: Monday) -> serde_json::Value {
-        let text = |value: Option<Hundredths>| value.map(|value| value.to_string());
-        json!({
-            "crop_type": crop.1,
-            "week": week_of(monday),
-            "week_start": monday.to_string(),
-            "batches": self.batches,
-            "with_germination": self.germination.count(),
-            "mean_germination_rate": text(self.germination.mean()),
-            "spread_germination_rate": text(self.germination.spread()),
-            "mean_usable_seedling_rate": text(self.usable.mean()),
-            "spread_usable_seedling_rate": text(self.usable.spread()),
-            "warnings": self.warnings,
-        })
-    }
 }
 
 /// Builds the table. The crop names are lines between its rows.
@@ -180,7 +257,7 @@ impl Lines {
     }
 
     fn text(self) -> String {
-        let table = aligned_table(HEAD, ALIGN, &self.rows);
+        let table = aligned_table(&HEAD, &ALIGN, &self.rows);
         let mut lines = table.lines();
         let mut headings = self.headings.into_iter().peekable();
         let mut text = format!("{}\n", lines.next().unwrap_or_default());
@@ -226,6 +303,15 @@ mod tests {
         assert_eq!(of(2021, 1, 3), "2020-W53");
         assert_eq!(of(1, 1, 1), "0001-W01");
         assert_eq!(of(9999, 12, 31), "9999-W52");
+    }
+
+    #[test]
+    fn the_start_of_the_week_is_a_date_in_a_workbook() {
+        let nursery = nursery();
+        let start = |row: &Vec<FieldValue<'_>>| json_value(row[WEEK_START]);
+        let lines = nursery.lines();
+        assert_eq!(workbook_rows(&lines).iter().map(start).collect::<Vec<_>>()[0], "2026-01-05T00:00:00Z");
+        assert_eq!(rows(&lines).iter().map(start).collect::<Vec<_>>()[0], "2026-01-05");
     }
 
     #[test]

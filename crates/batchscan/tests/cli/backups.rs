@@ -1,6 +1,7 @@
 //! `batchscan backup` and `batchscan doctor`.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use snapbox::file;
 
@@ -55,9 +56,43 @@ fn a_backup_does_not_overwrite_and_leaves_no_partial_file() {
     let target = format!("{deep}/copy.db");
     let error = site.run(&["backup", &target]).err;
     assert!(error.starts_with(&format!("error: cannot write {target}: ")), "{error}");
-    assert!(!error.contains(".partial"), "{error}");
-    let folder = std::fs::read_dir(site.path("")).unwrap();
-    assert_eq!(folder.filter(|entry| entry.as_ref().unwrap().path().ends_with(".partial")).count(), 0);
+    assert!(!error.contains("partial"), "{error}");
+    for folder in [site.path(""), deep.into()] {
+        assert_eq!(partial_files(&folder), 0, "{folder:?}");
+    }
+}
+
+/// SQLite would apply the write-ahead log of a file that is gone to the new one.
+#[test]
+fn a_backup_next_to_the_log_of_another_file_is_rejected() {
+    let site = Site::new();
+    for left in ["copy.db-wal", "copy.db-journal"] {
+        let path = site.write(left, "of another file");
+        let error = site.run(&["backup", &site.name("copy.db")]).err;
+        assert!(error.contains(left) && error.contains("already exists"), "{error}");
+        std::fs::remove_file(path).unwrap();
+    }
+    site.run(&["backup", &site.name("copy.db")]).succeeds();
+}
+
+#[test]
+fn the_next_backup_in_a_folder_removes_what_a_killed_one_has_left() {
+    let site = Site::new();
+    site.write("old.db.batchscan-partial", "left by a process that was killed");
+    site.write("old.db.batchscan-partial-wal", "");
+    let busy = std::fs::File::create(site.path("busy.db.batchscan-partial")).unwrap();
+    busy.lock().unwrap();
+    std::os::unix::fs::symlink(site.path("scans.db"), site.path("link.batchscan-partial")).unwrap();
+    site.run(&["backup", &site.name("new.db")]).succeeds();
+    assert_eq!(partial_files(&site.path("")), 2, "the one being written, and the link");
+    let error = site.run(&["backup", &site.name("busy.db")]).err;
+    assert!(error.contains("another process is writing it"), "{error}");
+    site.run(&["doctor"]).succeeds();
+}
+
+fn partial_files(folder: &Path) -> usize {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_str().unwrap().contains("-partial")).count()
 }
 
 #[test]

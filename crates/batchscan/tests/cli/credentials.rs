@@ -1,5 +1,6 @@
 //! `batchscan credential`: issue, list, rotate, revoke, and the effect on tokens.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -164,4 +165,19 @@ fn an_unknown_credential_is_rejected() {
         ],
         file!["snapshots/an_unknown_credential_is_rejected.txt"],
     );
+}
+
+#[test]
+fn a_credential_whose_secret_cannot_be_printed_is_revoked() {
+    let site = Site::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    for stdout in [Stdio::from(full), Stdio::from(closed)] {
+        let mut command = site.command(&["credential", "issue", "--org", ORG]);
+        let output = command.stdout(stdout).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && error.contains("the credential was revoked"), "{error}");
+    }
+    assert!(listed(&site).iter().all(|credential| credential["state"] == "revoked"));
 }

@@ -70,7 +70,7 @@ fn the_commands_to_paste_work_in_a_shell() {
     let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
     assert_eq!(all.as_array().unwrap().len(), 2_500);
     let pulled = summary.find(|line| line.starts_with("pulled ")).unwrap();
-    assert!(pulled.starts_with("pulled 2,500 batches, all time, into batches.xlsx: "), "{pulled}");
+    assert!(pulled.starts_with("pulled 2,500 batches, all dates, into batches.xlsx: "), "{pulled}");
     assert!(std::fs::read(site.path("batches.xlsx")).unwrap().starts_with(b"PK"));
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 
 use snapbox::{file, str};
 
-use crate::program::Outcome;
+use crate::program::{Outcome, clean, executable};
 use crate::scans;
 use crate::site::{ORG, Site};
 
@@ -28,12 +28,21 @@ macro_rules! rejected {
 fn a_file_that_cannot_be_read_or_has_no_known_format_is_named() {
     let site = Site::new();
     std::fs::create_dir(site.path("folder.csv")).unwrap();
-    for name in ["scans", "scans.xlsx", "scans.csv.gz"] {
+    for name in ["scans", "scans.xlsx", "scans.ods", "scans.csv.gz"] {
         site.write(name, "x");
     }
     rejected!(
         site,
-        ["missing.csv", "scans.db/a.csv", "folder.csv", "scans", "scans.xlsx", "scans.csv.gz", "-"],
+        [
+            "missing.csv",
+            "scans.db/a.csv",
+            "folder.csv",
+            "scans",
+            "scans.xlsx",
+            "scans.ods",
+            "scans.csv.gz",
+            "-"
+        ],
         file!["snapshots/unreadable_files.txt"]
     );
     site.transcript(
@@ -127,7 +136,7 @@ fn a_full_temporary_folder_is_reported() {
     let outcome =
         Outcome::with_input(command.env("TMPDIR", site.name("missing")), scans::ndjson(0..2, "x").into());
     outcome.fails(str![[r#"
-error: cannot read standard input: the temporary folder [SITE]/missing has no space for it (No such file or directory (os error 2)): set TMPDIR. Nothing was imported
+error: cannot read standard input: cannot write to the temporary folder [SITE]/missing: No such file or directory (os error 2); set TMPDIR to another folder. Nothing was imported
 
 "#]]);
 }
@@ -158,4 +167,23 @@ fn a_line_of_a_hundred_megabytes_is_one_error() {
     }
     drop(out);
     rejected!(site, ["a.ndjson"], file!["snapshots/a_line_of_a_hundred_megabytes_is_one_error.txt"]);
+}
+
+/// A pipe may never end.
+#[test]
+fn an_endless_pipe_is_rejected_at_its_first_errors_or_its_limit() {
+    let site = Site::new();
+    let line = scans::ndjson(0..1, "x");
+    for (script, error) in [
+        ("yes | \"$0\" \"$@\" --format ndjson", "standard input has 20 errors or more"),
+        ("yes a,b | \"$0\" \"$@\" --format csv", "standard input has"),
+        ("yes | \"$0\" \"$@\" --format parquet", "it is not a Parquet file"),
+        ("yes \"$LINE\" | \"$0\" \"$@\" --format ndjson --max-input 64K", "it is larger than --max-input"),
+    ] {
+        let mut command = clean("sh");
+        command.args(["-c", script]).arg(executable()).args(["import", "--org", ORG, "-"]);
+        command.env("BATCHSCAN_DATABASE", &site.database).env("LINE", line.trim_end());
+        let outcome = Outcome::run(&mut command);
+        assert!(outcome.code == Some(1) && outcome.err.contains(error), "{script}: {outcome:?}");
+    }
 }

@@ -79,7 +79,7 @@ fn a_named_pipe_is_read_like_a_file() {
     assert_eq!(summary["new"], 50);
 }
 
-/// Lines that change an import of batches with the comment "first": 1 new, 2 corrected, 2 unchanged, 2 replaced.
+/// Lines that change an import of batches with the comment "first": 1 new, 2 corrected, 2 unchanged, 2 repeated.
 fn all_kinds_of_changes() -> String {
     let lines = [
         scans::line(5_000, "new, then again"),
@@ -95,7 +95,7 @@ fn all_kinds_of_changes() -> String {
 
 /// Decisions 037 and 040.
 #[test]
-fn the_summary_counts_new_corrected_unchanged_and_replaced() {
+fn the_summary_counts_new_corrected_unchanged_and_repeated() {
     for site in [Site::new, Site::on_postgres] {
         let site = site();
         site.import(&site.write("a.ndjson", scans::ndjson(0..1_200, "first")));
@@ -103,7 +103,7 @@ fn the_summary_counts_new_corrected_unchanged_and_replaced() {
         let import = "import --org 'Green Valley' b.ndjson";
         site.transcript(
             &["import --org 'Green Valley' b.ndjson --dry-run", import, import],
-            file!["snapshots/the_summary_counts_new_corrected_unchanged_and_replaced.txt"],
+            file!["snapshots/the_summary_counts_new_corrected_unchanged_and_repeated.txt"],
         );
         let (service, token) = served(&site);
         let all = get(&service, "/v1/batches", &token).json();
@@ -116,6 +116,30 @@ fn the_summary_counts_new_corrected_unchanged_and_replaced() {
         );
         assert_eq!(all[1_200]["batch_creation_date"], "2026-01-29T22:00:00Z", "a batch may move");
     }
+}
+
+#[test]
+fn implausible_values_are_warnings_unless_strict() {
+    let site = Site::new();
+    let wrong = scans::line(1, "x").replace("\"92.50\"", "\"250\"");
+    let lines = [scans::line(0, "x"), wrong].join("\n");
+    site.write("mixed.ndjson", format!("{lines}\n7\n"));
+    site.write("a.ndjson", lines);
+    site.transcript(
+        &[
+            "import --org 'Green Valley' a.ndjson --strict",
+            "import --org 'Green Valley' mixed.ndjson --strict",
+            "import --org 'Green Valley' a.ndjson",
+        ],
+        file!["snapshots/implausible_values_are_warnings_unless_strict.txt"],
+    );
+    let many = (0..9).map(|number| scans::line(number, "x").replace("\"92.50\"", "\"-5\"") + "\n");
+    let file = site.write("b.ndjson", many.collect::<String>());
+    let outcome = site.run(&["import", "--org", ORG, "--json", &file]);
+    let summary: Value = serde_json::from_str(&outcome.out).unwrap();
+    assert_eq!(summary["warnings"], 9);
+    assert_eq!(outcome.err.lines().count(), 6);
+    assert!(outcome.err.ends_with(": 4 more\n"), "{}", outcome.err);
 }
 
 /// Decision 031.

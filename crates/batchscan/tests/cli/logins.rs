@@ -42,10 +42,24 @@ fn a_login_is_saved_privately_and_used_by_other_commands() {
     assert!(user.read("a.csv") == user.pulled("b.csv", &[]));
     assert!(bare(&["list", "--limit", "1"]).contains("Tray 49"));
     assert!(bare(&["summary", "--start-date", "2026-01", "--end-date", "2026-01"]).contains("Lettuce"));
+    assert!(bare(&["check"]).contains("rules"));
     bare(&["pull", "-o", "c.csv", "--profile", "north"]);
     let mut by_variable = user.bare(&["pull", "-o", "d.csv"]);
     Outcome::run(by_variable.env("BATCHSCAN_PROFILE", "north")).succeeds();
     assert!(user.read("c.csv") == user.read("a.csv") && user.read("d.csv") == user.read("a.csv"));
+}
+
+#[test]
+fn a_named_profile_is_suggested_if_there_is_no_default() {
+    let site = Site::new();
+    let service = serve(&site);
+    let user = User::of(&site, &service);
+    login(&user, "north");
+    login(&user, "south");
+    Outcome::run(&mut user.bare(&["list"])).fails(str![[r#"
+error: no service given, and there is no default profile: use --profile north or --profile south
+
+"#]]);
 }
 
 #[test]

@@ -13,7 +13,8 @@
 //! | `proxy` | cuts connections |
 //!
 //! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. `SNAPSHOTS=overwrite` updates
-//! the snapshots.
+//! the snapshots, `FAULTS=all` tests every fault, `MIRROR_KILLS=100` kills each mirror
+//! as often.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -28,18 +29,23 @@ mod snapshot;
 mod user;
 
 mod backups;
+mod batches;
 mod copies;
 mod credentials;
 mod database_errors;
 mod demo;
+mod faults;
 mod help;
-mod idle_connections;
 mod import_errors;
 mod import_kills;
 mod imports;
 mod keys;
+mod load;
 mod logins;
+mod logs;
 mod memory;
+mod mirror;
+mod mirror_kills;
 mod oauth2_crate;
 mod openapi;
 mod organisations;
@@ -52,6 +58,7 @@ mod pull_interruptions;
 mod pull_resume;
 mod reports;
 mod secrets;
+mod sessions;
 mod shared_database;
 mod shutdown;
 mod tls;

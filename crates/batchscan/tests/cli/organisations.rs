@@ -20,7 +20,7 @@ pub(crate) fn listed(site: &Site) -> Vec<(String, u64, u64)> {
 }
 
 /// Runs a command on a terminal and types a line.
-fn on_a_terminal(site: &Site, words: &str, typed: &str) -> Outcome {
+pub(crate) fn on_a_terminal(site: &Site, words: &str, typed: &str) -> Outcome {
     let line = format!("{} {words}", executable().to_str().unwrap());
     let mut script = clean("script");
     script.args(["-qec", &line, "/dev/null"]).env("BATCHSCAN_DATABASE", site.url("scans.db"));
@@ -50,6 +50,25 @@ fn organisations_are_added_listed_renamed_and_removed() {
             ],
             file!["snapshots/organisations.txt"],
         );
+    }
+}
+
+#[test]
+fn the_next_step_is_shown_on_a_terminal_only() {
+    let site = Site::new();
+    let added = on_a_terminal(&site, "org add \"Tom's\"", "");
+    let hint =
+        r"Next: batchscan import --org 'Tom'\''s' FILE, and batchscan credential issue --org 'Tom'\''s'";
+    assert!(added.out.contains(hint), "{added:?}");
+    let issued = on_a_terminal(&site, "credential issue --org \"Tom's\"", "");
+    assert!(
+        issued.out.contains("Next, on the client: batchscan login --url URL --client-id bs_"),
+        "{issued:?}"
+    );
+    let json = on_a_terminal(&site, "credential issue --org \"Tom's\" --json", "");
+    let piped = site.run(&["credential", "issue", "--org", ORG]);
+    for outcome in [json, piped, site.run(&["org", "add", "Nord"])] {
+        assert!(outcome.code == Some(0) && !outcome.out.contains("Next"), "{outcome:?}");
     }
 }
 

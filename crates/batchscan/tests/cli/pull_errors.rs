@@ -80,12 +80,17 @@ fn an_untrusted_certificate_is_reported_and_ca_cert_trusts_it() {
     let port = service.address().rsplit(':').next().unwrap();
     let (named, by_number) = (format!("https://localhost:{port}"), service.url.clone());
     let trusting = ["--ca-cert", cert.as_str()];
-    fails(&user, &named, &[], "cannot trust localhost:[PORT]: the certificate is not from a known authority");
+    fails(
+        &user,
+        &named,
+        &[],
+        "cannot trust localhost:[PORT]: its certificate is not from a known authority; if you trust that authority, add its certificate (--ca-cert FILE)",
+    );
     fails(
         &user,
         &by_number,
         &trusting,
-        "cannot trust 127.0.0.1:[PORT]: the certificate is for another host name",
+        "cannot trust 127.0.0.1:[PORT]: its certificate is for another host name; use the name in the certificate, or make one for this host",
     );
     fails(
         &user,
@@ -103,10 +108,25 @@ fn an_untrusted_certificate_is_reported_and_ca_cert_trusts_it() {
         &user,
         &named,
         &["--ca-cert", &site.name("a.ndjson")],
-        "cannot read the added root certificate: no certificate in PEM format",
+        "cannot read [SITE]/a.ndjson: no certificate in PEM format",
     );
     user.at(&named).pull("a.csv", &trusting).succeeds();
+    let untrusted = user.run(&["check", &named]);
+    let expected =
+        format!("error: cannot trust localhost:{port}: its certificate is not from a known authority; ");
+    assert!(untrusted.code == Some(1) && untrusted.err.starts_with(&expected), "{untrusted:?}");
+    let checked = user.run(&["check", &named, "--ca-cert", &cert]);
+    assert!(checked.code == Some(0), "{checked:?}");
     assert_eq!(user.read("a.csv").iter().filter(|byte| **byte == b'\n').count(), 51);
+    // A login saves the path, for commands in any folder.
+    user.at(&named).run(&["login", "--ca-cert", "../cert.pem"]).succeeds();
+    let other = user.in_folder("other/folder");
+    for command in ["list", "check", "pull -o b.csv"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        Outcome::run(&mut other.bare(&words)).succeeds();
+    }
+    let overridden = Outcome::run(&mut other.bare(&["list", "--ca-cert", "missing.pem"]));
+    assert!(overridden.err.starts_with("error: cannot read missing.pem: "), "{overridden:?}");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! `batchscan pull`: every format has the batches of v1.
 
+use std::fs::File;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::{Value, json};
 
 use crate::http::{get, token};
+use crate::program::Outcome;
 use crate::scans;
 use crate::service::Service;
 use crate::site::{ORG, Site};
@@ -81,23 +85,44 @@ fn json_and_ndjson_have_the_bytes_of_v1() {
 }
 
 #[test]
-fn a_pulled_file_can_be_imported() {
+fn a_pulled_file_can_be_imported_and_pulled_again() {
     let site = Site::new();
     let (_service, user, all) = all_kinds(&site);
-    for format in ["csv", "ndjson", "json", "parquet"] {
-        let file = format!("a.{format}");
-        let summary = user.pull(&file, &[]).succeeds();
-        assert!(summary.starts_with(&format!("pulled 3,004 batches, all time, into {file}: ")), "{summary}");
-        let copy = site.url(&format!("{format}.db"));
-        let file = user.path(&file).display().to_string();
+    for (name, flags) in [
+        ("a.csv", &[][..]),
+        ("a.ndjson", &[]),
+        ("a.json", &[]),
+        ("a.parquet", &[]),
+        ("a.xlsx", &["--force"]),
+        ("semicolon.csv", &["--excel"]),
+        ("comma.csv", &["--excel=comma"]),
+    ] {
+        let pulled = user.pulled(name, flags);
+        let copy = site.url(&format!("{name}.db"));
+        let file = user.path(name).display().to_string();
         let on_copy = |words: &[&str]| user.bare(words).env("BATCHSCAN_DATABASE", &copy).output().unwrap();
         on_copy(&["org", "add", ORG]);
         on_copy(&["import", "--org", ORG, &file]);
         let issued = on_copy(&["credential", "issue", "--org", ORG, "--json"]).stdout;
         let credential = crate::site::Credential::from_json(&String::from_utf8(issued).unwrap());
         let service = site.serve_url(&copy, &[]);
-        assert!(v1(&service, &User::with(&site, &service.url, credential), "") == all, "{format}");
+        let again = User::with(&site, &service.url, credential);
+        assert!(again.pulled(&format!("again-{name}"), flags) == pulled, "{name}");
+        // Excel has milliseconds only.
+        assert!(!flags.is_empty() || v1(&service, &again, "") == all, "{name}");
     }
+}
+
+#[test]
+fn a_workbook_can_be_imported_from_standard_input() {
+    let site = Site::new();
+    let (_service, user, _) = all_kinds(&site);
+    let (workbook, _) = user.piped(&["--format", "xlsx"]);
+    let import = ["import", "--org", ORG, "--dry-run", "--format", "xlsx", "-"];
+    let summary = Outcome::with_input(&mut site.command(&import), workbook).succeeds();
+    assert!(summary.starts_with("would import 3,004 batches from standard input "), "{summary}");
+    let other = Outcome::with_input(&mut site.command(&import), b"batch_id\n".to_vec());
+    other.fails("error: cannot read standard input: it is not an Excel workbook. Nothing was imported\n");
 }
 
 /// The writers' own tests have the details of each format.
@@ -116,6 +141,44 @@ fn excel_chooses_the_separator_of_csv() {
     for (file, flag) in [("c.csv", "--excel"), ("d.csv", "--excel=semicolon")] {
         assert_eq!(text(file, &[flag]), format!("\u{FEFF}{HEADER}{excel}").replace(',', ";"));
     }
+}
+
+#[test]
+fn every_format_can_be_limited_to_crops_warnings_and_columns() {
+    let site = Site::new();
+    let (_service, user, _) = all_kinds(&site);
+    let columns = ["--columns", "warnings,batch_id"];
+    let warned = [&columns[..], &["--warnings"]].concat();
+    for (format, text) in [
+        ("csv", "warnings,batch_id\r\ntrue,odd-2\r\ntrue,odd-4\r\n"),
+        (
+            "ndjson",
+            "{\"warnings\":true,\"batch_id\":\"odd-2\"}\n{\"warnings\":true,\"batch_id\":\"odd-4\"}\n",
+        ),
+        (
+            "json",
+            "[{\"warnings\":true,\"batch_id\":\"odd-2\"},\n{\"warnings\":true,\"batch_id\":\"odd-4\"}]\n",
+        ),
+    ] {
+        let pulled = user.pulled(&format!("a.{format}"), &warned);
+        assert_eq!(String::from_utf8(pulled).unwrap(), text);
+    }
+    user.pulled("a.parquet", &warned);
+    let table = SerializedFileReader::new(File::open(user.path("a.parquet")).unwrap()).unwrap();
+    let schema = table.metadata().file_metadata().schema_descr();
+    let names: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    assert_eq!((names, table.metadata().file_metadata().num_rows()), (vec!["warnings", "batch_id"], 2));
+    assert!(user.pulled("a.xlsx", &warned).starts_with(b"PK"));
+    let summary = user.pull("b.csv", &["--crop", " LETTUCE"]).succeeds();
+    assert!(summary.starts_with("pulled 3,000 batches, "), "{summary}");
+    // The same selection, written in another way, is the same pull.
+    user.pull("c.csv", &["--if-changed", "--crop", "lettuce", "--crop", "kale"]).succeeds();
+    let again = user.pull("c.csv", &["--if-changed", "--crop", "Kale", "--crop", "Lettuce"]).succeeds();
+    assert_eq!(again, "unchanged: c.csv has 3,000 batches\n");
+    let other = user.pull("c.csv", &["--if-changed", "--crop", "kale"]);
+    assert!(other.out.starts_with("no batches match: crop \"kale\""), "{other:?}");
+    let note = "note: replacing c.csv: its selection is crop \"kale\", crop \"lettuce\", not crop \"kale\"\n";
+    assert_eq!(other.err, note);
 }
 
 #[test]
@@ -159,7 +222,7 @@ fn a_date_range_without_batches_gives_an_empty_file() {
         let bytes = crate::user::size(text.len());
         assert_eq!(
             summary,
-            format!("pulled 0 batches, from 2027-01-01T00:00:00Z, into {file}: {bytes}, 0 retries")
+            format!("no batches match: from 2027-01-01T00:00:00Z; wrote {file}: {bytes}, 0 retries")
         );
         assert_eq!(user.read(&file), text.as_bytes(), "{format}");
     }

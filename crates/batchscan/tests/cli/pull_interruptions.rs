@@ -111,7 +111,7 @@ impl Tally {
             proxy.plan(Plan::Pass);
             let summary = user.pull(&file, &["--resume"]).succeeds();
             assert_eq!(
-                summary.contains(" of them earlier), all time, into "),
+                summary.contains(" of them earlier), all dates, into "),
                 is_kept,
                 "{cut:?} {err} {summary}"
             );
@@ -180,7 +180,7 @@ fn a_service_that_is_killed_and_restarted_delays_the_pull() {
         let _service = Service::start(&mut again);
         pulling.join().unwrap()
     });
-    assert!(summary.starts_with("pulled 1,000 batches, all time, into a.csv: "), "{summary}");
+    assert!(summary.starts_with("pulled 1,000 batches, all dates, into a.csv: "), "{summary}");
     let retries = summary.trim_end().rsplit(", ").next().unwrap();
     assert!(matches!(retries, "1 retry" | "2 retries" | "3 retries"), "{summary}");
     assert!(user.read("a.csv") == complete.files["csv"]);
@@ -260,7 +260,7 @@ fn an_interrupted_pull_prints_how_to_resume() {
         proxy.plan(Plan::Pass);
         let summary = user.pull(&file, &["--resume"]).succeeds();
         assert!(
-            summary.starts_with("pulled 1,000 batches (400 of them earlier), all time, into a."),
+            summary.starts_with("pulled 1,000 batches (400 of them earlier), all dates, into a."),
             "{summary}"
         );
         assert!(user.read(&file) == complete.files[format]);

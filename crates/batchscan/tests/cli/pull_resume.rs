@@ -7,7 +7,7 @@ use serde_json::Value;
 use snapbox::{file, str};
 
 use crate::http::{get, token};
-use crate::program::Running;
+use crate::program::{Outcome, Running, clean, executable};
 use crate::proxy::{Plan, Proxy};
 use crate::scans;
 use crate::service::Service;
@@ -20,6 +20,14 @@ const BATCHES: u64 = 500;
 fn five_pages(site: &Site) -> Service {
     site.import(&site.write("a.ndjson", scans::ndjson(0..BATCHES, "first")));
     site.serve(&["--page-size", "100"])
+}
+
+/// The same, with a user who reaches it through a proxy.
+fn proxied(site: &Site) -> (Service, Proxy, User<'_>) {
+    let service = five_pages(site);
+    let proxy = Proxy::to(&service);
+    let user = User::of(site, &service).at(&proxy.url());
+    (service, proxy, user)
 }
 
 /// Half of the bytes of a pull: two and a half pages.
@@ -39,14 +47,17 @@ fn stalled(user: &User<'_>, proxy: &Proxy, words: &[&str]) -> Running {
     pull
 }
 
-/// Leaves a partial `a.csv`.
+/// Leaves a partial file.
 fn interrupt(user: &User<'_>, proxy: &Proxy, words: &[&str]) {
     let half = half(user, proxy);
     let end = crate::proxy::End::Closed;
     proxy.plan(Plan::Cut { after: half, end, later_pass: false });
     let outcome = user.at(&proxy.url()).run(&[&["pull", "--retry-for", "0s"], words].concat());
-    let message = "; 200 batches are kept in a.csv.part: add --resume to continue\n";
-    assert!(outcome.code == Some(1) && outcome.err.ends_with(message), "{outcome:?}");
+    let message = ".csv.part: add --resume to continue\n";
+    assert!(
+        outcome.err.contains("; 200 batches are kept in ") && outcome.err.ends_with(message),
+        "{outcome:?}"
+    );
     proxy.plan(Plan::Pass);
 }
 
@@ -159,14 +170,16 @@ fn resume_needs_the_same_options() {
             &format!("pull -o a.csv --resume {dates} --format ndjson"),
             &format!("pull -o a.csv --resume {dates} --excel"),
             &format!("pull -o a.csv --resume {dates} --url {}", service.url),
+            &format!("pull -o a.csv --resume {dates} --crop Lettuce --warnings"),
+            &format!("pull -o a.csv --resume {dates} --columns batch_name,comment"),
         ],
         file!["snapshots/resume_needs_the_same_options.txt"],
     );
     let other = site.credential();
     let mut command = user.command(&[&["pull", "--resume"], &begun[..]].concat());
     command.env("BATCHSCAN_CLIENT_ID", &other.id).env("BATCHSCAN_CLIENT_SECRET", &other.secret);
-    crate::program::Outcome::run(&mut command).fails(str![[r#"
-error: a.csv.part belongs to another pull: its client id is [CLIENT_ID], not [CLIENT_ID]; use the same options, or omit --resume to start over
+    Outcome::run(&mut command).fails(str![[r#"
+error: a.csv.part belongs to another pull: its client id is [CLIENT_ID], not [CLIENT_ID]; use the same options, or --force instead of --resume to start over
 
 "#]]);
     assert_eq!(user.files(), left);
@@ -182,11 +195,64 @@ error: a.csv.part belongs to another pull: its client id is [CLIENT_ID], not [CL
 }
 
 #[test]
+fn an_interrupted_pull_is_not_discarded_silently() {
+    let site = Site::new();
+    let (_service, proxy, user) = proxied(&site);
+    interrupt(&user, &proxy, &["-o", "a.csv"]);
+    let part = user.read("a.csv.part");
+    user.transcript(
+        &["pull -o a.csv", "pull -o a.csv --crop lettuce"],
+        file!["snapshots/an_interrupted_pull_is_not_discarded_silently.txt"],
+    );
+    assert_eq!(user.read("a.csv.part"), part);
+    let done = user.pull("a.csv", &["--force"]).succeeds();
+    assert!(done.starts_with("pulled 500 batches, "), "{done}");
+    // A scheduled job is not stopped by it.
+    interrupt(&user, &proxy, &["-o", "b.csv"]);
+    let outcome = user.pull("b.csv", &["--if-changed"]);
+    let note = "note: discarding 200 batches of an interrupted pull; --resume would have continued it\n";
+    assert!(outcome.out.starts_with("pulled 500 batches, ") && outcome.err == note, "{outcome:?}");
+    assert_eq!(user.files(), ["a.csv", "b.csv", "b.csv.pulled.json"]);
+}
+
+/// `script` runs it in a terminal.
+#[test]
+fn on_a_terminal_the_user_decides_about_an_interrupted_pull() {
+    let site = Site::new();
+    let (_service, proxy, user) = proxied(&site);
+    let reply = |reply: &str| {
+        let pull = user.command(&["pull"]);
+        let mut script = clean("script");
+        script.args(["-qec", "\"$BATCHSCAN\" pull -o a.csv", "/dev/null"]).env("BATCHSCAN", executable());
+        for (name, value) in pull.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+            script.env(name, value);
+        }
+        script.current_dir(user.path(""));
+        Outcome::with_input(&mut script, reply.into())
+    };
+    for (answer, code, expected) in [
+        ("\n", 1, "error: cancelled; nothing was changed"),
+        ("x\n", 1, "error: cancelled; nothing was changed"),
+        ("r\n", 0, "pulled 500 batches (200 of them earlier), "),
+        ("s\n", 0, "pulled 500 batches, "),
+    ] {
+        if !user.path("a.csv.part").exists() {
+            interrupt(&user, &proxy, &["-o", "a.csv"]);
+        }
+        let outcome = reply(answer);
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        let question =
+            "a.csv.part has 200 batches of an interrupted pull. Resume it, start over or cancel? [r/s/C] ";
+        assert!(outcome.out.contains(question) && outcome.out.contains(expected), "{outcome:?}");
+        assert_eq!(user.path("a.csv").exists(), code == 0);
+        let _ = std::fs::remove_file(user.path("a.csv"));
+    }
+}
+
+#[test]
 fn a_changed_part_file_is_not_resumed() {
     let site = Site::new();
-    let service = five_pages(&site);
-    let (user, proxy) = (User::of(&site, &service), Proxy::to(&service));
-    let user = user.at(&proxy.url());
+    let (_service, proxy, user) = proxied(&site);
     interrupt(&user, &proxy, &["-o", "a.csv"]);
     let part = user.read("a.csv.part");
     let mut changed = part.clone();
@@ -194,7 +260,7 @@ fn a_changed_part_file_is_not_resumed() {
     for tampered in [&changed[..], &part[..part.len() - 1], b""] {
         std::fs::write(user.path("a.csv.part"), tampered).unwrap();
         user.pull("a.csv", &["--resume"]).fails(str![[r#"
-error: a.csv.part does not match its journal; omit --resume to start over: bytes are missing or changed
+error: a.csv.part does not match its journal; use --force instead of --resume to start over: bytes are missing or changed
 
 "#]]);
         assert_eq!(user.read("a.csv.part"), tampered);
@@ -227,7 +293,7 @@ fn if_changed_pulls_only_if_the_data_has_changed() {
         format!("{}\n", lines.trim_matches(['[', ']']).replace("},{", "}\n{"))
     };
     let again = || user.pull("a.ndjson", &["--if-changed"]).succeeds();
-    assert!(again().starts_with("pulled 500 batches, all time, into a.ndjson: "));
+    assert!(again().starts_with("pulled 500 batches, all dates, into a.ndjson: "));
     assert_eq!(user.files(), ["a.ndjson", "a.ndjson.pulled.json"]);
     let before = modified(&user, "a.ndjson");
     assert_eq!(again(), "unchanged: a.ndjson has 500 batches\n");
@@ -238,20 +304,27 @@ fn if_changed_pulls_only_if_the_data_has_changed() {
     // A new batch, then a corrected one.
     for (numbers, comment, count) in [(BATCHES..BATCHES + 1, "first", 501), (7..8, "corrected", 501)] {
         site.import(&site.write("b.ndjson", scans::ndjson(numbers, comment)));
-        assert!(again().starts_with(&format!("pulled {count} batches, all time, into a.ndjson: ")));
+        assert!(again().starts_with(&format!("pulled {count} batches, all dates, into a.ndjson: ")));
         assert_eq!(user.read("a.ndjson"), v1().into_bytes());
         assert_eq!(again(), format!("unchanged: a.ndjson has {count} batches\n"));
     }
     // Another date range or format replaces the file.
     let first = ["--if-changed", "--end-date", "2026-01-01T00:00:00Z"];
-    assert!(
-        user.pull("a.ndjson", &first)
-            .succeeds()
-            .starts_with("pulled 1 batch, up to 2026-01-01T00:00:00Z, into")
-    );
+    let replaced = user.pull("a.ndjson", &first);
+    assert!(replaced.out.starts_with("pulled 1 batch, up to 2026-01-01T00:00:00Z, into"), "{replaced:?}");
+    let note = "note: replacing a.ndjson: its end date is none, not 2026-01-01T00:00:00Z\n";
+    assert_eq!(replaced.err, note);
     assert_eq!(user.pull("a.ndjson", &first).succeeds(), "unchanged: a.ndjson has 1 batch\n");
-    let as_csv = ["--if-changed", "--format", "csv"];
-    assert!(user.pull("a.ndjson", &as_csv).succeeds().starts_with("pulled 501 batches"));
+    for (flags, note) in [
+        (&["--format", "csv"][..], "its end date is 2026-01-01T00:00:00Z, not none"),
+        (&["--format", "csv", "--crop", "x"], "its selection is all, not crop \"x\""),
+        (&["--columns", "batch_id", "--crop", "x"], "its format is csv, not ndjson"),
+        (&["--crop", "x"], "its list of columns is batch_id, not all"),
+    ] {
+        let outcome = user.pull("a.ndjson", &[&["--if-changed"], flags].concat());
+        assert_eq!(outcome.err, format!("note: replacing a.ndjson: {note}\n"), "{outcome:?}");
+        assert!(!outcome.out.contains("unchanged"), "{outcome:?}");
+    }
     assert_eq!(user.files(), ["a.ndjson", "a.ndjson.pulled.json"]);
 }
 
@@ -274,6 +347,12 @@ error: a.csv was changed since the last pull; use --force to replace it
 
 "#]]);
     assert_eq!(user.read("a.csv"), b"my notes");
+    user.pull("a.csv", &["--if-changed", "--force"]).succeeds();
+    std::fs::write(user.path("a.csv.pulled.json"), "{").unwrap();
+    again().fails(str![[r#"
+error: a.csv.pulled.json, the state of the last pull, is damaged; use --force to replace it and a.csv: EOF while parsing an object at line 1 column 1
+
+"#]]);
     user.pull("a.csv", &["--if-changed", "--force"]).succeeds();
     std::fs::remove_file(user.path("a.csv")).unwrap();
     assert!(user.pull("a.csv", &["--if-changed"]).succeeds().starts_with("pulled 500 batches"));

@@ -85,6 +85,14 @@ fn old_batches_are_found_if_there_are_no_newer_ones() {
             all.as_array().unwrap().iter().map(|b| b["batch_name"].as_str().unwrap()).collect();
         assert_eq!(names, days[..limit]);
     }
+    let wrote = user.run(&["summary", "-o", "a.csv"]).succeeds();
+    let start = today - 12.weeks();
+    assert_eq!(
+        wrote,
+        format!(
+            "wrote 3 batches of the last 12 weeks (from {start}) to a.csv; --start-date selects another period\n"
+        )
+    );
     // A summary covers the last twelve weeks.
     let sums: Value = serde_json::from_str(&user.run(&["summary", "--json"]).succeeds()).unwrap();
     let batches = sums.as_array().unwrap().iter().map(|group| group["batches"].as_u64().unwrap());
@@ -100,6 +108,55 @@ fn a_summary_has_a_line_per_crop_and_week_and_totals() {
     user.transcript(
         &[summary, &format!("{summary} --json")],
         file!["snapshots/a_summary_has_a_line_per_crop_and_week_and_totals.txt"],
+    );
+}
+
+#[test]
+fn a_summary_can_be_written_to_a_file() {
+    let site = Site::new();
+    let service = nursery(&site);
+    let user = User::of(&site, &service);
+    let range = "--start-date 2025-12 --end-date 2026-01";
+    user.transcript(
+        &[
+            &format!("summary {range} -o a.csv"),
+            &format!("summary {range} -o a.csv"),
+            &format!("summary {range} -o a.csv --crop leek --force"),
+            &format!("summary {range} -o a.xlsx"),
+            &format!("summary {range} -o a.xls"),
+            &format!("summary {range} -o a.json"),
+        ],
+        file!["snapshots/a_summary_can_be_written_to_a_file.txt"],
+    );
+    assert_eq!(user.files(), ["a.csv", "a.xlsx"]);
+    assert!(user.read("a.xlsx").starts_with(b"PK"));
+    assert_eq!(
+        String::from_utf8(user.read("a.csv")).unwrap(),
+        "crop_type,week,week_start,batches,with_germination,avg_germination_rate,spread_germination_rate,\
+         avg_usable_seedling_rate,spread_usable_seedling_rate,warnings\r\n\
+         Leek,2026-W01,2025-12-29,1,1,100.00,,99.99,,1\r\n"
+    );
+}
+
+#[test]
+fn reports_can_be_limited_to_crops_warnings_and_columns() {
+    let site = Site::new();
+    let service = nursery(&site);
+    let user = User::of(&site, &service);
+    user.transcript(
+        &[
+            "list --warnings --crop leek --crop ' TOMATO '",
+            "list -n 2 --crop tomato --columns 'batch_name, avg_germination_rate,warnings '",
+            "list --json -n 1 --columns warnings,batch_id",
+            "list --crop toma -n 1",
+            "list --crop kale",
+            "list --crop Kale --warnings --columns batch_id --start-date 2026-01",
+            "summary --crop kale --end-date 2027 --start-date 2025",
+            "summary --crop kale -o a.csv",
+            "pull --crop kale -o b.csv",
+            "summary --start-date 2025-12 --end-date 2026-01 --crop tomato --warnings",
+        ],
+        file!["snapshots/reports_can_be_limited_to_crops_warnings_and_columns.txt"],
     );
 }
 

@@ -107,7 +107,9 @@ fn wrong_auths(bait: &Bait) -> Vec<(String, String)> {
 fn wrong_gets(bait: &Bait) -> Vec<String> {
     let Bait { first: Credential { secret, .. }, token, cursor, basic, .. } = bait;
     let authorised = |target: &str| format!("GET {target} HTTP/1.1\r\nAuthorization: Bearer {token}");
-    let forged = format!("{}A{}", &token[..token.len() - 9], &token[token.len() - 8..]);
+    let (start, end) = token.split_at(token.len() - 8);
+    let forged =
+        format!("{}{}{end}", &start[..start.len() - 1], if start.ends_with('A') { 'B' } else { 'A' });
     let torn = &cursor[..cursor.len() - 3];
     vec![
         format!("GET /v1/batches?access_token={token} HTTP/1.1"),
@@ -217,7 +219,8 @@ fn no_secret_or_token_appears_anywhere() {
     let mut all = Canaries::default();
     let mut services = Vec::new();
     for form in ["text", "json"] {
-        let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", form]);
+        let mut command =
+            site.command(&["serve", "--listen", "127.0.0.1:0", "--public-metrics", "--log-format", form]);
         let service = Service::start(command.env("BATCHSCAN_LOG", "trace"));
         all.0.extend(send_all(&site, &service).0);
         services.push(service);
@@ -394,7 +397,8 @@ fn the_log_has_no_password_when_the_database_is_lost() {
     let credential = site.credential();
     let (_, name) = site.database.rsplit_once('/').unwrap();
     for form in ["text", "json"] {
-        let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", form]);
+        let mut command =
+            site.command(&["serve", "--listen", "127.0.0.1:0", "--public-metrics", "--log-format", form]);
         let mut service = Service::start(command.env("BATCHSCAN_LOG", "trace"));
         let token = token(&service, &credential);
         let (shut, open) = (

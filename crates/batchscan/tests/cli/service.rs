@@ -12,6 +12,8 @@ use crate::program::{Running, assert_no_panic, wait};
 
 /// A demo generates its batches before it listens.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// A line of the log may be written after what it tells.
+pub(crate) const LOGGED_WITHIN: Duration = Duration::from_secs(5);
 /// Above the drain limit of the service (30 s).
 const END_LIMIT: Duration = Duration::from_secs(40);
 
@@ -29,7 +31,13 @@ impl Service {
     /// Starts it and waits until it listens.
     pub(crate) fn start(command: &mut Command) -> Self {
         let log = NamedTempFile::new().unwrap();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.reopen().unwrap());
+        command.stderr(log.reopen().unwrap());
+        Self::start_with_log(command, log)
+    }
+
+    /// The same with another standard error than the log file.
+    pub(crate) fn start_with_log(command: &mut Command, log: NamedTempFile) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut running = Running(command.spawn().unwrap());
         let lines = lines_of(&mut running.0);
         let mut service = Self { running, log, welcome: String::new(), url: String::new() };

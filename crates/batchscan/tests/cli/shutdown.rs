@@ -5,8 +5,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tempfile::NamedTempFile;
 
-use crate::http::{Body, get_head, send, token};
+use crate::http::{Body, get_head, request, send, token};
 use crate::scans;
 use crate::service::Service;
 use crate::site::Site;
@@ -75,6 +76,28 @@ fn an_idle_service_stops_at_once() {
         assert!(took < AT_ONCE, "{took:?}");
         drop((silent, kept));
     }
+}
+
+/// A log that is not read, such as a pipe to a process that was stopped.
+#[test]
+fn a_full_log_delays_neither_requests_nor_the_shutdown() {
+    let site = Site::new();
+    let (unread, pipe) = std::io::pipe().unwrap();
+    let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--public-metrics"]);
+    let mut service = Service::start_with_log(command.stderr(pipe), NamedTempFile::new().unwrap());
+    // A line has more than 64 bytes, and a pipe 64 KiB; 4,096 lines wait.
+    let mut requests = TcpStream::connect(service.address()).unwrap();
+    let mut responses = requests.try_clone().unwrap();
+    let reader = std::thread::spawn(move || std::io::copy(&mut responses, &mut std::io::sink()));
+    requests.write_all("GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n".repeat(6_000).as_bytes()).unwrap();
+    requests.shutdown(std::net::Shutdown::Write).unwrap();
+    reader.join().unwrap().unwrap();
+    let metrics = request(&service, "GET /metrics HTTP/1.1", "").ok();
+    let metrics = String::from_utf8(metrics).unwrap();
+    let dropped = metrics.lines().find_map(|line| line.strip_prefix("batchscan_log_lines_dropped_total "));
+    assert!(dropped.unwrap().parse::<u64>().unwrap() > 100, "{dropped:?}");
+    assert!(service.stop() < AT_ONCE);
+    drop(unread);
 }
 
 /// The last use of credentials is not written then.

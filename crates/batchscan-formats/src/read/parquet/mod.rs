@@ -1,9 +1,10 @@
 //! Parquet: columns by name, some rows at a time, so that a row group is never in memory as a whole.
 
-mod catch_panic;
 mod column;
+mod limited_file;
 #[cfg(test)]
 mod tests;
+mod thrift;
 mod value;
 
 use std::fs::File;
@@ -12,15 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
 use super::header::match_columns;
-use catch_panic::catch_panic;
 use column::Column;
+use limited_file::{LimitedFile, PageTooLarge};
 use value::ColumnType;
 
 /// Rows loaded at a time: some hundred KiB.
@@ -28,9 +31,10 @@ const ROWS_LOADED: usize = 512;
 
 pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
     let length = file.metadata()?.len();
-    let file = catch_panic(|| SerializedFileReader::new(file))
+    let file = catch_panic(damaged, || SerializedFileReader::new(LimitedFile(file)))
         .map_err(|error| fail(&error, Location::File, collector))?;
     let columns = choose_columns(file.metadata(), collector)?;
+    check_compression(file.metadata(), &columns, collector)?;
     let rows = file.metadata().file_metadata().num_rows().max(1).cast_unsigned();
     // The bytes read advance with the rows: the positions of pages in the file do not show the progress.
     let advance_to = |row: u64| {
@@ -77,19 +81,44 @@ fn choose_columns(
     if are_readable { Ok(chosen) } else { Err(Stop::Errors) }
 }
 
+/// Rejects compressions that this program does not read. The library would call the file damaged.
+fn check_compression(
+    metadata: &ParquetMetaData,
+    columns: &[ChosenColumn],
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    for group in metadata.row_groups() {
+        for column in columns {
+            let compression = group.column(column.index).compression();
+            let name = match compression {
+                Compression::UNCOMPRESSED
+                | Compression::SNAPPY
+                | Compression::GZIP(_)
+                | Compression::ZSTD(_) => continue,
+                Compression::BROTLI(_) => "Brotli",
+                Compression::LZ4 | Compression::LZ4_RAW => "LZ4",
+                Compression::LZO => "LZO",
+            };
+            let error = unexpected(format!("{name} compression"), "Snappy, gzip, Zstandard or none");
+            return Err(collector.fail(Location::File, error));
+        }
+    }
+    Ok(())
+}
+
 fn read_group(
-    file: &SerializedFileReader<File>,
+    file: &SerializedFileReader<LimitedFile>,
     group: usize,
     chosen: &[ChosenColumn],
     row: &mut u64,
     advance_to: &dyn Fn(u64),
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
-    let opened = catch_panic(|| open_group(file, group, chosen));
+    let opened = catch_panic(damaged, || open_group(file, group, chosen));
     let (mut columns, mut rows) = opened.map_err(|error| fail(&error, Location::Row(*row + 1), collector))?;
     while rows > 0 {
         let loaded = rows.min(ROWS_LOADED);
-        catch_panic(|| columns.iter_mut().try_for_each(|(_, column)| column.load(loaded)))
+        catch_panic(damaged, || columns.iter_mut().try_for_each(|(_, column)| column.load(loaded)))
             .map_err(|error| fail(&error, Location::Row(*row + 1), collector))?;
         for index in 0..loaded {
             *row += 1;
@@ -109,7 +138,7 @@ type OpenGroup = (Vec<(Field, Box<dyn Column>)>, usize);
 
 /// The columns and the number of rows of a row group.
 fn open_group(
-    file: &SerializedFileReader<File>,
+    file: &SerializedFileReader<LimitedFile>,
     group: usize,
     chosen: &[ChosenColumn],
 ) -> Result<OpenGroup, ParquetError> {
@@ -122,6 +151,11 @@ fn open_group(
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
 }
 
+/// The error after a panic of the library.
+fn damaged() -> ParquetError {
+    ParquetError::General("inconsistent data".into())
+}
+
 /// A damaged file is an error of the file; a failing disk is not.
 fn fail(error: &ParquetError, location: Location, collector: &mut Collector<'_>) -> Stop {
     if let ParquetError::External(cause) = error
@@ -129,6 +163,11 @@ fn fail(error: &ParquetError, location: Location, collector: &mut Collector<'_>)
         && cause.raw_os_error().is_some()
     {
         return Stop::Io(io::Error::new(cause.kind(), cause.to_string()));
+    }
+    if let ParquetError::External(cause) = error
+        && cause.is::<PageTooLarge>()
+    {
+        return collector.fail(location, unexpected(cause.to_string(), "pages of at most 128 MiB"));
     }
     let found = format!("a damaged file or another format ({})", clip(&error.to_string()));
     collector.fail(location, unexpected(found, "a complete Parquet file"))

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Format::Parquet;
+use crate::read::Implausible;
 use crate::testing::{batches, errors, read_all, temporary_file};
 
 /// A column: its declaration and its values. An empty text is null.
@@ -187,8 +188,9 @@ fn the_bytes_read_end_at_the_length_of_the_file() {
     let (bytes, bytes_read) = (file(&[]), AtomicU64::new(0));
     let length = bytes.len() as u64;
     let open = temporary_file(io::Cursor::new(bytes));
-    let count = crate::read::read(Parquet, open, &bytes_read, &mut |_, _| ControlFlow::Continue(()));
-    assert_eq!((count.unwrap(), bytes_read.into_inner()), (4, length));
+    let mut accept = |_, _| ControlFlow::Continue(());
+    let summary = crate::read::read(Parquet, open, Implausible::Warn, &bytes_read, &mut accept);
+    assert_eq!((summary.unwrap().batches, bytes_read.into_inner()), (4, length));
 }
 
 proptest! {
@@ -200,5 +202,20 @@ proptest! {
             bytes[at] = byte;
         }
         let _ = read_all(Parquet, io::Cursor::new(bytes));
+    }
+}
+
+#[test]
+fn an_unsupported_compression_is_named() {
+    // The codec of each column in the metadata: Snappy is 1, Brotli 4, LZ4 7, as zigzag varints before the next field.
+    let mut bytes = file(&[]);
+    for (codec, name) in [(8, "Brotli"), (14, "LZ4")] {
+        for index in 0..bytes.len() - 2 {
+            if matches!(bytes[index..index + 3], [0x15, 2 | 8, 0x16]) {
+                bytes[index + 1] = codec;
+            }
+        }
+        let found = errors(Parquet, bytes.clone());
+        assert!(found.contains(&format!("{name} compression")), "{found}");
     }
 }

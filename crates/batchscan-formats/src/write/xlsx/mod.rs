@@ -13,6 +13,7 @@ use std::path::Path;
 use batchscan_model::{Batch, Field, FieldValue, Kind, UtcInstant};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError};
 
+use super::columns::Columns;
 use super::output::{Batches, CELL_UNITS_MAX, CutTexts, WriteError};
 
 /// The rows of a sheet, with its header: a limit of Excel.
@@ -21,11 +22,14 @@ const SHEET_ROWS_MAX: u32 = 1_048_576;
 /// The level of Excel: two thirds of the time of the library's default for a tenth more bytes.
 const COMPRESSION_LEVEL: u8 = 3;
 
-const LAST_COLUMN: u16 = Field::ALL.len() as u16 - 1;
-
 /// Writes all batches. The sheets are first written to temporary files in `temp_dir`, about a kilobyte per batch.
-pub fn write(batches: &mut Batches<'_>, file: File, temp_dir: &Path) -> Result<CutTexts, WriteError> {
-    catch_panic(|| write_sheets(batches, file, temp_dir, SHEET_ROWS_MAX))
+pub fn write(
+    batches: &mut Batches<'_>,
+    columns: &Columns,
+    file: File,
+    temp_dir: &Path,
+) -> Result<CutTexts, WriteError> {
+    catch_panic(|| write_sheets(batches, columns, file, temp_dir, SHEET_ROWS_MAX))
 }
 
 /// The library panics if it cannot write its temporary files, for example on a full disk.
@@ -44,13 +48,14 @@ fn system_message(text: &str) -> &str {
 
 fn write_sheets(
     batches: &mut Batches<'_>,
+    columns: &Columns,
     file: File,
     temp_dir: &Path,
     rows_max: u32,
 ) -> Result<CutTexts, WriteError> {
     let mut workbook = Workbook::new();
     workbook.set_tempdir(temp_dir)?.set_zip_compression_level(COMPRESSION_LEVEL);
-    workbook.set_properties(&DocProperties::new().set_creation_datetime(&creation_date()?));
+    workbook.set_properties(&creation_properties()?);
     let mut cut = CutTexts::default();
     let mut batches = batches.peekable();
     let mut sheets = 0;
@@ -58,7 +63,7 @@ fn write_sheets(
         sheets += 1;
         let sheet = workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name(if sheets == 1 { "Batches".into() } else { format!("Batches {sheets}") })?;
-        write_sheet(sheet, &mut batches, rows_max, &mut cut)?;
+        write_sheet(sheet, &mut batches, columns, rows_max, &mut cut)?;
     }
     let mut file = BufWriter::new(file);
     workbook.save_to_writer(&mut file)?;
@@ -67,37 +72,39 @@ fn write_sheets(
 }
 
 /// A constant creation date of the workbook, so that files do not differ: the first date of ZIP.
-fn creation_date() -> Result<ExcelDateTime, XlsxError> {
-    ExcelDateTime::from_ymd(1980, 1, 1)
+pub(super) fn creation_properties() -> Result<DocProperties, XlsxError> {
+    Ok(DocProperties::new().set_creation_datetime(&ExcelDateTime::from_ymd(1980, 1, 1)?))
 }
 
 /// Writes batches to a sheet until it is full.
 fn write_sheet(
     sheet: &mut Worksheet,
     batches: &mut Peekable<&mut Batches<'_>>,
+    columns: &Columns,
     rows_max: u32,
     cut: &mut CutTexts,
 ) -> Result<(), WriteError> {
     let with_fraction = Format::new().set_num_format("yyyy-mm-dd hh:mm:ss.000");
-    write_header(sheet)?;
+    let last_column = columns.fields().len() as u16 - 1;
+    write_header(sheet, columns)?;
     let mut last_row = 0;
     while last_row + 1 < rows_max
         && let Some(batch) = batches.next()
     {
         last_row += 1;
-        let mut row = Row { sheet, row: last_row, with_fraction: &with_fraction, cut };
+        let mut row = Row { sheet, columns, row: last_row, with_fraction: &with_fraction, cut };
         row.write(&batch.map_err(WriteError::Source)?)?;
     }
-    sheet.autofilter(0, 0, last_row, LAST_COLUMN)?;
+    sheet.autofilter(0, 0, last_row, last_column)?;
     // Names are often numbers, which Excel would mark as likely mistakes.
-    sheet.ignore_error_range(0, 0, last_row, LAST_COLUMN, IgnoreError::NumberStoredAsText)?;
+    sheet.ignore_error_range(0, 0, last_row, last_column, IgnoreError::NumberStoredAsText)?;
     Ok(())
 }
 
 /// Writes the frozen header and sets the format of the columns.
-fn write_header(sheet: &mut Worksheet) -> Result<(), XlsxError> {
+fn write_header(sheet: &mut Worksheet, columns: &Columns) -> Result<(), XlsxError> {
     let bold = Format::new().set_bold();
-    for (column, field) in (0..).zip(Field::ALL) {
+    for (column, field) in (0..).zip(columns.fields().iter().copied()) {
         sheet.set_column_width(column, width(field))?;
         if let Some(digits) = number_format(field) {
             sheet.set_column_format(column, &Format::new().set_num_format(digits))?;
@@ -133,6 +140,7 @@ fn width(field: Field) -> u16 {
 
 struct Row<'a> {
     sheet: &'a mut Worksheet,
+    columns: &'a Columns,
     row: u32,
     with_fraction: &'a Format,
     cut: &'a mut CutTexts,
@@ -140,7 +148,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn write(&mut self, batch: &Batch) -> Result<(), XlsxError> {
-        for ((column, field), value) in (0..).zip(Field::ALL).zip(batch.values()) {
+        for (column, (field, value)) in (0..).zip(self.columns.values(batch)) {
             match value {
                 FieldValue::Null => {}
                 FieldValue::Text(text) => {
@@ -189,8 +197,8 @@ const FIRST_MICROS: i64 = (61 - EPOCH_DAYS) * MICROS_PER_DAY;
 /// 9999-12-31T23:59:59.999Z. Excel would round later instants to a day it does not have.
 const LAST_MICROS: i64 = (2_958_466 - EPOCH_DAYS) * MICROS_PER_DAY - 1_000;
 
-/// The instant in days of Excel's calendar, if it is in range.
-fn serial(instant: UtcInstant) -> Option<f64> {
+/// The instant in days of Excel's calendar, if it is in range. To the microsecond until 2079.
+pub(super) fn serial(instant: UtcInstant) -> Option<f64> {
     let micros = instant.micros();
     let (days, rest) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
     let is_in_range = (FIRST_MICROS..=LAST_MICROS).contains(&micros);
@@ -198,7 +206,7 @@ fn serial(instant: UtcInstant) -> Option<f64> {
 }
 
 /// The part of a text that fits into a cell. Never splits a character.
-fn cut_to_cell(text: &str) -> &str {
+pub(super) fn cut_to_cell(text: &str) -> &str {
     // A text has at most as many UTF-16 units as bytes.
     if text.len() <= CELL_UNITS_MAX {
         return text;

@@ -15,7 +15,8 @@ fn write_bytes(batches: &[Batch], rows_max: u32) -> (Vec<u8>, CutTexts) {
     let folder = tempfile::tempdir().unwrap();
     let mut file = tempfile::tempfile().unwrap();
     let mut batches = batches.iter().cloned().map(Ok);
-    let cut = write_sheets(&mut batches, file.try_clone().unwrap(), folder.path(), rows_max).unwrap();
+    let cut = write_sheets(&mut batches, &Columns::All, file.try_clone().unwrap(), folder.path(), rows_max)
+        .unwrap();
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no temporary file is left");
     let mut bytes = Vec::new();
     file.rewind().unwrap();
@@ -194,7 +195,8 @@ fn the_same_batches_produce_the_same_bytes() {
 #[test]
 fn an_error_of_the_source_is_returned() {
     let mut batches = [Ok(full()), Err("a broken disk".into())].into_iter();
-    let error = write(&mut batches, tempfile::tempfile().unwrap(), &std::env::temp_dir()).unwrap_err();
+    let file = tempfile::tempfile().unwrap();
+    let error = write(&mut batches, &Columns::All, file, &std::env::temp_dir()).unwrap_err();
     assert_eq!(error.to_string(), "a broken disk");
 }
 

@@ -1,0 +1,200 @@
+//! A workbook that the library reads in limited memory. It keeps some parts as a whole, and each cell: a file of some
+//! KB can contain gigabytes of them.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zip::ZipArchive;
+
+/// The list of the parts, at the end of the file. A usual one has 2 KiB.
+const DIRECTORY_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// A usual workbook has some ten parts.
+const PARTS_MAX: usize = 10_000;
+/// The part with the texts of all cells, which Excel writes.
+const TEXTS_PART: &str = "xl/sharedStrings.xml";
+const TEXTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// One of them. The library has three copies of it while it reads it.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// A text has four tags, and 24 bytes in memory.
+const TEXTS_TAGS_MAX: usize = 8 * 1024 * 1024;
+/// The library allocates memory for the claimed number of texts before it reads them.
+const COUNT_DIGITS_MAX: usize = 8;
+/// Each other part that the library keeps as a whole.
+const PART_BYTES_MAX: u64 = 1024 * 1024;
+/// The longest tag of such a part: the library copies the name of a font once per style.
+const TAG_BYTES_MAX: usize = 2 * 1024;
+/// Compressed bytes of one cell: enough for every text that Excel can have. They are at most 1,032 times as many in
+/// memory, in three copies.
+const CELL_BYTES_MAX: u64 = 48 * 1024;
+/// For the error.
+pub(super) const LIMITS: &str =
+    "the limits are 128 MiB for the texts of all cells, 1 MiB for one text and 48 KiB for a compressed cell";
+
+/// What the library may read now. Shared with the file that it owns.
+pub(super) struct Limits {
+    left: Cell<u64>,
+    /// Where the parts begin that are too large to be kept.
+    closed: RefCell<Vec<u64>>,
+    /// Why reading failed, if it was not the content. The library's errors do not tell.
+    failure: RefCell<Option<io::Error>>,
+}
+
+impl Limits {
+    /// To be called before each cell.
+    pub(super) fn begin_cell(&self) {
+        self.left.set(CELL_BYTES_MAX);
+    }
+
+    /// To be called after the parts that are kept were read.
+    pub(super) fn open_all_parts(&self) {
+        self.closed.borrow_mut().clear();
+    }
+
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
+        self.failure.take()
+    }
+}
+
+/// The file for the library.
+pub(super) struct LimitedFile<'a> {
+    file: File,
+    position: u64,
+    bytes_read: &'a AtomicU64,
+    limits: Rc<Limits>,
+}
+
+impl<'a> LimitedFile<'a> {
+    pub(super) fn new(file: File, bytes_read: &'a AtomicU64) -> Self {
+        let limits = Limits { left: Cell::new(0), closed: RefCell::default(), failure: RefCell::default() };
+        Self { file, position: 0, bytes_read, limits: Rc::new(limits) }
+    }
+
+    pub(super) fn limits(&self) -> Rc<Limits> {
+        self.limits.clone()
+    }
+
+    /// Finds the parts that are too large to be kept.
+    pub(super) fn measure_parts(self) -> io::Result<Self> {
+        let limits = self.limits();
+        limits.left.set(DIRECTORY_BYTES_MAX);
+        let mut archive = ZipArchive::new(self)?;
+        limits.left.set(u64::MAX);
+        if archive.len() > PARTS_MAX {
+            limits.failure.replace(Some(too_large()));
+            return Err(too_large());
+        }
+        let mut closed = Vec::new();
+        for index in 0..archive.len() {
+            let Ok(part) = archive.by_index(index) else { continue };
+            let start = part.data_start();
+            let is_texts = part.name().is_ok_and(|name| name.eq_ignore_ascii_case(TEXTS_PART));
+            if !is_kept(part, is_texts) {
+                closed.extend(start);
+            }
+        }
+        limits.closed.replace(closed);
+        Ok(archive.into_inner())
+    }
+
+    fn check(&self, count: usize) -> io::Result<()> {
+        // Only reading from the start can decompress a part. The search for the directory reads the middle of others.
+        let is_closed = self.limits.closed.borrow().contains(&self.position);
+        let left = self.limits.left.get().checked_sub(count as u64);
+        match left {
+            Some(left) if !is_closed => {
+                self.limits.left.set(left);
+                Ok(())
+            }
+            _ => Err(too_large()),
+        }
+    }
+}
+
+impl Read for LimitedFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer).and_then(|count| self.check(count).map(|()| count));
+        match read {
+            Ok(count) => {
+                self.position += count as u64;
+                self.bytes_read.fetch_max(self.position, Ordering::Relaxed);
+                Ok(count)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                self.limits.failure.replace(Some(error));
+                Err(kind.into())
+            }
+        }
+    }
+}
+
+impl Seek for LimitedFile<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.file.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+pub(super) fn too_large() -> io::Error {
+    io::ErrorKind::FileTooLarge.into()
+}
+
+/// Whether the library can keep a part. Damage is left to it.
+fn is_kept(part: impl Read, is_texts: bool) -> bool {
+    let bytes_max = if is_texts { TEXTS_BYTES_MAX } else { PART_BYTES_MAX };
+    let mut part = BufReader::with_capacity(64 * 1024, part.take(bytes_max + 1));
+    let (mut scan, mut bytes) = (Scan::default(), 0);
+    loop {
+        let chunk = part.fill_buf().unwrap_or_default();
+        if chunk.is_empty() {
+            return bytes <= bytes_max;
+        }
+        let length = chunk.len();
+        if !chunk.iter().all(|byte| scan.accept(*byte, is_texts)) {
+            return false;
+        }
+        bytes += length as u64;
+        part.consume(length);
+    }
+}
+
+/// The current place in the XML of a part.
+#[derive(Default)]
+struct Scan {
+    tags: usize,
+    /// Bytes since a tag began or ended.
+    length: usize,
+    /// Digits since another character.
+    digits: usize,
+    is_in_tag: bool,
+    quote: Option<u8>,
+}
+
+impl Scan {
+    /// Whether the part can still be kept after this byte.
+    fn accept(&mut self, byte: u8, is_texts: bool) -> bool {
+        self.length += 1;
+        self.digits = if byte.is_ascii_digit() { self.digits + 1 } else { 0 };
+        match byte {
+            // Not well-formed. It would hide the length of the tag.
+            b'<' if self.is_in_tag => return false,
+            b'<' => (self.is_in_tag, self.length, self.tags) = (true, 0, self.tags + 1),
+            b'>' if self.is_in_tag && self.quote.is_none() => (self.is_in_tag, self.length) = (false, 0),
+            b'"' | b'\'' if self.is_in_tag && self.quote.is_none() => self.quote = Some(byte),
+            _ if self.quote == Some(byte) => self.quote = None,
+            // Never in UTF-8, but in encodings that would hide the tags.
+            0..b' ' if !matches!(byte, b'\t' | b'\r' | b'\n') => return false,
+            _ => {}
+        }
+        if is_texts {
+            self.tags <= TEXTS_TAGS_MAX
+                && self.length <= TEXT_BYTES_MAX
+                && (self.digits <= COUNT_DIGITS_MAX || !self.is_in_tag)
+        } else {
+            self.length <= TAG_BYTES_MAX
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Reads workbooks that the Excel library wrote, and damaged ones.
+
+use std::io::{Cursor, Write as _};
+use std::ops::ControlFlow;
+
+use batchscan_model::{Batch, UtcInstant};
+use proptest::prelude::*;
+use rust_xlsxwriter::{ExcelDateTime, Format, Workbook, Worksheet};
+use zip::write::SimpleFileOptions;
+
+use super::*;
+use crate::Format::Xlsx as XLSX;
+use crate::read::Implausible;
+use crate::testing::{any_batch, batches, errors, ids, read_all, read_back, temporary_file};
+use crate::write::{Columns, write_xlsx};
+
+const REQUIRED: [&str; 5] = ["batch_id", "batch_name", "batch_creation_date", "number_of_images", "warnings"];
+
+/// As `pull` writes it.
+fn pulled(batches: &[Batch]) -> Vec<u8> {
+    let mut file = tempfile::tempfile().unwrap();
+    let mut batches = batches.iter().cloned().map(Ok);
+    write_xlsx(&mut batches, &Columns::All, file.try_clone().unwrap(), &std::env::temp_dir()).unwrap();
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A workbook with one sheet: the header, and what `fill` writes.
+fn sheet(header: &[&str], fill: impl FnOnce(&mut Worksheet)) -> Vec<u8> {
+    let mut workbook = Workbook::new();
+    add_sheet(&mut workbook, header, fill);
+    workbook.save_to_buffer().unwrap()
+}
+
+fn add_sheet(workbook: &mut Workbook, header: &[&str], fill: impl FnOnce(&mut Worksheet)) {
+    let sheet = workbook.add_worksheet();
+    sheet.write_row(0, 0, header.iter().copied()).unwrap();
+    fill(sheet);
+}
+
+/// A valid row.
+fn write_row(sheet: &mut Worksheet, row: u32, id: &str) {
+    sheet.write(row, 0, id).unwrap().write(row, 1, "n").unwrap();
+    sheet.write(row, 2, 46_053.25).unwrap();
+    sheet.write(row, 3, 12).unwrap().write(row, 4, true).unwrap();
+}
+
+/// A package with these parts, in addition to those that every workbook has. The sheet is the last part.
+fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    const NAMESPACE: &str = "http://schemas.openxmlformats.org";
+    let rels = |target: &str, kind: &str| {
+        format!(
+            "<Relationships><Relationship Id=\"r1\" Target=\"{target}\" \
+             Type=\"{NAMESPACE}/officeDocument/2006/relationships/{kind}\"/></Relationships>"
+        )
+    };
+    let book = "<workbook><sheets><sheet name=\"a\" sheetId=\"1\" r:id=\"r1\"/></sheets></workbook>";
+    let (package, sheets) =
+        (rels("xl/workbook.xml", "officeDocument"), rels("worksheets/a.xml", "worksheet"));
+    let usual = [
+        ("_rels/.rels", package.as_bytes()),
+        ("xl/_rels/workbook.xml.rels", sheets.as_bytes()),
+        ("xl/workbook.xml", book.as_bytes()),
+    ];
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in usual.iter().chain(parts) {
+        archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+        archive.write_all(content).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+/// The XML of a sheet with this content.
+fn sheet_xml(content: &str) -> Vec<u8> {
+    format!("<worksheet><sheetData>{content}</sheetData></worksheet>").into_bytes()
+}
+
+#[test]
+fn cells_of_every_type_that_excel_makes_are_read() {
+    let header = [&REQUIRED[..], &["avg_germination_rate", "comment"]].concat();
+    let file = sheet(&header, |sheet| {
+        let date = Format::new().set_num_format("dd.mm.yyyy hh:mm");
+        sheet.write(2, 0, 7).unwrap().write(2, 1, 1.5).unwrap();
+        let instant = ExcelDateTime::parse_from_str("2026-01-31 08:00:00.5").unwrap();
+        sheet.write_with_format(2, 2, &instant, &date).unwrap();
+        sheet.write(2, 3, "12").unwrap().write(2, 4, 0).unwrap();
+        sheet.write(2, 5, 92.5).unwrap().write_formula(2, 6, "=\"a\"&1").unwrap();
+        sheet.set_formula_result(2, 6, "a1");
+        write_row(sheet, 4, "b");
+        // An empty text looks like an empty cell.
+        sheet.write_formula(6, 1, "=\"\"").unwrap();
+        sheet.set_formula_result(6, 1, "");
+        write_row(sheet, 7, "c");
+        sheet.write_blank(9, 3, &date).unwrap();
+    });
+    let texts = batches(XLSX, file);
+    let start = r#"{"batch_id":"7","batch_name":"1.5","batch_creation_date":"2026-01-31T08:00:00.5Z","#;
+    assert!(texts[0].starts_with(start), "{}", texts[0]);
+    for part in [
+        "\"number_of_images\":12",
+        "\"avg_germination_rate\":\"92.50\"",
+        "\"comment\":\"a1\",\"warnings\":false",
+    ] {
+        assert!(texts[0].contains(part), "{}", texts[0]);
+    }
+    assert!(
+        texts[1].contains(r#""batch_creation_date":"2026-01-31T06:00:00Z","crop_type":null"#),
+        "{}",
+        texts[1]
+    );
+    assert_eq!(texts.len(), 3);
+}
+
+/// Decision 039.
+#[test]
+fn errors_name_the_row_and_the_field() {
+    let header = [&REQUIRED[..], &["avg_germination_rate", "coment"]].concat();
+    let file = sheet(&header, |sheet| {
+        let date = Format::new().set_num_format("yyyy-mm-dd");
+        write_row(sheet, 1, "a");
+        sheet.write_with_format(1, 5, 1.5, &date).unwrap();
+        write_row(sheet, 2, "b");
+        sheet.write(2, 2, 0.5).unwrap().write(2, 4, "yes").unwrap();
+        sheet.write_string(3, 0, "c").unwrap();
+        write_row(sheet, 4, "d");
+        sheet.write(4, 7, "x").unwrap();
+    });
+    let date = "expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
+    let expected = format!(
+        "row 1: coment: unknown field; did you mean comment?\n\
+        row 2: avg_germination_rate: expected a decimal such as 92.5, found a date\n\
+        row 3: batch_creation_date: {date}, found a date before 1900-03-01 or after 9999\n\
+        row 3: warnings: expected true or false, found \"yes\"\n\
+        row 4: batch_name: required field is null\n\
+        row 4: batch_creation_date: required field is null\n\
+        row 4: number_of_images: required field is null\n\
+        row 4: warnings: required field is null\n\
+        row 5: column 8: missing column name"
+    );
+    assert_eq!(errors(XLSX, file), expected);
+}
+
+#[test]
+fn a_formula_without_a_stored_value_is_an_error() {
+    let header: String = REQUIRED.iter().map(|name| format!("<c t=\"str\"><v>{name}</v></c>")).collect();
+    for value in ["", "<v/>", "<v></v>"] {
+        let rows = format!("<row>{header}</row><row><c t=\"str\"><v>a</v></c><c><f>B1</f>{value}</c></row>");
+        let found = errors(XLSX, package(&[("xl/worksheets/a.xml", &sheet_xml(&rows))]));
+        let expected = "row 2: batch_name: a formula without a stored value; open the file in a spreadsheet program and \
+                        save it, so that values are stored";
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn every_sheet_with_cells_is_a_table() {
+    let mut workbook = Workbook::new();
+    add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, "a"));
+    add_sheet(&mut workbook, &[], |_| {});
+    add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, "b"));
+    assert_eq!(ids(XLSX, workbook.save_to_buffer().unwrap()), ["a", "b"]);
+    add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, &"x".repeat(200)));
+    let errors_found = errors(XLSX, workbook.save_to_buffer().unwrap());
+    assert!(errors_found.starts_with("sheet 4, row 2: batch_id: expected 1 to 128 bytes"), "{errors_found}");
+    assert_eq!(ids(XLSX, sheet(&REQUIRED, |_| {})), [""; 0]);
+    assert_eq!(
+        errors(XLSX, sheet(&[], |_| {})),
+        "expected a header with the field names, found an empty workbook"
+    );
+}
+
+#[test]
+fn dates_may_begin_in_1904() {
+    let cell = DataRef::Float(1.25);
+    let expected = UtcInstant::parse_any_offset("1904-01-02T06:00:00Z").unwrap();
+    assert_eq!(value(Field::BatchCreationDate, cell, true), Value::Instant(expected));
+    for days in [f64::INFINITY, 3e6, f64::NAN] {
+        let value = value(Field::BatchCreationDate, DataRef::Float(days), false);
+        assert_eq!(value, Value::Other("a date before 1900-03-01 or after 9999"));
+    }
+}
+
+#[test]
+fn other_files_are_rejected() {
+    let bytes = pulled(&[]);
+    let workbook = "expected an Excel workbook (.xlsx), found";
+    for (file, expected) in [
+        (&b""[..], format!("{workbook} another format")),
+        (b"batch_id,batch_name\n", format!("{workbook} another format")),
+        (
+            &[0xD0, 0xCF, 0x11, 0xE0, 0],
+            format!("{workbook} a workbook with a password, or of an Excel before 2007"),
+        ),
+        (&bytes[..bytes.len() / 2], "expected a complete Excel workbook, found a damaged file (".into()),
+    ] {
+        assert!(errors(XLSX, file).starts_with(&expected), "{}", errors(XLSX, file));
+    }
+}
+
+#[test]
+fn parts_and_cells_that_would_fill_the_memory_are_rejected() {
+    let (zeros, sheet) = ("0".repeat(64 << 20), sheet_xml(""));
+    let many = |tag: &str| tag.repeat(3 << 20);
+    let nested = format!("<styleSheet><font val=\"{}\"/></styleSheet>", "<".repeat(4_096));
+    for (name, content) in [
+        (
+            "xl/sharedStrings.xml",
+            format!("<sst>{}</sst>", format!("<si>{}</si>", "0".repeat(1_000)).repeat(130 << 10)),
+        ),
+        ("xl/sharedStrings.xml", format!("<sst><si><t>{}</t></si></sst>", &zeros[..2 << 20])),
+        ("xl/sharedStrings.xml", format!("<sst>{}</sst>", many("<si/><si/><si/>"))),
+        ("xl/sharedStrings.xml", "<sst uniqueCount=\"100000000000\"></sst>".into()),
+        (
+            "xl/sharedStrings.xml",
+            format!("{}<sst a=\">\" uniqueCount='100000000000'></sst>", " ".repeat(1 << 20)),
+        ),
+        ("xl/sharedStrings.xml", "<sst\0></sst>".into()),
+        ("xl/styles.xml", format!("<styleSheet>{}</styleSheet>", many("<xf/>"))),
+        ("xl/styles.xml", format!("<styleSheet><font val=\"{}\"/></styleSheet>", "x".repeat(4_096))),
+        ("xl/styles.xml", nested),
+        (
+            "xl/worksheets/a.xml",
+            String::from_utf8(sheet_xml(&format!("<row><c t=\"str\"><v>{zeros}</v></c></row>"))).unwrap(),
+        ),
+    ] {
+        let file = match name {
+            "xl/worksheets/a.xml" => package(&[(name, content.as_bytes())]),
+            _ => package(&[(name, content.as_bytes()), ("xl/worksheets/a.xml", &sheet)]),
+        };
+        let found = errors(XLSX, file);
+        assert!(
+            found.contains("found a part or a cell that is too large (the limits are"),
+            "{name}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_sheet_may_be_larger_than_the_parts_that_are_kept() {
+    let text = |text: &str| format!("<c t=\"str\"><v>{text}</v></c>");
+    let header: String = REQUIRED.iter().map(|name| text(name)).collect();
+    let row = |id: usize| {
+        format!(
+            "<row>{}{}<c><v>46053</v></c><c><v>1</v></c><c t=\"b\"><v>0</v></c></row>",
+            text(&id.to_string()),
+            text("n")
+        )
+    };
+    let rows: String = (0..20_000).map(row).collect();
+    let sheet = sheet_xml(&format!("<row>{header}</row>{rows}"));
+    assert!(sheet.len() > 2 << 20);
+    assert_eq!(ids(XLSX, package(&[("xl/worksheets/a.xml", &sheet)])).len(), 20_000);
+}
+
+#[test]
+fn cells_out_of_order_and_long_texts_are_errors() {
+    for content in [
+        "<row><c r=\"A2\"><v>1</v></c><c r=\"A1\"><v>1</v></c></row>",
+        "<row><c r=\"A1\"><v>1</v></c><c r=\"A1\"><v>1</v></c></row>",
+        "<row><c r=\"ZZZ1\"><v>1</v></c></row>",
+    ] {
+        let found = errors(XLSX, package(&[("xl/worksheets/a.xml", &sheet_xml(content))]));
+        assert!(found.ends_with("found cells in another order"), "{found}");
+    }
+    let long = DataRef::String("x".repeat(2 << 20));
+    assert_eq!(value(Field::Comment, long, false), Value::Other("text of more than 1 MiB"));
+    assert_eq!(value(Field::Comment, DataRef::String(String::new()), false), Value::Null);
+}
+
+#[test]
+fn the_bytes_read_end_at_the_length_of_the_file() {
+    let bytes = pulled(&[]);
+    let bytes_read = AtomicU64::new(0);
+    let file = temporary_file(Cursor::new(bytes.clone()));
+    crate::read::read(XLSX, file, Implausible::Warn, &bytes_read, &mut |_, _| ControlFlow::Continue(()))
+        .unwrap();
+    assert_eq!(bytes_read.into_inner(), bytes.len() as u64);
+}
+
+/// The batch as Excel keeps it: an empty text is none.
+fn without_empty_texts(mut batch: Batch) -> Batch {
+    for text in [&mut batch.crop_type, &mut batch.scanned_by_email, &mut batch.comment] {
+        text.take_if(|text| text.is_empty());
+    }
+    batch
+}
+
+/// 2078-12-31T00:00:00Z, in microseconds.
+const END_OF_2078: i64 = 3_439_670_400_000_000;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A number of days has microseconds until 2079, and is less exact from then on. Next to a whole second, it is that.
+    #[test]
+    fn a_pulled_workbook_reads_back_as_itself(written in prop::collection::vec(any_batch(), 0..4)) {
+        let mut read = read_back(XLSX, pulled(&written));
+        prop_assert_eq!(read.len(), written.len());
+        for (read, written) in read.iter_mut().zip(&written) {
+            let micros = written.batch_creation_date.micros();
+            let difference = (micros - read.batch_creation_date.micros()).abs();
+            let is_near_second = (micros + 5).rem_euclid(1_000_000) <= 10;
+            let allowed = if micros >= END_OF_2078 { 40 } else if is_near_second { 5 } else { 0 };
+            prop_assert!(difference <= allowed, "{difference}");
+            read.batch_creation_date = written.batch_creation_date;
+        }
+        let written: Vec<Batch> = written.into_iter().map(without_empty_texts).collect();
+        prop_assert_eq!(read, written);
+    }
+
+    #[test]
+    fn no_damage_to_a_workbook_causes_a_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = pulled(&[crate::testing::full()]);
+        for (index, byte) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let _ = read_all(XLSX, Cursor::new(bytes));
+    }
+
+    #[test]
+    fn no_xml_causes_a_panic(content in "(<row( r=\"[0-9A-Z]{0,9}\")?>|</row>|<c( [rst]=\"[A-Za-z0-9]{0,9}\")*>|</c>|<v>|</v>|<is>|<t>|</t>|</is>|<f>|[0-9.e]{0,3}|_x00[0-9]{2}_|&#x?[0-9]{1,6};|<!--){0,24}") {
+        let _ = read_all(XLSX, Cursor::new(package(&[("xl/worksheets/a.xml", &sheet_xml(&content))])));
+    }
+}

@@ -1,0 +1,77 @@
+//! How the cell of a workbook becomes a value of a [`RawBatch`](batchscan_model::RawBatch). The field decides: Excel has
+//! no type for dates, and makes numbers of names.
+
+use std::borrow::Cow;
+
+use batchscan_model::{Field, Kind, UtcInstant, Value};
+use calamine::DataRef;
+
+use crate::read::RECORD_BYTES_MAX;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// 1970-01-01 in days of Excel's calendar.
+const EPOCH_DAYS: f64 = 25_569.0;
+/// 1900-03-01. Excel has a wrong 29 February before it.
+const FIRST_DAY: f64 = 61.0;
+/// Days between the two calendars of Excel: old ones of the Mac begin in 1904.
+const DAYS_TO_1904: f64 = 1_462.0;
+
+/// The value of a cell of a field. An empty text looks like no text in Excel.
+pub(super) fn value<'a>(field: Field, cell: DataRef<'a>, is_1904: bool) -> Value<'a> {
+    match cell {
+        DataRef::Empty => Value::Null,
+        DataRef::SharedString(text) => self::text(Cow::Borrowed(text)),
+        DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
+            self::text(Cow::Owned(text))
+        }
+        DataRef::Bool(flag) => Value::Bool(flag),
+        DataRef::Int(number) => Value::Cell(number.to_string().into()),
+        DataRef::Float(number) if field.kind() == Kind::Instant => instant(number, is_1904),
+        DataRef::Float(number) => Value::Cell(number.to_string().into()),
+        DataRef::DateTime(date) if field.kind() == Kind::Instant => instant(date.as_f64(), is_1904),
+        // Excel makes dates of numbers such as 1.5 if its language has a decimal comma.
+        DataRef::DateTime(_) => Value::Other("a date"),
+        DataRef::Error(_) => Value::Other("an error of a formula"),
+    }
+}
+
+fn text(text: Cow<'_, str>) -> Value<'_> {
+    match text.len() {
+        0 => Value::Null,
+        length if length > RECORD_BYTES_MAX => Value::Other("text of more than 1 MiB"),
+        _ => Value::Cell(text),
+    }
+}
+
+/// Programs that write 15 digits of a number miss a whole second by some microseconds.
+fn whole_second(micros: i64) -> i64 {
+    let nearest = (micros + 500_000) / 1_000_000 * 1_000_000;
+    if (micros - nearest).abs() <= 5 { nearest } else { micros }
+}
+
+/// A number of days. Its fraction is converted alone, which keeps the microseconds of a pulled file.
+fn instant(days: f64, is_1904: bool) -> Value<'static> {
+    let days = if is_1904 { days + DAYS_TO_1904 } else { days };
+    let rest = whole_second(((days - days.floor()) * MICROS_PER_DAY as f64).round() as i64);
+    // The conversion to integers saturates.
+    let whole = ((days.floor() - EPOCH_DAYS) as i64).checked_mul(MICROS_PER_DAY);
+    let instant = whole.and_then(|whole| UtcInstant::from_micros(whole.checked_add(rest)?));
+    let is_exact = days >= FIRST_DAY;
+    instant
+        .filter(|_| is_exact)
+        .map_or(Value::Other("a date before 1900-03-01 or after 9999"), Value::Instant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As openpyxl and others write them.
+    #[test]
+    fn a_date_with_fewer_digits_is_still_a_whole_second() {
+        for days in [45979.30969907407, 45979.3096990741, 45979.309699074074] {
+            let Value::Instant(read) = instant(days, false) else { panic!("not a date: {days}") };
+            assert_eq!(read.to_string(), "2025-11-18T07:25:58Z", "{days}");
+        }
+    }
+}

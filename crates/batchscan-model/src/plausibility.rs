@@ -1,0 +1,121 @@
+//! Values that are valid but cannot be right. An import reports them as warnings.
+
+use crate::{Batch, Field, FieldError, Hundredths};
+
+/// 100 percent, in hundredths.
+const RATE_MAX: i64 = 10_000;
+/// Two averages that are rounded can exceed their sum by this much.
+const ROUNDING: i64 = 1;
+
+/// A field and its value.
+type Average = (Field, Option<Hundredths>);
+
+impl Batch {
+    /// Rates outside 0 to 100, negative counts, and more seedlings than cells: germinated and not germinated ones, or
+    /// usable ones and cells without one. A missing count is 0. Usually empty, which costs no allocation.
+    pub fn implausible_values(&self) -> Vec<FieldError> {
+        let mut found = Vec::new();
+        for (field, rate) in [
+            (Field::AvgGerminationRate, self.avg_germination_rate),
+            (Field::AvgUsableSeedlingRate, self.avg_usable_seedling_rate),
+        ] {
+            if let Some(rate) = rate
+                && !(0..=RATE_MAX).contains(&rate.count())
+            {
+                found.push(FieldError::new(field.name(), rate.to_string(), "a rate from 0 to 100"));
+            }
+        }
+        for (part, rest) in [
+            (
+                (Field::AvgGerminatedSeedlings, self.avg_germinated_seedlings),
+                (Field::AvgNonGerminatedSeedlings, self.avg_non_germinated_seedlings),
+            ),
+            (
+                (Field::AvgUsableSeedlings, self.avg_usable_seedlings),
+                (Field::AvgNonUsableCells, self.avg_non_usable_cells),
+            ),
+        ] {
+            found.extend([part, rest].into_iter().filter_map(negative_count));
+            found.extend(self.surplus(part, rest));
+        }
+        found
+    }
+
+    /// Two counts that together exceed the cells. A missing or negative count is 0.
+    fn surplus(&self, (field, part): Average, (rest_field, rest): Average) -> Option<FieldError> {
+        let cells = self.total_cells_per_tray?;
+        let [part, rest] = [part, rest].map(|count| count.map_or(0, |count| count.count().max(0)));
+        let sum = part + rest;
+        if i128::from(sum) <= i128::from(cells) * 100 + i128::from(ROUNDING) {
+            return None;
+        }
+        let mut expected = format!("at most {cells} ({})", Field::TotalCellsPerTray);
+        if part > 0 && rest > 0 {
+            expected += &format!(" with {rest_field}");
+        }
+        let sum = Hundredths::from_hundredths(sum).map_or_else(|| "more".into(), |sum| sum.to_string());
+        let field = if part > 0 { field } else { rest_field };
+        Some(FieldError::new(field.name(), sum, expected))
+    }
+}
+
+fn negative_count((field, count): Average) -> Option<FieldError> {
+    let count = count.filter(|count| count.count() < 0)?;
+    Some(FieldError::new(field.name(), count.to_string(), "0 or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::example_json;
+
+    #[test]
+    fn impossible_rates_and_counts_are_found() {
+        for (old, new, expected) in [
+            ("\"92.50\"", "\"0\"", ""),
+            ("\"92.50\"", "\"100\"", ""),
+            ("\"92.50\"", "null", ""),
+            ("\"92.50\"", "\"100.01\"", "avg_germination_rate: expected a rate from 0 to 100, found 100.01"),
+            ("\"85.94\"", "\"-5\"", "avg_usable_seedling_rate: expected a rate from 0 to 100, found -5.00"),
+            // The variation of sizes can be larger than their mean.
+            ("\"24.07\"", "\"250\"", ""),
+            (":128,", ":null,", ""),
+            ("\"9.60\"", "\"9.61\"", ""),
+            (
+                "\"9.60\"",
+                "\"9.62\"",
+                "avg_germinated_seedlings: expected at most 128 (total_cells_per_tray) with \
+                avg_non_germinated_seedlings, found 128.02",
+            ),
+            (
+                "\"118.40\",\"avg_non_germinated_seedlings\":\"9.60\"",
+                "\"130\",\"avg_non_germinated_seedlings\":null",
+                "avg_germinated_seedlings: expected at most 128 (total_cells_per_tray), found 130.00",
+            ),
+            ("\"9.60\"", "\"-1\"", "avg_non_germinated_seedlings: expected 0 or more, found -1.00"),
+            (
+                "\"110.00\"",
+                "\"111\"",
+                "avg_usable_seedlings: expected at most 128 (total_cells_per_tray) with avg_non_usable_cells, \
+                found 129.00",
+            ),
+            (
+                "\"110.00\",\"avg_non_usable_cells\":\"18.00\"",
+                "null,\"avg_non_usable_cells\":\"130\"",
+                "avg_non_usable_cells: expected at most 128 (total_cells_per_tray), found 130.00",
+            ),
+            (
+                "\"110.00\",\"avg_non_usable_cells\":\"18.00\"",
+                "\"130\",\"avg_non_usable_cells\":\"-5\"",
+                "avg_non_usable_cells: expected 0 or more, found -5.00; \
+                avg_usable_seedlings: expected at most 128 (total_cells_per_tray), found 130.00",
+            ),
+        ] {
+            let json = example_json();
+            assert!(json.contains(old));
+            let found = Batch::from_json(&json.replace(old, new)).unwrap().implausible_values();
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found.join("; "), expected, "{new}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `GET /v2/changes`: what a client needs to keep a copy of its batches current (decision 052).
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use batchscan_model::{Invalid, OrgId, Part, Reason};
+use batchscan_store::{Caller, Changes, ChangesPosition, ChangesRequest, Encoding, PageResult, SyncProgress};
+use tokio::time::Instant;
+
+use super::app::App;
+use super::batches::reserved;
+use super::encoding::content_encoding;
+use super::error::{ApiError, Cause};
+use super::parameters::Parameters;
+use super::query::reject_invalid;
+use crate::auth::TokenError;
+use crate::cipher::Cipher;
+
+/// The maximum of `wait`. Many proxies end a request that takes longer.
+const WAIT_SECS_MAX: u64 = 60;
+
+/// The query of `GET /v2/changes`.
+#[derive(Debug)]
+pub(super) struct ChangesQuery {
+    since: Option<Since>,
+    wait: Duration,
+}
+
+/// A position, as the client sent it.
+#[derive(Debug)]
+struct Since {
+    text: String,
+    position: ChangesPosition,
+}
+
+/// How long a request waited for changes. Not counted as the time of its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited(pub(super) Duration);
+
+/// `GET /v2/changes`: the complete state, then changes.
+pub(super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    ChangesQuery { since, wait }: ChangesQuery,
+    encoding: Encoding,
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let position = since.as_ref().map(|since| &since.position);
+    let mut waited = Duration::ZERO;
+    loop {
+        let request = ChangesRequest {
+            position: position.cloned(),
+            rows: app.config.page_rows,
+            opening: "{\"data\":[",
+            encoding,
+            now: app.clock.now(),
+        };
+        let known = position.cloned();
+        let has_no_news =
+            move |version| known.as_ref().is_some_and(|known| known.is_complete_in(version)).then_some(());
+        let mut response = match app.store.changes(&caller, request, has_no_news).await? {
+            PageResult::InvalidCredential => return Err(ApiError::InvalidToken(TokenError::Invalid)),
+            PageResult::Read(None) => return Err(ApiError::Gone),
+            PageResult::Read(Some(changes)) => send(&app, &caller, changes)?,
+            PageResult::Skipped(()) => {
+                if let Some(Since { position, .. }) = &since
+                    && waited < wait
+                    && !app.is_draining()
+                {
+                    let waiting = app.waiting.wait(caller.org, position.seen, started + wait).await;
+                    waiting.ok_or_else(|| ApiError::Unavailable(Cause::new("too many requests wait")))?;
+                    waited = started.elapsed();
+                    continue;
+                }
+                let text = since.as_ref().map_or("", |since| &since.text);
+                no_news(text)
+            }
+        };
+        response.extensions_mut().insert(Waited(waited));
+        return Ok(response);
+    }
+}
+
+fn no_news(since: &str) -> Response {
+    let body = format!("{{\"data\":[],\"removed\":[],\"since\":\"{since}\",\"more\":false}}");
+    ok(Body::from(body), Encoding::Identity)
+}
+
+/// Appends the removals and the position, and reserves the memory of the response.
+fn send(app: &App, caller: &Caller, changes: Changes) -> Result<Response, ApiError> {
+    let Changes { page, removed, position } = changes;
+    let since = app.keys().changes.encrypt(caller.org, &position);
+    let since = since.ok_or_else(|| ApiError::Internal(Cause::new("cannot encrypt a position")))?;
+    let removed = serde_json::Value::from(removed);
+    let has_more = position.progress != SyncProgress::Complete;
+    let encoding = page.encoding();
+    let body = page.finish(&format!("],\"removed\":{removed},\"since\":\"{since}\",\"more\":{has_more}}}"));
+    Ok(ok(Body::from(reserved(app, caller, body)?), encoding))
+}
+
+fn ok(body: Body, encoding: Encoding) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.extend(content_encoding(encoding).map(|value| (header::CONTENT_ENCODING, value)));
+    response
+}
+
+impl FromRequestParts<App> for ChangesQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let query = Self::parse(parts.uri.query().unwrap_or_default(), &app.keys().changes, caller.org);
+        reject_invalid(app, &caller, query).await
+    }
+}
+
+impl ChangesQuery {
+    fn parse(query: &str, positions: &Cipher<ChangesPosition>, org: OrgId) -> Result<Self, Invalid> {
+        let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
+        let since = query.value("since").and_then(|text| {
+            let parse = |text: &str| {
+                let position = positions.decrypt(org, text).ok_or(Reason::BadPosition)?;
+                Ok(Since { text: text.to_owned(), position })
+            };
+            text.map(parse).transpose()
+        });
+        let since = since.map_err(|reason| errors.push(Part::Query, "since", reason)).ok().flatten();
+        let wait = query.value("wait").and_then(|text| {
+            let is_valid = |secs: &u64| *secs <= WAIT_SECS_MAX;
+            text.map_or(Ok(0), |text| text.parse().ok().filter(is_valid).ok_or(Reason::BadWait))
+        });
+        let wait = wait.map_err(|reason| errors.push(Part::Query, "wait", reason)).unwrap_or(0);
+        errors.or_ok(Self { since, wait: Duration::from_secs(wait) })
+    }
+}

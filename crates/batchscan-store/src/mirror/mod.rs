@@ -1,0 +1,220 @@
+//! A user's copy of their batches: an SQLite file, or tables in their own PostgreSQL database. Knows nothing about HTTP.
+//!
+//! Changes and the position after them are written in one transaction. If the service cannot continue from the position,
+//! everything is read again: `mirror_seen` collects the ids, and at the end, what is not in it is deleted. Until then,
+//! readers see the old batches.
+
+mod postgres;
+mod sqlite;
+
+use batchscan_model::{Batch, Field, Kind};
+
+use crate::url::DatabaseUrl;
+use postgres::PostgresMirror;
+use sqlite::SqliteMirror;
+
+/// The tables. A target has all of them or none.
+const TABLES: [&str; 3] = ["batches", "mirror_position", "mirror_seen"];
+const TABLES_COUNT: i64 = TABLES.len() as i64;
+
+const READ_POSITION: &str = "SELECT service, since, is_rereading FROM mirror_position";
+const FIRST_POSITION: &str = "INSERT INTO mirror_position VALUES ('', '', FALSE)";
+/// Only from the position at which this process is: another process may write, too.
+const SET_POSITION: &str =
+    "UPDATE mirror_position SET service = $1, since = $2, is_rereading = $3 WHERE since = $4";
+const REMOVE: &str = "DELETE FROM batches WHERE batch_id = $1";
+const FORGET: &str = "DELETE FROM mirror_seen WHERE batch_id = $1";
+const SEE: &str = "INSERT INTO mirror_seen VALUES ($1) ON CONFLICT DO NOTHING";
+const CLEAR_SEEN: &str = "DELETE FROM mirror_seen";
+const REMOVE_UNSEEN: &str =
+    "DELETE FROM batches WHERE NOT EXISTS (SELECT 1 FROM mirror_seen s WHERE s.batch_id = batches.batch_id)";
+
+/// The tables, in types that both databases know, except for times.
+fn create_tables(time: &str) -> String {
+    let column = |field: Field| {
+        let kind = match field.kind() {
+            Kind::Id => "TEXT PRIMARY KEY",
+            Kind::Name | Kind::Text | Kind::Link => "TEXT",
+            Kind::Instant => time,
+            Kind::Count => "BIGINT",
+            Kind::Decimal => "DOUBLE PRECISION",
+            Kind::Flag => "BOOLEAN",
+        };
+        format!("{field} {kind}{}", if field.is_nullable() { "" } else { " NOT NULL" })
+    };
+    format!(
+        "CREATE TABLE batches ({});
+         CREATE TABLE mirror_position (service TEXT NOT NULL, since TEXT NOT NULL, is_rereading BOOLEAN NOT NULL);
+         CREATE TABLE mirror_seen (batch_id TEXT PRIMARY KEY NOT NULL);
+         {FIRST_POSITION};",
+        Field::ALL.map(column).join(", ")
+    )
+}
+
+/// Adds a batch or replaces it. `time_cast` makes a time of a text.
+fn put_batch(time_cast: &str) -> String {
+    let names = Field::ALL.map(Field::name);
+    let cast = |field: &Field| if field.kind() == Kind::Instant { time_cast } else { "" };
+    let value = |(index, field): (usize, &Field)| format!("${}{}", index + 1, cast(field));
+    let values: Vec<String> = Field::ALL.iter().enumerate().map(value).collect();
+    let set = names.map(|name| format!("{name} = excluded.{name}"));
+    format!(
+        "INSERT INTO batches ({}) VALUES ({}) ON CONFLICT (batch_id) DO UPDATE SET {}",
+        names.join(", "),
+        values.join(", "),
+        set.join(", ")
+    )
+}
+
+/// Why a mirror cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MirrorError {
+    /// The target is something else.
+    #[error("{0} exists and is not a mirror: choose another --output; nothing was changed")]
+    NotAMirror(String),
+    /// The target is a mirror of another service.
+    #[error("{target} is a mirror of {service}: choose another --output; nothing was changed")]
+    OtherService {
+        /// The target, without a password.
+        target: String,
+        /// The address of that service.
+        service: String,
+    },
+    /// The position in the target is not the one that this process has written.
+    #[error("another process writes to {0}: run only one `batchscan mirror` for it")]
+    Conflict(String),
+    /// The target cannot be opened, read or written.
+    #[error("cannot use {target}: {cause}")]
+    Failed {
+        /// The target, without a password.
+        target: String,
+        /// The error of the database.
+        cause: String,
+    },
+}
+
+/// Why one database operation failed, before the target is named.
+enum Failure {
+    NotAMirror,
+    Conflict,
+    Other(String),
+}
+
+/// Changes to write in one transaction.
+#[derive(Debug)]
+pub struct MirrorChanges {
+    /// Batches that are new or changed.
+    pub batches: Vec<Batch>,
+    /// The ids of removed batches.
+    pub removed: Vec<String>,
+    /// The position after these changes.
+    pub since: String,
+    /// Whether more changes follow.
+    pub more: bool,
+    /// Whether these are the first changes of a complete state that replaces everything.
+    pub restarts: bool,
+}
+
+/// Where a mirror is in the changes of a service.
+#[derive(Clone, Debug)]
+struct MirrorPosition {
+    service: String,
+    /// Empty before the first changes.
+    since: String,
+    /// Whether everything is being read again.
+    is_rereading: bool,
+}
+
+impl MirrorPosition {
+    /// The position after changes. Once everything was read again, what was not seen is deleted.
+    fn after(&self, changes: &MirrorChanges) -> (Self, Reread) {
+        let is_rereading = changes.restarts || self.is_rereading;
+        let reread = Reread {
+            begins: changes.restarts,
+            is_running: is_rereading,
+            ends: is_rereading && !changes.more,
+        };
+        let (service, since) = (self.service.clone(), changes.since.clone());
+        (Self { service, since, is_rereading: is_rereading && changes.more }, reread)
+    }
+}
+
+/// What a transaction does for reading everything again.
+#[derive(Clone, Copy)]
+struct Reread {
+    begins: bool,
+    is_running: bool,
+    ends: bool,
+}
+
+/// An open mirror.
+#[derive(Debug)]
+pub struct Mirror {
+    target: Target,
+    name: String,
+    position: MirrorPosition,
+}
+
+#[derive(Debug)]
+enum Target {
+    Sqlite(SqliteMirror),
+    Postgres(Box<PostgresMirror>),
+}
+
+impl Mirror {
+    /// Opens a mirror of this service, or creates it.
+    pub async fn open(url: &DatabaseUrl, service: &str) -> Result<Self, MirrorError> {
+        let name = match url {
+            DatabaseUrl::Sqlite(path) => path.display().to_string(),
+            DatabaseUrl::Postgres(url) => url.to_string(),
+        };
+        let opened = match url {
+            DatabaseUrl::Sqlite(path) => {
+                SqliteMirror::open(path).map(|(mirror, position)| (Target::Sqlite(mirror), position))
+            }
+            DatabaseUrl::Postgres(url) => PostgresMirror::open(url)
+                .await
+                .map(|(mirror, position)| (Target::Postgres(Box::new(mirror)), position)),
+        };
+        let (target, mut position) = opened.map_err(|failure| failure.of(&name))?;
+        if !position.since.is_empty() && position.service != service {
+            return Err(MirrorError::OtherService { target: name, service: position.service });
+        }
+        service.clone_into(&mut position.service);
+        Ok(Self { target, name, position })
+    }
+
+    /// The position from which to continue; `None` in a new mirror.
+    pub fn since(&self) -> Option<&str> {
+        Some(self.position.since.as_str()).filter(|since| !since.is_empty())
+    }
+
+    /// The target, without a password.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes changes and the position after them in one transaction.
+    pub async fn apply(&mut self, changes: &MirrorChanges) -> Result<(), MirrorError> {
+        let (next, reread) = self.position.after(changes);
+        let since = &self.position.since;
+        let applied = match &mut self.target {
+            Target::Sqlite(mirror) => mirror.apply(changes, since, &next, reread),
+            Target::Postgres(mirror) => mirror.apply(changes, since, &next, reread).await,
+        };
+        applied.map_err(|failure| failure.of(&self.name))?;
+        self.position = next;
+        Ok(())
+    }
+}
+
+impl Failure {
+    fn of(self, target: &str) -> MirrorError {
+        let target = target.to_owned();
+        match self {
+            Failure::NotAMirror => MirrorError::NotAMirror(target),
+            Failure::Conflict => MirrorError::Conflict(target),
+            Failure::Other(cause) => MirrorError::Failed { target, cause },
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! One connection to the primary, without a pool and monitors: for a user's own database.
+
+use tokio_postgres::Client;
+use tokio_postgres::config::TargetSessionAttrs;
+
+use super::failure::describe;
+use super::tls;
+use super::url::PostgresUrl;
+
+/// Connects to the first host that accepts writes. The error names the hosts.
+pub(crate) async fn connect_to_primary(url: &PostgresUrl) -> Result<Client, String> {
+    let tls = tls::connector(&url.tls)?;
+    let mut causes = Vec::new();
+    for (host, config) in &url.hosts {
+        let mut config = config.clone();
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        match config.connect(tls.clone()).await {
+            Ok((client, connection)) => {
+                // Ends with the client. Its errors are also those of the client's requests.
+                tokio::spawn(connection);
+                return Ok(client);
+            }
+            Err(error) => causes.push(format!("{host}: {}", describe(&error))),
+        }
+    }
+    Err(causes.join("; "))
+}

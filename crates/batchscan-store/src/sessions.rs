@@ -1,0 +1,228 @@
+//! Browser sessions and sign-in links, and their rules. The stores only read and write them.
+
+use std::fmt;
+
+use batchscan_model::{ClientId, UtcInstant};
+
+use crate::credentials::CredentialStatus;
+use crate::page::Caller;
+
+/// Sessions of one credential, and as many links. The oldest ends when there are more.
+pub(crate) const SESSIONS_MAX: i64 = 100;
+
+/// A browser that is signed in to the dashboard, or a sign-in link that is not used yet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id, which is not secret.
+    pub id: String,
+    /// The credential that it ends with.
+    pub client: ClientId,
+    /// Whether this is a link.
+    pub is_link: bool,
+    /// HMAC-SHA-256 of the current secret.
+    pub hash: [u8; 32],
+    /// The same of the secret before. It works until the current one is used: the browser may not have received that.
+    pub previous_hash: Option<[u8; 32]>,
+    /// When it was created.
+    pub created_at: UtcInstant,
+    /// When it ends.
+    pub expires_at: UtcInstant,
+    /// When it was last used.
+    pub last_used_at: Option<UtcInstant>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, client, is_link, .. } = self;
+        f.debug_struct("Session")
+            .field("id", id)
+            .field("client", client)
+            .field("is_link", is_link)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A use of a session or a link.
+#[derive(Clone)]
+pub struct SessionUse {
+    /// The id of the session.
+    pub id: String,
+    /// The hash of the secret that the browser sent.
+    pub hash: [u8; 32],
+    /// The hash of the secret that replaces it.
+    pub next_hash: [u8; 32],
+    /// For a link: when the session that it starts ends.
+    pub link_until: Option<UtcInstant>,
+    /// The current time.
+    pub now: UtcInstant,
+}
+
+/// What a use of a session leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionResult {
+    /// A signed-in user.
+    Active(Box<ActiveSession>),
+    /// There is no such session, or the link was used or has expired.
+    Unknown,
+    /// A secret was used again after it was replaced: somebody has copied it. The session has ended.
+    Copied(ClientId),
+}
+
+/// A session that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveSession {
+    /// The organisation and credential.
+    pub caller: Caller,
+    /// The name of the organisation.
+    pub org_name: String,
+    /// When the credential expires.
+    pub credential_expires_at: Option<UtcInstant>,
+    /// When the session started.
+    pub created_at: UtcInstant,
+    /// When the session ends.
+    pub expires_at: UtcInstant,
+}
+
+/// A stored session with what its credential allows.
+pub(crate) struct SessionRow {
+    pub(crate) session: Session,
+    pub(crate) active: ActiveSession,
+    pub(crate) credential_status: CredentialStatus,
+    /// When the old secret retires, if there was a rotation since the session or link was created.
+    pub(crate) secret_retires_at: Option<UtcInstant>,
+}
+
+/// What to do with the stored session.
+pub(crate) enum SessionChange {
+    Keep,
+    Update(Session),
+    Remove,
+}
+
+/// The rules: what a use leads to.
+pub(crate) fn use_session(row: Option<SessionRow>, request: &SessionUse) -> (SessionResult, SessionChange) {
+    let Some(SessionRow { mut session, mut active, credential_status, secret_retires_at }) = row else {
+        return (SessionResult::Unknown, SessionChange::Keep);
+    };
+    if session.expires_at <= request.now || credential_status != CredentialStatus::Active {
+        return (SessionResult::Unknown, SessionChange::Remove);
+    }
+    let is_current = request.hash == session.hash;
+    match request.link_until {
+        // A link that is used twice does not end the session: people click twice.
+        Some(_) if !session.is_link || !is_current => return (SessionResult::Unknown, SessionChange::Keep),
+        None if session.is_link => return (SessionResult::Unknown, SessionChange::Keep),
+        Some(until) => {
+            let until = secret_retires_at.map_or(until, |end| end.min(until));
+            session.is_link = false;
+            session.created_at = request.now;
+            session.expires_at = until;
+            active.created_at = request.now;
+            active.expires_at = until;
+        }
+        None if is_current => session.previous_hash = Some(session.hash),
+        None if session.previous_hash == Some(request.hash) => {}
+        None => return (SessionResult::Copied(session.client), SessionChange::Remove),
+    }
+    session.hash = request.next_hash;
+    session.last_used_at = Some(request.now);
+    (SessionResult::Active(Box::new(active)), SessionChange::Update(session))
+}
+
+#[cfg(test)]
+mod tests {
+    use batchscan_model::OrgId;
+
+    use super::*;
+
+    fn at(secs: i64) -> UtcInstant {
+        UtcInstant::EPOCH.plus_secs(secs)
+    }
+
+    /// A session that expires at second 100, whose secrets are numbers.
+    fn session(is_link: bool) -> Session {
+        Session {
+            id: "s".to_owned(),
+            client: ClientId::new("c").unwrap(),
+            is_link,
+            hash: [1; 32],
+            previous_hash: None,
+            created_at: at(0),
+            expires_at: at(100),
+            last_used_at: None,
+        }
+    }
+
+    /// Uses a session, and keeps what is stored.
+    fn send(stored: &mut Option<Session>, secret: u8, next: u8, link: bool, secs: i64) -> &'static str {
+        let row = stored.clone().map(|session| SessionRow {
+            active: ActiveSession {
+                caller: Caller { org: OrgId(1), client: session.client.clone() },
+                org_name: "Green Valley".to_owned(),
+                credential_expires_at: None,
+                created_at: session.created_at,
+                expires_at: session.expires_at,
+            },
+            session,
+            credential_status: CredentialStatus::Active,
+            secret_retires_at: None,
+        });
+        let link_until = link.then(|| at(secs + 100));
+        let request = SessionUse {
+            id: "s".to_owned(),
+            hash: [secret; 32],
+            next_hash: [next; 32],
+            link_until,
+            now: at(secs),
+        };
+        let (result, change) = use_session(row, &request);
+        match change {
+            SessionChange::Keep => {}
+            SessionChange::Update(session) => *stored = Some(session),
+            SessionChange::Remove => *stored = None,
+        }
+        match result {
+            SessionResult::Active(_) => "active",
+            SessionResult::Unknown => "unknown",
+            SessionResult::Copied(_) => "copied",
+        }
+    }
+
+    #[test]
+    fn every_use_replaces_the_secret() {
+        let mut stored = Some(session(false));
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "active");
+        assert_eq!(send(&mut stored, 2, 3, false, 2), "active");
+        assert_eq!(send(&mut stored, 1, 4, false, 3), "copied", "an old secret ends the session");
+        assert_eq!(send(&mut stored, 3, 4, false, 4), "unknown", "for everyone");
+    }
+
+    #[test]
+    fn a_lost_response_does_not_end_a_session() {
+        let mut stored = Some(session(false));
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "active");
+        assert_eq!(send(&mut stored, 1, 3, false, 2), "active", "secret 2 never arrived");
+        assert_eq!(send(&mut stored, 1, 4, false, 3), "active", "nor did 3");
+        assert_eq!(send(&mut stored, 4, 5, false, 4), "active");
+        assert_eq!(send(&mut stored, 2, 6, false, 5), "copied");
+    }
+
+    #[test]
+    fn a_session_ends_at_its_expiry() {
+        let mut stored = Some(session(false));
+        assert_eq!(send(&mut stored, 1, 2, false, 99), "active");
+        assert_eq!(send(&mut stored, 2, 3, false, 100), "unknown");
+        assert_eq!(stored, None);
+    }
+
+    #[test]
+    fn a_link_works_once_and_only_as_a_link() {
+        let mut stored = Some(session(true));
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "unknown", "its secret is no cookie");
+        assert_eq!(send(&mut stored, 9, 2, true, 1), "unknown");
+        assert_eq!(send(&mut stored, 1, 2, true, 50), "active");
+        assert_eq!(send(&mut stored, 1, 3, true, 51), "unknown", "used twice");
+        assert_eq!(send(&mut stored, 2, 3, false, 149), "active", "its session has a lifetime of its own");
+        assert_eq!(send(&mut Some(session(true)), 1, 2, true, 100), "unknown", "expired");
+    }
+}

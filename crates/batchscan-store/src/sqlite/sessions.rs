@@ -1,0 +1,92 @@
+//! Browser sessions and sign-in links.
+
+use batchscan_model::{ClientId, UtcInstant};
+use rusqlite::{Transaction, params};
+
+use super::organisations::org_id;
+use super::rows::query_all;
+use super::store::SqliteStore;
+use crate::errors::AdminError;
+use crate::rows::{
+    REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS, SESSIONS_BY_AGE,
+    SHORTEN_SESSIONS, SIGN_OUT, WRITE_SESSION, select_sessions, session_row,
+};
+use crate::sessions::{self, SESSIONS_MAX, Session, SessionChange, SessionResult, SessionUse};
+
+impl SqliteStore {
+    pub(crate) async fn add_session(&self, session: Session) -> Result<(), AdminError> {
+        self.change(move |transaction| {
+            transaction.execute(REMOVE_EXPIRED_SESSIONS, [session.created_at.micros()])?;
+            Ok(write(transaction, &session)?)
+        })
+        .await
+    }
+
+    pub(crate) async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
+        self.change(move |transaction| {
+            let mut statement = transaction.prepare(select_sessions!("WHERE s.id = ?1"))?;
+            let row = query_all(&mut statement, [&request.id], |row| session_row(row, request.now))?.pop();
+            let (result, change) = sessions::use_session(row, &request);
+            match change {
+                SessionChange::Keep => {}
+                SessionChange::Update(session) => write(transaction, &session)?,
+                SessionChange::Remove => {
+                    transaction.execute(REMOVE_SESSION, [&request.id])?;
+                }
+            }
+            Ok(result)
+        })
+        .await
+    }
+
+    pub(crate) async fn sign_out(&self, id: &str, hash: [u8; 32]) -> Result<(), AdminError> {
+        let id = id.to_owned();
+        self.change(move |transaction| {
+            transaction.execute(SIGN_OUT, params![id, hash])?;
+            Ok(())
+        })
+        .await
+    }
+
+    pub(crate) async fn sessions(&self, org: &str, now: UtcInstant) -> Result<Vec<Session>, AdminError> {
+        let org = org.to_owned();
+        self.read_slowly(move |connection| {
+            let org = org_id(connection, &org)?;
+            let mut statement = connection.prepare(SESSIONS_BY_AGE)?;
+            let rows = query_all(&mut statement, [org.0, now.micros()], |row| session_row(row, now))?;
+            Ok(rows.into_iter().map(|row| row.session).collect())
+        })
+        .await
+    }
+
+    pub(crate) async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
+        let id = id.to_owned();
+        self.change(move |transaction| Ok(transaction.execute(REMOVE_SESSIONS, [id])? as u64)).await
+    }
+}
+
+/// Writes a session or link, and ends the oldest ones if there are too many.
+fn write(transaction: &Transaction<'_>, session: &Session) -> rusqlite::Result<()> {
+    let Session { id, client, is_link, hash, previous_hash, created_at, expires_at, last_used_at } = session;
+    let (created_at, expires_at) = (created_at.micros(), expires_at.micros());
+    let last_used_at = last_used_at.map(UtcInstant::micros);
+    transaction.execute(
+        WRITE_SESSION,
+        params![id, client.as_str(), is_link, hash, previous_hash, created_at, expires_at, last_used_at],
+    )?;
+    transaction.execute(REMOVE_OLDEST_SESSIONS, params![client.as_str(), is_link, SESSIONS_MAX]).map(drop)
+}
+
+/// The sessions of a credential end with it.
+pub(super) fn remove_all(transaction: &Transaction<'_>, client: &ClientId) -> rusqlite::Result<()> {
+    transaction.execute(REMOVE_SESSIONS, [client.as_str()]).map(drop)
+}
+
+/// The sessions and links of a credential end at that time, unless they end earlier.
+pub(super) fn shorten_all(
+    transaction: &Transaction<'_>,
+    client: &ClientId,
+    end: UtcInstant,
+) -> rusqlite::Result<()> {
+    transaction.execute(SHORTEN_SESSIONS, params![end.micros(), client.as_str()]).map(drop)
+}

@@ -1,0 +1,93 @@
+//! `batchscan batch`.
+
+use anyhow::{Context, bail};
+use batchscan_model::{Batch as ModelBatch, BatchId};
+use batchscan_server::clock::Clock;
+use batchscan_store::Store;
+
+use super::context::{format_time, open};
+use crate::args::{Batch, BatchCommand};
+use crate::numbers::count;
+use crate::table::{sanitize, table};
+use crate::terminal::{print, prompt};
+
+const DAY_SECS: i64 = 86_400;
+
+pub(crate) async fn run(Batch { database, command }: Batch) -> anyhow::Result<()> {
+    let store = open(&database).await?;
+    match command {
+        BatchCommand::Show { org, ids } => show(&store, &org, &ids).await,
+        BatchCommand::Remove { org, mut ids, keep_removals, yes } => {
+            ids.sort();
+            ids.dedup();
+            remove(&store, &org, ids, keep_removals, yes).await
+        }
+    }
+}
+
+async fn show(store: &Store, org: &str, ids: &[BatchId]) -> anyhow::Result<()> {
+    let (found, missing) = find(store, org, ids).await?;
+    print(&found.into_iter().map(|json| json + "\n").collect::<String>())?;
+    fail_if_missing(org, &missing)
+}
+
+async fn remove(
+    store: &Store,
+    org: &str,
+    ids: Vec<BatchId>,
+    keep_removals: u16,
+    yes: bool,
+) -> anyhow::Result<()> {
+    let (found, missing) = find(store, org, &ids).await?;
+    fail_if_missing(org, &missing)?;
+    print(&list(&found)?)?;
+    let batches = count(ids.len() as u64, "batch", "batches");
+    if !yes && !is_confirmed(&format!("Remove {batches}? This cannot be undone. Type yes to confirm: "))? {
+        bail!("not confirmed: nothing was removed");
+    }
+    let prune_before = Clock::system().now().plus_secs(-DAY_SECS * i64::from(keep_removals));
+    store.remove_batches(org, ids, prune_before).await?;
+    print(&format!("removed {batches} from \"{org}\"\n"))
+}
+
+/// The JSON texts of batches, and the ids that do not exist.
+async fn find<'a>(
+    store: &Store,
+    org: &str,
+    ids: &'a [BatchId],
+) -> anyhow::Result<(Vec<String>, Vec<&'a BatchId>)> {
+    let org = store.org(org).await?.id;
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for id in ids {
+        match store.batch(org, id).await? {
+            Some(json) => found.push(json),
+            None => missing.push(id),
+        }
+    }
+    Ok((found, missing))
+}
+
+fn fail_if_missing(org: &str, missing: &[&BatchId]) -> anyhow::Result<()> {
+    let ids: Vec<String> = missing.iter().map(|id| format!("\"{}\"", sanitize(id.as_str()))).collect();
+    if !ids.is_empty() {
+        bail!("\"{org}\" has no batch with the id {}", ids.join(" or "));
+    }
+    Ok(())
+}
+
+fn list(found: &[String]) -> anyhow::Result<String> {
+    let row = |json: &String| {
+        let batch = ModelBatch::from_json(json).context("a stored batch is not valid")?;
+        let (id, name) = (sanitize(batch.batch_id.as_str()), sanitize(&batch.batch_name));
+        Ok([format_time(Some(batch.batch_creation_date)), id, name])
+    };
+    let rows = found.iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(table(["CREATED", "ID", "NAME"], &rows))
+}
+
+fn is_confirmed(question: &str) -> anyhow::Result<bool> {
+    match prompt(question)? {
+        Some(typed) => Ok(typed == "yes"),
+        None => bail!("cannot ask for confirmation without a terminal: add --yes to remove them"),
+    }
+}

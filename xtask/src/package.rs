@@ -1,0 +1,36 @@
+//! `cargo xtask package`: a Debian package with the executable, its systemd unit, manual pages and shell completions.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{Workspace, run_command};
+
+const CARGO_DEB: &str = "cargo-deb@3.8.0";
+/// The names that the shells look for.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "batchscan.bash"), ("zsh", "_batchscan"), ("fish", "batchscan.fish")];
+
+/// Builds the package. Its content is listed in the manifest of the executable.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    run_command(&mut workspace.cargo("build --profile dist --package batchscan"))?;
+    generate(workspace, &workspace.built("dist", "package"))?;
+    let cargo_deb = workspace.install_tool(CARGO_DEB)?;
+    let options = "--package batchscan --profile dist --no-build --no-strip --locked";
+    run_command(workspace.command(cargo_deb).args(options.split(' ')))
+}
+
+/// Writes what the executable and the deployment files are the source of.
+fn generate(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let man = folder.join("man");
+    std::fs::create_dir_all(&man).with_context(|| format!("cannot create {}", man.display()))?;
+    let executable = workspace.built("dist", "batchscan");
+    run_command(workspace.command(&executable).arg("man").arg(&man))?;
+    for (shell, name) in COMPLETIONS {
+        let script = File::create(folder.join(name))?;
+        run_command(workspace.command(&executable).args(["completions", shell]).stdout(script))?;
+    }
+    let unit = std::fs::read_to_string(workspace.root.join("deploy/systemd/batchscan.service"))?;
+    Ok(std::fs::write(folder.join("batchscan.service"), unit.replace("/usr/local/bin/", "/usr/bin/"))?)
+}
