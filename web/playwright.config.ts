@@ -20,9 +20,8 @@ export default defineConfig({
   reporter: 'list',
   use: {
     actionTimeout: 20_000,
-    // Days are UTC wherever the user is: this one is half a day ahead.
     locale: 'en-GB',
-    timezoneId: 'Pacific/Auckland',
+    timezoneId: 'UTC',
     viewport: { width: 1280, height: 860 },
     launchOptions: { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args },
     screenshot: 'only-on-failure',

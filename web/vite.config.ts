@@ -7,8 +7,9 @@ const CONTENT_SECURITY_POLICY =
   "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 // The service behind `npm run dev`. The default is the address of `batchscan demo`.
-const service = process.env.BATCHSCAN_URL ?? 'http://127.0.0.1:8080';
-const proxy = { '/v1': service, '/v2': service, '/docs': service };
+// The Host header stays: a session is only for pages of the same address.
+const service = { target: process.env.BATCHSCAN_URL ?? 'http://127.0.0.1:8080', changeOrigin: false };
+const proxy = { '/v1': service, '/v2': service, '/session': service, '/docs': service };
 
 export default defineConfig({
   plugins: [svelte()],

@@ -35,7 +35,7 @@ const values = (batches: Batch[]): string[] => [
   format(germination(batches), { ...PERCENT, ...ONE_DIGIT }),
 ];
 
-/** The changes since the previous period: counts in percent, the rate in points. */
+/** The changes since the previous period: counts in percent, the rate in percentage points. */
 function changes(now: Batch[], before: Batch[]): string[] {
   const signed = (value: number, options: Intl.NumberFormatOptions, unit = ''): string => {
     const text = format(value, { ...options, signDisplay: 'exceptZero' }).replace('-', '\u2212');
@@ -46,7 +46,7 @@ function changes(now: Batch[], before: Batch[]): string[] {
   return [
     `${growth(now.length, before.length)} from ${from[0]}`,
     `${growth(images(now), images(before))} from ${from[1]}`,
-    `${signed(germination(now) - germination(before), ONE_DIGIT, ' points')} from ${from[2]}`,
+    `${signed(germination(now) - germination(before), ONE_DIGIT, ' percentage points')} from ${from[2]}`,
   ];
 }
 
@@ -74,10 +74,9 @@ export function tally(batches: Batch[], field: 'crop_type' | 'scanned_by_email')
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
-/** Whether the search finds a word in a batch. */
-export function matches({ batch_name, batch_id, crop_type, comment, scanned_by_email }: Batch, word: string): boolean {
-  const texts = [batch_name, batch_id, crop_type, comment, scanned_by_email];
-  return texts.some((text) => text?.toLowerCase().includes(word));
+/** Whether a text that the search looks at matches. */
+export function matches({ batch_name, crop_type, comment, scanned_by_email }: Batch, pattern: RegExp): boolean {
+  return [batch_name, crop_type, comment, scanned_by_email].some((text) => text !== null && pattern.test(text));
 }
 
 /** Parses RFC 4180. */

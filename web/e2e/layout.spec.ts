@@ -15,7 +15,7 @@ import {
   type Page,
 } from './test';
 
-const CHARTS = ['rates', 'distribution', 'uniformity', 'activity'];
+const CHARTS = ['rates', 'comparison', 'distribution', 'uniformity', 'activity'];
 
 /** Controls that cannot be scrolled into view and clicked, and a page wider than the screen. */
 async function layoutProblems(page: Page, within = page.locator('body')): Promise<string[]> {
@@ -89,19 +89,44 @@ test.describe('on a phone', () => {
     await openSignedIn(page, demo, '/?warnings=all');
     await drawn(page);
     expect(await layoutProblems(page), 'overview').toEqual([]);
-    await page.getByRole('button', { name: /^Filters/ }).tap();
+    await page.getByRole('button', { name: /Filters/ }).tap();
     expect(await layoutProblems(page), 'overview with open filters').toEqual([]);
     expect(await layoutProblems(page, await openMenu(page, 'Crop')), 'crop menu').toEqual([]);
     await page.keyboard.press('Escape');
     await link(page, 'Batches').tap();
     await expect(heading(page, 'Batches')).toBeVisible();
-    expect(await layoutProblems(page), 'table').toEqual([]);
-    expect(await layoutProblems(page, await openMenu(page, 'Columns')), 'columns menu').toEqual([]);
+    await expect(page.getByRole('listitem').filter({ hasText: 'Germination' }).first()).toBeVisible();
+    expect(await layoutProblems(page), 'cards').toEqual([]);
     await goSignedIn(page, demo, `/batches/${batch!.batch_id}?warnings=all`);
     await expect(heading(page, batch!.batch_name)).toBeVisible();
     expect(await layoutProblems(page), 'batch').toEqual([]);
     await button(page, 'Sign out').tap();
     await expect(heading(page, 'Sign in')).toBeVisible();
+  });
+});
+
+test.describe('in German', () => {
+  test.use({ locale: 'de-DE' });
+
+  test('column names have at most two lines, inside their columns', async ({ page, demo }) => {
+    await openSignedIn(page, demo, '/batches');
+    const problems = await page.locator('th').evaluateAll((all) =>
+      all
+        .filter((th) => {
+          const [box, text] = [th, th.querySelector('span')!].map((node) => node.getBoundingClientRect());
+          return text!.height > 36 || text!.left < box!.left || text!.right > box!.right - 2;
+        })
+        .map((th) => th.textContent),
+    );
+    expect(problems).toEqual([]);
+  });
+
+  test('the key figures fit on a phone', async ({ page, demo }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await openSignedIn(page, demo);
+    const figures = page.getByRole('region', { name: 'Kennzahlen' }).locator('dl > div');
+    await expect(figures.nth(2)).toContainText('vorher');
+    expect(await figures.evaluateAll((all) => all.filter((node) => node.scrollWidth > node.clientWidth))).toEqual([]);
   });
 });
 

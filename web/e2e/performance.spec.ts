@@ -21,11 +21,13 @@ const CHANGES = 15;
 // Both multiples of three, so that both end with the same filter.
 const WARM_UP = 42;
 const MEMORY_CHANGES = 201;
+const WARM_UP_PERIODS = 3;
+const MEMORY_PERIODS = 10;
 // For the browser's own caches: much less than one leaked copy of 50,000 rows per change.
 const GROWTH_BYTES_MAX = 2_000_000;
 const GROWTH_NODES_MAX = 50;
 
-const FIRST_LOAD_BYTES_MAX = 250_000;
+const FIRST_LOAD_BYTES_MAX = 280_000;
 
 const test = base.extend<object, { large: Demo }>({
   large: [
@@ -99,6 +101,39 @@ async function changeFilter(times: number): Promise<void> {
   }
 }
 
+/** Shows last year and then 30 days, again and again: neither covers the other. Runs in the page too. */
+async function changePeriod(times: number): Promise<void> {
+  const find = (name: string): HTMLButtonElement | undefined =>
+    [...document.querySelectorAll('button')].find((button) => button.textContent.trim() === name);
+  for (let at = 0; at < times * 2; at++) {
+    find(at % 2 === 0 ? 'Last year' : 'Last 30 days')!.click();
+    do await new Promise((resolve) => setTimeout(resolve, 100));
+    while (find('Refresh') === undefined);
+  }
+}
+
+/** Compares the memory in use after garbage collections, before and after the changes. */
+async function expectNoLeak(page: Page, warmUp: () => Promise<void>, change: () => Promise<void>): Promise<void> {
+  const debug = await page.context().newCDPSession(page);
+  await debug.send('Performance.enable');
+  const usage = async (): Promise<{ bytes: number; nodes: number }> => {
+    // Whatever is loaded for comparison is complete.
+    await expect.poll(async () => (await keyFigures(page))['Batches']!.change).toMatch(/from/);
+    await expect(page.getByText('Comparing with earlier batches')).toHaveCount(0);
+    for (let round = 0; round < 3; round++) await debug.send('HeapProfiler.collectGarbage');
+    const { metrics } = await debug.send('Performance.getMetrics');
+    const value = (name: string): number => metrics.find((metric) => metric.name === name)!.value;
+    return { bytes: value('JSHeapUsedSize'), nodes: value('Nodes') };
+  };
+  await warmUp();
+  const before = await usage();
+  await change();
+  const after = await usage();
+  console.log(`JavaScript heap ${count(before.bytes)} → ${count(after.bytes)} bytes`);
+  expect(after.bytes - before.bytes).toBeLessThan(GROWTH_BYTES_MAX);
+  expect(after.nodes - before.nodes).toBeLessThanOrEqual(GROWTH_NODES_MAX);
+}
+
 test('50,000 batches are filtered within 100 ms, with charts', async ({ page, large }) => {
   const crops = tally(await fetchBatches(large, period), 'crop_type');
   await openSignedIn(page, large, `/${query(period)}`);
@@ -122,7 +157,7 @@ test('50,000 batches are sorted within 100 ms', async ({ page, large }) => {
   await openSignedIn(page, large, `/batches${query(period)}`);
   expect(Number(await grid(page).getAttribute('aria-rowcount'))).toBeGreaterThan(BATCHES * 0.97);
   const { change, expectFast } = await measure(page, 'sort');
-  const columns = ['Germination rate', 'Name', 'Crop', 'Images', 'Created'];
+  const columns = ['Germination rate', 'Name', 'Crop', 'Images', 'Scanned'];
   for (let at = 0; at < CHANGES; at++) {
     const header = page.getByRole('columnheader', { name: columns[at % columns.length]! });
     await change(() => header.getByRole('button').click());
@@ -130,29 +165,29 @@ test('50,000 batches are sorted within 100 ms', async ({ page, large }) => {
   await expectFast();
 });
 
-test('two hundred filter changes leak no memory', async ({ page, context, large }) => {
+test('two hundred filter changes leak no memory', async ({ page, large }) => {
   await openSignedIn(page, large, `/${query(period)}`);
   // All batches stay loaded and are filtered each time; drawing fewer is faster.
   await page.getByRole('button', { name: 'Last 30 days' }).click();
   await drawn(page);
-  const debug = await context.newCDPSession(page);
-  await debug.send('Performance.enable');
-  const usage = async (): Promise<{ bytes: number; nodes: number }> => {
-    for (let round = 0; round < 3; round++) await debug.send('HeapProfiler.collectGarbage');
-    const { metrics } = await debug.send('Performance.getMetrics');
-    const value = (name: string): number => metrics.find((metric) => metric.name === name)!.value;
-    return { bytes: value('JSHeapUsedSize'), nodes: value('Nodes') };
-  };
-  await page.evaluate(changeFilter, WARM_UP);
-  const before = await usage();
-  await page.evaluate(changeFilter, MEMORY_CHANGES);
-  const after = await usage();
-  console.log(`JavaScript heap ${count(before.bytes)} → ${count(after.bytes)} bytes`);
-  expect(after.bytes - before.bytes).toBeLessThan(GROWTH_BYTES_MAX);
-  expect(after.nodes - before.nodes).toBeLessThanOrEqual(GROWTH_NODES_MAX);
+  await expectNoLeak(
+    page,
+    () => page.evaluate(changeFilter, WARM_UP),
+    () => page.evaluate(changeFilter, MEMORY_CHANGES),
+  );
 });
 
-test('the first load of the overview takes less than 250 kB', async ({ page, context }) => {
+test('loading twenty periods in turn leaks no memory', async ({ page, large }) => {
+  await openSignedIn(page, large, '/?window=30d');
+  await drawn(page);
+  await expectNoLeak(
+    page,
+    () => page.evaluate(changePeriod, WARM_UP_PERIODS),
+    () => page.evaluate(changePeriod, MEMORY_PERIODS),
+  );
+});
+
+test('the first load of the overview takes less than 280 kB', async ({ page, context }) => {
   const demo = await startDemo({ batches: 300 });
   const debug = await context.newCDPSession(page);
   await debug.send('Network.enable');

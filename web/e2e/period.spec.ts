@@ -1,5 +1,5 @@
 import type { Period } from '../src/data/period';
-import { dayCount, expectChanges, expectFiguresOf, lastDays, plusDays, previous, query, today } from './expected';
+import { dayCount, expectChanges, expectFigures, expectFiguresOf, lastDays, plusDays, previous, query, today } from './expected';
 import { fetchBatches } from './service';
 import { button, chart, drawn, expect, field, keyFigures, loaded, openSignedIn, test, type Page } from './test';
 
@@ -9,7 +9,7 @@ const expectPeriod = async (page: Page, { from, to }: Period): Promise<void> => 
 };
 const search = (page: Page): string => new URL(page.url()).search;
 
-test('the default period is the last 90 days, in UTC', async ({ page, demo }) => {
+test('the default period is the last 90 days', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   await expectPeriod(page, lastDays(90));
   await expectFiguresOf(page, demo, lastDays(90));
@@ -48,7 +48,7 @@ test('From after To is reported, and setting To fixes it', async ({ page, demo }
   await openSignedIn(page, demo, `/${query(period)}`);
   const later = { from: plusDays(today(), -50), to: plusDays(today(), -40) };
   await field(page, 'From').fill(later.from);
-  await expect(page.getByRole('alert')).toContainText('From is after To');
+  await expect(page.getByRole('alert')).toContainText('“From” is after “To”');
   expect(search(page)).toBe(query(period));
   await field(page, 'To').fill(later.to);
   await expect.poll(() => search(page)).toBe(query(later));
@@ -62,6 +62,8 @@ test('each preset sets its period', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   const year = Number(today().slice(0, 4));
   const presets = {
+    Yesterday: lastDays(1, plusDays(today(), -1)),
+    'This week': lastDays(((new Date(today()).getUTCDay() + 6) % 7) + 1),
     'Last 7 days': lastDays(7),
     'Last 30 days': lastDays(30),
     'Last 365 days': lastDays(365),
@@ -74,7 +76,9 @@ test('each preset sets its period', async ({ page, demo }) => {
     await expectPeriod(page, period);
     await expect(button(page, name)).toHaveAttribute('aria-pressed', 'true');
     await loaded(page);
-    await expectFiguresOf(page, demo, period);
+    // Nothing may be scanned on one day.
+    const batches = await fetchBatches(demo, period);
+    if (batches.length > 0) await expectFigures(page, batches);
   }
 });
 

@@ -5,6 +5,7 @@ import { fetchBatches, startDemo } from './service';
 import { drawn, goSignedIn, heading, loaded, message, test, type Page } from './test';
 
 const DESKTOP = { viewport: { width: 1280, height: 860 } };
+const TALL = { viewport: { width: 1280, height: 1240 } };
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 const all = ['sign-in', 'overview', 'table', 'batch', 'empty-period', 'unknown-batch'].flatMap((view) =>
@@ -14,7 +15,7 @@ const all = ['sign-in', 'overview', 'table', 'batch', 'empty-period', 'unknown-b
   ]),
 );
 const readme = [
-  { name: 'overview', view: 'overview', colorScheme: 'light' as const, device: DESKTOP },
+  { name: 'overview', view: 'overview', colorScheme: 'light' as const, device: TALL },
   { name: 'table-dark', view: 'table', colorScheme: 'dark' as const, device: DESKTOP },
   { name: 'batch-phone', view: 'batch', colorScheme: 'light' as const, device: PHONE },
 ];
@@ -43,7 +44,7 @@ async function open(page: Page, view: string): Promise<void> {
     case 'overview':
       await goSignedIn(page, service, `/${query(period)}`);
       await loaded(page);
-      for (const chart of ['rates', 'distribution', 'uniformity', 'activity']) await drawn(page, chart);
+      for (const chart of ['rates', 'comparison', 'distribution', 'uniformity', 'activity']) await drawn(page, chart);
       return page.evaluate(() => scrollTo(0, 0));
     case 'table':
       await goSignedIn(page, service, `/batches${query(period)}`);

@@ -53,19 +53,31 @@ export class Database {
 
   addOrganisation(name: string, batches: Partial<Batch>[]): Credentials {
     this.#run('org', 'add', name);
-    if (batches.length > 0) {
-      const file = join(folder, `${name}.ndjson`);
-      writeFileSync(file, batches.map((batch) => JSON.stringify(batch)).join('\n'));
-      this.#run('import', '--org', name, file);
-    }
+    if (batches.length > 0) this.importBatches(name, batches);
     const issued = JSON.parse(this.#run('credential', 'issue', '--org', name, '--json')) as Record<string, string>;
     return { clientId: issued['client_id']!, clientSecret: issued['client_secret']! };
   }
 
+  importBatches(organisation: string, batches: object[]): void {
+    const file = join(folder, `${organisation}.ndjson`);
+    writeFileSync(file, batches.map((batch) => JSON.stringify(batch)).join('\n'));
+    this.#run('import', '--org', organisation, file);
+  }
+
+  /** A link that signs in once. */
+  signInLink({ clientId, url }: Service): string {
+    const printed = this.#run('credential', 'link', clientId, '--public-url', url, '--json');
+    return (JSON.parse(printed) as { link: string }).link;
+  }
+
   async serve(credentials: Credentials, ...options: string[]): Promise<Service> {
     const args = ['serve', '--database', this.url, ...options, '--listen'];
-    const { url, stop } = await start([...args, '127.0.0.1:0']);
-    return { ...credentials, url, stop, restart: () => start([...args, new URL(url).host]) };
+    let running = await start([...args, '127.0.0.1:0']);
+    const { url } = running;
+    const restart = async (): Promise<void> => {
+      running = await start([...args, new URL(url).host]);
+    };
+    return { ...credentials, url, stop: (signal) => running.stop(signal), restart };
   }
 
   #run(...args: string[]): string {

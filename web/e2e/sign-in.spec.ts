@@ -59,9 +59,13 @@ test('the link works in a tab that already shows the dashboard', async ({ page, 
   await expect(page).toHaveURL(`${demo.url}/`);
 });
 
-test('the secret is not in storage, cookies or the page', async ({ page, context, demo }) => {
+test('the secret is not in storage, cookies or the page, and scripts cannot read the cookie', async ({
+  page,
+  context,
+  demo,
+}) => {
   await page.goto(demo.url);
-  await page.getByLabel('Stay signed in').check();
+  await page.getByLabel('Keep me signed in').check();
   await signIn(page, demo);
   await loaded(page);
   const stored = await page.evaluate(() => [
@@ -73,31 +77,48 @@ test('the secret is not in storage, cookies or the page', async ({ page, context
   ]);
   stored.push(JSON.stringify(await context.storageState({ indexedDB: true })));
   expect(stored.filter((text) => text.includes(demo.clientSecret))).toEqual([]);
-  expect(await context.cookies()).toEqual([]);
+  expect(await page.evaluate(() => document.cookie)).toBe('');
+  const [cookie, ...others] = await context.cookies(`${demo.url}/session`);
+  expect(cookie).toMatchObject({ name: 'batchscan_session', path: '/session', httpOnly: true, sameSite: 'Strict' });
+  expect(cookie!.expires).toBeGreaterThan(Date.now() / 1000 + 80 * 86_400);
+  expect(others).toEqual([]);
 });
 
-test('a reload keeps the session only with "Stay signed in"', async ({ page, demo }) => {
+test('a reload, a new tab and a bookmark keep the session', async ({ page, context, demo }) => {
   await page.goto(demo.url);
   await signIn(page, demo);
   await expect(heading(page, 'Overview')).toBeVisible();
+  await expect(page.getByRole('banner')).toContainText('Green Valley Nursery');
   await page.reload();
-  await expect(heading(page, 'Sign in')).toBeVisible();
-  await page.getByLabel('Stay signed in').check();
-  await signIn(page, demo);
-  await expect(heading(page, 'Overview')).toBeVisible();
-  await page.reload();
-  await expect(heading(page, 'Overview')).toBeVisible();
   await loaded(page);
+  const tab = await context.newPage();
+  await tab.goto(`${demo.url}/batches?window=30d`);
+  await expect(heading(tab, 'Batches')).toBeVisible();
+  await loaded(tab);
+  // Without "Keep me signed in", the cookie ends with the browser.
+  expect((await context.cookies(`${demo.url}/session`))[0]!.expires).toBe(-1);
 });
 
-test('signing out shows the sign-in and clears the storage', async ({ page, demo }) => {
+test('many tabs that renew at the same time stay signed in', async ({ page, context, demo }) => {
+  await openSignedIn(page, demo);
+  const tabs = await Promise.all(Array.from({ length: 4 }, () => context.newPage()));
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(tabs.map((tab) => tab.goto(demo.url)));
+    for (const tab of tabs) await expect(heading(tab, 'Overview')).toBeVisible();
+  }
+});
+
+test('signing out ends the session at the service', async ({ page, context, demo }) => {
   await page.goto(demo.url);
-  await page.getByLabel('Stay signed in').check();
+  await page.getByLabel('Keep me signed in').check();
   await signIn(page, demo);
   await loaded(page);
+  const cookies = await context.cookies(`${demo.url}/session`);
   await button(page, 'Sign out').click();
   await expect(heading(page, 'Sign in')).toBeVisible();
-  expect(await page.evaluate(() => ({ ...sessionStorage }))).toEqual({});
+  await expect.poll(() => context.cookies(`${demo.url}/session`)).toEqual([]);
+  await context.addCookies(cookies);
+  expect((await context.request.post(`${demo.url}/session/token`)).status()).toBe(401);
   await page.reload();
   await expect(heading(page, 'Sign in')).toBeVisible();
   await page.goBack().catch(() => null);
@@ -117,7 +138,7 @@ test('the later of two concurrent sign-ins wins', async ({ page }) => {
   const { first, second } = await serveTwoOrganisations();
   let release = (): void => {};
   const delay = new Promise<void>((resolve) => (release = resolve));
-  await page.route('**/v2/auth', async (route) => {
+  await page.route('**/session', async (route) => {
     if (route.request().postData()?.includes(first.clientId)) await delay;
     // The page may have aborted the request.
     await route.continue().catch(() => null);
@@ -135,6 +156,21 @@ test('the later of two concurrent sign-ins wins', async ({ page }) => {
 
 test.describe('failures', () => {
   test.use({ allowedErrors: /status of 401|ERR_INTERNET_DISCONNECTED/ });
+
+  test('a link for a grower signs in once, and the session stays', async ({ page, context }) => {
+    const database = new Database();
+    const service = await database.serve(database.addOrganisation('Nursery', []));
+    const link = database.signInLink(service);
+    await page.goto(link);
+    await expect(page.getByRole('banner')).toContainText('Nursery');
+    expect(page.url()).not.toContain('sign-in-link');
+    await page.reload();
+    await expect(page.getByRole('banner')).toContainText('Nursery');
+    await context.clearCookies();
+    await page.goto('about:blank');
+    await page.goto(link);
+    await expect(page.getByText('This sign-in link was already used or has expired.')).toBeVisible();
+  });
 
   test('a wrong secret is reported, and the right one then signs in', async ({ page, demo }) => {
     await page.goto(demo.url);
@@ -161,6 +197,7 @@ test.describe('failures', () => {
 
   test('without a network the sign-in says so, and works when it is back', async ({ page, context, demo }) => {
     await page.goto(demo.url);
+    await expect(heading(page, 'Sign in')).toBeVisible();
     await context.setOffline(true);
     await signIn(page, demo);
     await expect(page.getByRole('alert')).toContainText('unreachable');

@@ -11,12 +11,9 @@ export function internalUrl(event: MouseEvent): URL | null {
   return isInternal(url) ? url : null;
 }
 
-/** A link in the data; null unless it is http or https. */
-export function reportLink(link: string | null): { href: string; isInternal: boolean } | null {
-  if (link === null || !URL.canParse(link)) return null;
-  const url = new URL(link);
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return null;
-  return { href: url.href, isInternal: isInternal(url) };
+/** A link in the data; null unless it is http or https with a host. Browsers repair others, such as `https:evil`. */
+export function reportLink(link: string | null): string | null {
+  return link !== null && /^https?:\/\/[^/\\]/i.test(link) && URL.canParse(link) ? new URL(link).href : null;
 }
 
 function isInternal(url: URL): boolean {

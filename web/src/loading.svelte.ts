@@ -3,7 +3,9 @@
 import { loadPages, ServiceError, type Failure, type PageLoad, type Progress, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import type { Period } from './data/period';
+import { dayOf } from './data/zone';
 import { session } from './session.svelte';
+import { text } from './text';
 
 export type LoadState = 'loading' | 'complete' | 'partial' | 'too-many' | 'failed';
 
@@ -22,7 +24,7 @@ export function discardInterrupted(): void {
 export abstract class Loader {
   state = $state<LoadState>('loading');
   batches = $state(0);
-  /** The UTC day of the last batch loaded; pages come oldest first. */
+  /** The day of the last batch loaded; pages come oldest first. */
   reached = $state<string | null>(null);
   waiting = $state.raw<Waiting | null>(null);
   failure = $state.raw<Failure | null>(null);
@@ -45,7 +47,7 @@ export abstract class Loader {
     this.waiting = null;
     const started: PageLoad = loadPages({
       period: this.period,
-      token: () => session.token?.value ?? '',
+      token: () => session.currentToken(),
       onPage: (batches) => (this.#load === started ? this.onPage(batches) : 'stop'),
       onProgress: (progress) => {
         if (this.#load === started) this.#showProgress(progress);
@@ -58,6 +60,11 @@ export abstract class Loader {
     });
     this.#load = started;
     void this.#waitForEnd(started);
+  }
+
+  /** The version of the batches; null when it is not known. */
+  get etag(): string | null {
+    return this.#load?.etag ?? null;
   }
 
   /** Stops and keeps the loaded batches. */
@@ -81,7 +88,7 @@ export abstract class Loader {
 
   #showProgress(progress: Progress): void {
     this.batches = progress.batches;
-    if (progress.reached !== null) this.reached = progress.reached.slice(0, 10);
+    if (progress.reached !== null) this.reached = dayOf(progress.reached);
   }
 
   async #waitForEnd(load: PageLoad): Promise<void> {
@@ -94,7 +101,12 @@ export abstract class Loader {
       const failure: Failure =
         error instanceof ServiceError
           ? error.failure
-          : { kind: 'rejected', status: 0, detail: 'The response of the service could not be read.' };
+          : { kind: 'rejected', status: 0, detail: text.loading.unreadable };
+      if (failure.kind === 'signed-out' && (await session.renewRejected().catch(() => false))) {
+        if (this.#load === load) this.start();
+        return;
+      }
+      if (this.#load !== load) return;
       this.onEnd('failed', failure);
       if (!(error instanceof ServiceError)) throw error;
       if (failure.kind !== 'signed-out') return;

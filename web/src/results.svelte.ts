@@ -1,11 +1,10 @@
 // The batches that match the view, and their statistics. Each value is computed at most once per change, and only while
 // something on the screen reads it.
-import { batches } from './batches.svelte';
+import { batches, type PeriodLoader } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select } from './data/filter';
-import { count } from './data/format';
-import { findOutliers, typicalRanges } from './data/outliers';
-import { previousPeriod } from './data/period';
+import { cropSpreads, findOutliers, unusualRows, type CropSpreads } from './data/outliers';
+import { dayCount, daysUpTo, plusDays, previousPeriod, samePeriod, TYPICAL_DAYS, TYPICAL_DAYS_MAX, type Period } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -17,17 +16,18 @@ import {
   type Headline,
   type Measure,
 } from './data/statistics';
+import { CROP_COLOURS_MAX, cropSlots } from './crop-colours';
+import { session } from './session.svelte';
 import { view } from './view.svelte';
-
-/** Crops with their own colour and small chart; more colours cannot be distinguished. */
-export const CROP_COLOURS_MAX = 6;
 
 // More dots would only cover each other.
 const DOTS_MAX = 2_500;
 
-const OUTLIERS_MAX = 6;
+// In a longer period, most crops have enough batches in `TYPICAL_DAYS`.
+const SHORT_DAYS = 31;
 
 const NO_COLUMNS = new Columns();
+const NO_SPREADS: CropSpreads = new Map();
 
 class Results {
   measure = $state<Measure>('germination');
@@ -35,12 +35,18 @@ class Results {
   // The object stays the same while it grows. So whatever computes rows must read the version too.
   columns = $derived.by(() => (void batches.version, batches.main?.columns ?? NO_COLUMNS));
 
-  rows = $derived.by(() => (void batches.version, select(this.columns, view.current.filter, view.current.period)));
+  // Each on its own, so that another sort or filter does not compute what depends on the period only.
+  #period = $derived(view.current.period);
+  #filter = $derived(view.current.filter);
+
+  rows = $derived.by(() => {
+    void batches.version;
+    return select(this.columns, this.#filter, this.#period, this.#spreadsOfFilter);
+  });
   sortedRows = $derived(sorted(this.columns, this.rows, view.current.sort));
 
   /** All rows of the period, whatever the filter. */
-  periodRows = $derived.by(() => (void batches.version, select(this.columns, NO_FILTER, view.current.period)));
-  typicalRanges = $derived(typicalRanges(this.columns, this.periodRows));
+  periodRows = $derived.by(() => (void batches.version, select(this.columns, NO_FILTER, this.#period)));
 
   headline = $derived(headline(this.columns, this.rows));
   /** Null until the whole previous period is loaded: a part is no comparison. */
@@ -49,14 +55,13 @@ class Results {
     const loader = batches.main?.covers(view.current.period) ? batches.loaderFor(period) : null;
     if (loader === null) return null;
     void batches.version;
-    return headline(loader.columns, select(loader.columns, view.current.filter, period));
+    return headline(loader.columns, select(loader.columns, view.current.filter, period, this.#spreadsOfFilter));
   });
 
   series = $derived(series(this.columns, this.rows, view.current.period, this.measure, CROP_COLOURS_MAX));
   distributions = $derived(distributions(this.columns, this.rows, this.measure));
   dots = $derived(dots(this.columns, this.rows, DOTS_MAX));
   activity = $derived(activity(this.columns, this.rows, view.current.period));
-  outliers = $derived(findOutliers(this.columns, this.rows, OUTLIERS_MAX));
 
   crops = $derived(
     rowsByCrop(this.columns, this.periodRows).map(({ index, rows }) => ({
@@ -64,8 +69,86 @@ class Results {
       batches: rows.length,
     })),
   );
-  /** By rank in the period, so that a filter does not change a crop's colour. */
-  #slots = $derived(new Map(this.crops.slice(0, CROP_COLOURS_MAX).map(({ name }, slot) => [name, slot])));
+  /** For the filter: also the crops that are loaded, but not in the period. */
+  knownCrops = $derived.by(() => {
+    void batches.version;
+    const others = new Set(batches.loaders.flatMap(({ columns }) => columns.crops));
+    for (const { name } of this.crops) others.delete(name ?? '');
+    return [...this.crops, ...[...others].sort().map((name) => ({ name, batches: 0 }))];
+  });
+  /** Whether the user asked for the days that only crops with few batches need. */
+  wantsAllDays = $state(false);
+  /** Whether these days are compared: also in a short period, for a single batch, and when they are loaded. */
+  hasAllDays = $derived.by(() => {
+    if (this.wantsAllDays || dayCount(this.#period) <= SHORT_DAYS || view.current.screen.name === 'batch') return true;
+    const before = this.#daysBefore(TYPICAL_DAYS_MAX);
+    return before === null || batches.loaderFor(before) !== null;
+  });
+  /** The days to compare with before the loaded ones; null if there are none. */
+  daysBefore = $derived(this.#daysBefore(this.hasAllDays ? TYPICAL_DAYS_MAX : TYPICAL_DAYS));
+  /** Their loader, when it has ended. */
+  #loaderBefore = $derived.by(() => {
+    const { daysBefore } = this;
+    if (daysBefore === null) return null;
+    const hasEnded = ({ state, period }: PeriodLoader): boolean => state !== 'loading' && samePeriod(period, daysBefore);
+    return batches.loaderFor(daysBefore) ?? batches.loaders.find(hasEnded) ?? null;
+  });
+  isComparing = $derived(
+    batches.main?.state === 'loading' || (this.daysBefore !== null && this.#loaderBefore === null),
+  );
+  /** Whether some of these batches could not be loaded. */
+  isPartlyCompared = $derived(
+    batches.main?.state !== 'complete' || (this.daysBefore !== null && !this.#loaderBefore?.covers(this.daysBefore)),
+  );
+  #spreads = $derived(this.#spreadsOf(TYPICAL_DAYS));
+  /** What is typical for each crop, the same on every screen. */
+  spreads: CropSpreads = $derived(
+    this.hasAllDays ? new Map([...this.#spreadsOf(TYPICAL_DAYS_MAX), ...this.#spreads]) : this.#spreads,
+  );
+  // Other filters do not depend on them.
+  #spreadsOfFilter = $derived(this.#filter.warnings === 'low' ? this.spreads : NO_SPREADS);
+  #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.spreads));
+  outliers = $derived.by(() => {
+    const shown = new Uint8Array(this.columns.length);
+    for (const row of this.rows) shown[row] = 1;
+    return this.#outliersOfPeriod.filter(({ row }) => shown[row] === 1);
+  });
+  unusual = $derived(unusualRows(this.#outliersOfPeriod));
+  /** The last day that is compared. */
+  typicalTo = $derived(daysUpTo(this.#period, view.today, 1).to);
+  /** Batches of crops with too few batches to compare. */
+  notCompared = $derived(
+    this.crops.filter(({ name }) => !this.spreads.has(name)).reduce((sum, { batches }) => sum + batches, 0),
+  );
+
+  /** Over how many days the crop is compared. */
+  typicalDays(crop: string | null): number {
+    return this.#spreads.has(crop) ? TYPICAL_DAYS : TYPICAL_DAYS_MAX;
+  }
+
+  #daysBefore(days: number): Period | null {
+    const start = batches.main?.state === 'complete' ? batches.main.period.from : '';
+    const { from } = daysUpTo(this.#period, view.today, days);
+    return from < start ? { from, to: plusDays(start, -1) } : null;
+  }
+
+  #spreadsOf(days: number): CropSpreads {
+    void batches.version;
+    if (this.isComparing) return NO_SPREADS;
+    const period = daysUpTo(this.#period, view.today, days);
+    const parts = [{ columns: this.columns, rows: select(this.columns, NO_FILTER, period) }];
+    const columns = this.#loaderBefore?.columns;
+    const before = { ...period, to: this.daysBefore?.to ?? '' };
+    if (columns !== undefined) parts.push({ columns, rows: select(columns, NO_FILTER, before) });
+    return cropSpreads(parts);
+  }
+
+  /** The most frequent crops of the period have a colour, the others are grey. */
+  #slots = $derived.by(() => {
+    const names = this.crops.slice(0, CROP_COLOURS_MAX).map(({ name }) => name ?? '');
+    const slots = cropSlots(session.organisation, names, CROP_COLOURS_MAX);
+    return new Map(names.map((name, at) => [name, slots[at]!]));
+  });
 
   operators = $derived.by(() => {
     const { operator, operators } = this.columns;
@@ -77,16 +160,10 @@ class Results {
 
   /** The colour slot of a crop: 0 to CROP_COLOURS_MAX - 1, or -1 for grey. */
   slot(crop: string | null): number {
-    return this.#slots.get(crop) ?? -1;
+    return this.#slots.get(crop ?? '') ?? -1;
   }
 }
 
 export const results = new Results();
 
-export function cropLabel(crop: string | null): string {
-  return crop ?? 'Crop not recorded';
-}
-
-export function batchCount(n: number): string {
-  return n === 1 ? '1 batch' : `${count(n)} batches`;
-}
+export { cropLabel } from './crop-colours';

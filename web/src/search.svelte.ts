@@ -4,7 +4,7 @@ import type { Period } from './data/period';
 import { Loader } from './loading.svelte';
 
 // Every four-digit year. The API has no lookup by id, so every page is read.
-const ALL_TIME: Period = { from: '0001-01-01', to: '9999-12-31' };
+export const ALL_TIME: Period = { from: '0001-01-01', to: '9999-12-31' };
 
 // Nothing is kept, so memory sets no limit. This one stops on a service that never sends a last page.
 const SEARCHED_MAX = 20_000_000;
@@ -12,8 +12,11 @@ const SEARCHED_MAX = 20_000_000;
 export class BatchSearch extends Loader {
   found = $state.raw<Batch | null>(null);
 
-  constructor(private readonly matches: (batch: Batch) => boolean) {
-    super(ALL_TIME, SEARCHED_MAX);
+  constructor(
+    private readonly matches: (batch: Batch) => boolean,
+    period = ALL_TIME,
+  ) {
+    super(period, SEARCHED_MAX);
   }
 
   protected override onPage(batches: Batch[]): void | 'stop' {

@@ -1,6 +1,8 @@
-// Light or dark: the system setting, unless the user chose otherwise. The choice is stored in localStorage.
+// Light or dark: the system setting, unless the user chose otherwise.
+import { flushSync } from 'svelte';
+import { readSetting, storeSetting } from './settings';
 
-const STORAGE_KEY = 'batchscan.theme';
+const SETTING = 'theme';
 
 export type Scheme = 'light' | 'dark';
 
@@ -9,7 +11,8 @@ const system = matchMedia('(prefers-color-scheme: dark)');
 class Theme {
   #chosen = $state<Scheme | null>(readChosen());
   #system = $state<Scheme>(system.matches ? 'dark' : 'light');
-  scheme: Scheme = $derived(this.#chosen ?? this.#system);
+  #isPrinting = $state(false);
+  scheme: Scheme = $derived(this.#isPrinting ? 'light' : (this.#chosen ?? this.#system));
 
   constructor() {
     system.addEventListener('change', (event) => {
@@ -17,13 +20,21 @@ class Theme {
       this.#apply();
     });
     this.#apply();
+    // Paper is light.
+    addEventListener('beforeprint', () => flushSync(() => this.#setPrinting(true)));
+    addEventListener('afterprint', () => this.#setPrinting(false));
   }
 
   toggle(): void {
     const next = this.scheme === 'dark' ? 'light' : 'dark';
     // The same as the system setting needs no choice: the page follows the system again.
     this.#chosen = next === this.#system ? null : next;
-    storeChosen(this.#chosen);
+    storeSetting(SETTING, this.#chosen);
+    this.#apply();
+  }
+
+  #setPrinting(isPrinting: boolean): void {
+    this.#isPrinting = isPrinting;
     this.#apply();
   }
 
@@ -36,19 +47,6 @@ class Theme {
 export const theme = new Theme();
 
 function readChosen(): Scheme | null {
-  try {
-    const stored = localStorage.getItem(STORAGE_KEY);
-    return stored === 'light' || stored === 'dark' ? stored : null;
-  } catch {
-    return null;
-  }
-}
-
-function storeChosen(chosen: Scheme | null): void {
-  try {
-    if (chosen === null) localStorage.removeItem(STORAGE_KEY);
-    else localStorage.setItem(STORAGE_KEY, chosen);
-  } catch {
-    // Without storage the choice lasts as long as the page.
-  }
+  const stored = readSetting(SETTING);
+  return stored === 'light' || stored === 'dark' ? stored : null;
 }

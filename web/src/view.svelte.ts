@@ -1,20 +1,26 @@
 // What the user looks at: screen, period, filter, sort, columns. Kept in the URL, so that views can be shared and the
 // browser's back and forward work.
 import type { Batch } from './data/batch';
-import { dayAt } from './data/day';
+import type { Comparison } from './data/comparison';
 import { NO_FILTER, type Filter } from './data/filter';
-import { isPeriod, type Period } from './data/period';
+import { isPeriod, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Credentials, type Screen, type View } from './data/url';
+import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
+import { dayAt } from './data/zone';
 import { measurePaint } from './paint-timing';
 import { idleTimer } from './visibility.svelte';
+
+const DAY_CHECK_MS = 60_000;
 
 type HistoryMode = 'push' | 'replace';
 
 class CurrentView {
-  /** For presets and defaults. A page left open over midnight gets the new day with the next change. */
+  /** For presets. A page that is left open follows it. */
   today = $state(dayAt(Date.now()));
   current = $state.raw<View>(parseUrl(new URL(location.href), dayAt(Date.now())));
+
+  /** The screen before a batch. */
+  list = $state<'overview' | 'table'>('table');
 
   /** Whether the user went back or forward: the browser then restores the scroll position. */
   isReturn = false;
@@ -24,17 +30,18 @@ class CurrentView {
 
   constructor() {
     this.#correctUrl();
+    setInterval(() => this.#followToday(), DAY_CHECK_MS);
     addEventListener('popstate', () => {
       this.isReturn = true;
       this.#begin('filter');
       this.today = dayAt(Date.now());
-      this.current = parseUrl(new URL(location.href), this.today);
+      this.#setCurrent(parseUrl(new URL(location.href), this.today));
       this.#correctUrl();
     });
   }
 
-  /** The credentials in the URL fragment, if any. Removes the fragment first. */
-  takeSignIn(): Credentials | null {
+  /** What the URL fragment signs in with, if anything. Removes the fragment first. */
+  takeSignIn(): SignInFragment | null {
     const url = new URL(location.href);
     // A misspelt fragment is removed too: a secret must not stay visible.
     if (/sign-?in/i.test(url.hash)) history.replaceState(history.state, '', url.pathname + url.search);
@@ -43,7 +50,17 @@ class CurrentView {
 
   /** The URL of another screen with the same period and filters. */
   href(screen: Screen): string {
-    return toUrl({ ...this.current, screen }, this.today);
+    return toUrl({ ...this.current, screen });
+  }
+
+  /** The URL of the table with some of the shown batches. */
+  tableHref(filter: Partial<Filter> = {}, sort: SortKey = this.current.sort): string {
+    return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
+  }
+
+  /** The URL of a screen with the same filters and another period. */
+  hrefOfPeriod(screen: Screen, period: Period): string {
+    return toUrl({ ...this.current, screen, period, preset: null });
   }
 
   /** Opens a URL of the dashboard, as a click on a link does. */
@@ -56,7 +73,13 @@ class CurrentView {
     if (!isPeriod(period)) return;
     this.#begin('filter');
     this.hasInvalidDates = false;
-    this.#show({ ...this.current, period }, mode);
+    this.#show({ ...this.current, period, preset: null }, mode);
+  }
+
+  setPreset(preset: Preset): void {
+    this.#begin('filter');
+    this.hasInvalidDates = false;
+    this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
   /** Typing replaces the history entry: going back letter by letter is no use. */
@@ -78,10 +101,28 @@ class CurrentView {
     this.#show({ ...this.current, fields }, 'replace');
   }
 
+  setComparison(compare: Comparison): void {
+    this.#show({ ...this.current, compare }, 'push');
+  }
+
   // Keeps the fragment: it may contain credentials that are read a moment later.
   #correctUrl(): void {
     this.hasInvalidDates = hasInvalidDates(new URL(location.href));
-    if (this.hasInvalidDates) history.replaceState(history.state, '', toUrl(this.current, this.today) + location.hash);
+    if (this.hasInvalidDates) history.replaceState(history.state, '', toUrl(this.current) + location.hash);
+  }
+
+  #followToday(): void {
+    const today = dayAt(Date.now());
+    if (today === this.today) return;
+    this.today = today;
+    const { preset } = this.current;
+    if (preset !== null) this.current = { ...this.current, period: presetPeriod(preset, today) };
+  }
+
+  #setCurrent(view: View): void {
+    const { name } = this.current.screen;
+    if (name === 'overview' || name === 'table') this.list = name;
+    this.current = view;
   }
 
   #begin(change: 'filter' | 'sort'): void {
@@ -92,8 +133,8 @@ class CurrentView {
   #show(view: View, mode: HistoryMode): void {
     this.isReturn = false;
     this.today = dayAt(Date.now());
-    this.current = view;
-    const url = toUrl(view, this.today);
+    this.#setCurrent(view);
+    const url = toUrl(view);
     if (mode === 'replace') history.replaceState(history.state, '', url);
     else if (url !== location.pathname + location.search) history.pushState(null, '', url);
   }

@@ -1,6 +1,8 @@
 // Scans per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
 import { dayNumber, dayText } from '../data/day';
 import { count, date, month } from '../data/format';
+import { text } from '../text';
+import { locale } from '../text/language';
 import type { Option } from './echarts';
 import { axisStyle, type Theme } from './theme';
 import type { Tooltip } from './tooltip';
@@ -33,7 +35,9 @@ export function toCalendar(days: readonly Day[]): Calendar {
 }
 
 const MARGIN = { left: 44, right: 2, top: 2, bottom: 24 };
-const CELL_PX_MAX = 26;
+// Wider cells than high, so that a few weeks fill the width.
+const CELL_WIDTH_MAX = 90;
+const CELL_HEIGHT_MAX = 26;
 const GAP_PX = 2;
 
 export function calendarHeight(calendar: Calendar, width: number): number {
@@ -84,10 +88,10 @@ export function activityTooltip(cell: Cell, by: Calendar['by']): Tooltip {
   return {
     title: by === 'day' ? date(cell.day) : month(cell.day),
     lines: [
-      { label: 'Batches', value: count(cell.batches) },
-      { label: 'Images', value: count(cell.images) },
+      { label: text.panel.batches, value: count(cell.batches) },
+      { label: text.panel.images, value: count(cell.images) },
     ],
-    hint: `Click to zoom to this ${by}.`,
+    hint: text.activity.hint[by],
   };
 }
 
@@ -147,12 +151,11 @@ function byMonth(days: readonly Day[]): Omit<Calendar, 'busiest'> {
 }
 
 function cellWidth(calendar: Calendar, width: number): number {
-  const most = calendar.by === 'day' ? CELL_PX_MAX : 72;
-  return Math.max(3, Math.min(most, Math.floor((width - MARGIN.left - MARGIN.right) / calendar.columns.length)));
+  return Math.max(3, Math.min(CELL_WIDTH_MAX, Math.floor((width - MARGIN.left - MARGIN.right) / calendar.columns.length)));
 }
 
 function cellHeight(calendar: Calendar, width: number): number {
-  return calendar.by === 'day' ? Math.max(12, Math.min(CELL_PX_MAX, cellWidth(calendar, width))) : 22;
+  return calendar.by === 'day' ? Math.max(12, Math.min(CELL_HEIGHT_MAX, cellWidth(calendar, width))) : 22;
 }
 
 const MONTH_LABEL_PX = 34;
@@ -169,8 +172,8 @@ function labelAt(calendar: Calendar, wide: number): (at: number, name: string) =
   return (at) => shown.has(at);
 }
 
-const weekdayFormat = new Intl.DateTimeFormat(undefined, { weekday: 'short', timeZone: 'UTC' });
-const monthFormat = new Intl.DateTimeFormat(undefined, { month: 'short', timeZone: 'UTC' });
+const weekdayFormat = new Intl.DateTimeFormat(locale, { weekday: 'short', timeZone: 'UTC' });
+const monthFormat = new Intl.DateTimeFormat(locale, { month: 'short', timeZone: 'UTC' });
 // 1970-01-05 was a Monday.
 const WEEKDAYS = Array.from({ length: 7 }, (_, at) => weekdayFormat.format(Date.UTC(1970, 0, 5 + at)));
 

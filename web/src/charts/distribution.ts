@@ -1,8 +1,10 @@
 // The distribution of a rate per crop as box plots, with a dot for the lowest batch beyond the whisker.
 import type { Distribution } from '../data/statistics';
+import { cropLabel } from '../crop-colours';
 import { count, percent } from '../data/format';
-import { cropLabel } from '../results.svelte';
+import { text } from '../text';
 import type { Option } from './echarts';
+import { onScale } from './rates';
 import { axisStyle, cropColour, type Theme } from './theme';
 import type { Tooltip } from './tooltip';
 
@@ -46,7 +48,7 @@ export function distributionOption(
         cursor: 'pointer',
         emphasis: { itemStyle: { borderWidth: 2 } },
         data: boxes.map((box, at) => ({
-          value: [whiskerLow(box), box.q1, box.median, box.q3, whiskerHigh(box)],
+          value: [whiskerLow(box), box.q1, box.median, box.q3, whiskerHigh(box)].map((rate) => onScale(rate, lowest)),
           itemStyle: { color: theme.paper, borderColor: colours[at]!, borderWidth: 1.5 },
         })),
       },
@@ -56,7 +58,7 @@ export function distributionOption(
         cursor: 'pointer',
         // A value below the scale is an arrow at its edge.
         data: boxes.map((box, at) => ({
-          value: [box.min < whiskerLow(box) ? Math.max(box.min, lowest) : '-', at],
+          value: [box.min < whiskerLow(box) ? onScale(box.min, lowest) : '-', at],
           symbol: box.min < lowest ? 'path://M8 0L0 4l8 4z' : 'circle',
           symbolSize: box.min < lowest ? 8 : 5,
           itemStyle: { color: colours[at]! },
@@ -70,12 +72,12 @@ export function distributionTooltip(box: Distribution, colour: string): Tooltip 
   return {
     title: cropLabel(box.crop),
     lines: [
-      { label: 'Median', value: percent(box.median), colour },
-      { label: 'Middle 50%', value: `${percent(box.q1)} – ${percent(box.q3)}` },
-      { label: 'All', value: `${percent(box.min)} – ${percent(box.max)}` },
-      { label: 'Batches', value: count(box.batches) },
+      { label: text.panel.median, value: percent(box.median), colour },
+      { label: text.distribution.middle, value: `${percent(box.q1)} – ${percent(box.q3)}` },
+      { label: text.distribution.all, value: `${percent(box.min)} – ${percent(box.max)}` },
+      { label: text.panel.batches, value: count(box.batches) },
     ],
-    hint: 'Click to filter by this crop.',
+    hint: text.distribution.hint,
   };
 }
 

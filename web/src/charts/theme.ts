@@ -1,5 +1,5 @@
 // The colours of style.css for charts: a canvas cannot use custom properties.
-import { CROP_COLOURS_MAX } from '../results.svelte';
+import { CROP_COLOURS_MAX } from '../crop-colours';
 
 export interface Theme {
   paper: string;

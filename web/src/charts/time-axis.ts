@@ -3,6 +3,7 @@ import { DAY_MS, dayNumber, dayText } from '../data/day';
 import type { SeriesPoint, Step } from '../data/statistics';
 import { date, month, shortDate } from '../data/format';
 import { dayCount, type Period } from '../data/period';
+import { text } from '../text';
 
 /** The first and last day of each step, limited to the period. */
 export function spans(points: readonly SeriesPoint[], period: Period): { first: number; last: number }[] {
@@ -29,10 +30,10 @@ export function endMs(period: Period): number {
 /** The labels of the steps. The year is omitted if the whole period is in this year. */
 export function stepLabels(step: Step, period: Period, today: string): (start: string) => string {
   const label = dayLabels(step, period, today);
-  return (start) => (step === 'week' ? `Week of ${label(start)}` : label(start));
+  return (start) => (step === 'week' ? text.rates.weekOf(label(start)) : label(start));
 }
 
-/** The same without "Week of". */
+/** The days of the steps, without "Week of". */
 export function dayLabels(step: Step, period: Period, today: string): (start: string) => string {
   if (step === 'month') return month;
   const isThisYear = (day: string): boolean => day.slice(0, 4) === today.slice(0, 4);

@@ -1,6 +1,7 @@
 // Seedling size and its variation: one dot per batch. Crops differ in colour and in shape.
 import type { Dot } from '../data/statistics';
 import { decimal, percent } from '../data/format';
+import { text } from '../text';
 import type { Option } from './echarts';
 import { axisStyle, cropColour, type Theme } from './theme';
 
@@ -42,7 +43,7 @@ export function uniformityOption(groups: readonly DotGroup[], total: number, the
     grid: { left: 48, right: 12, top: 28, bottom: 44 },
     xAxis: {
       type: 'value',
-      name: 'Size variation',
+      name: text.uniformity.variationAxis,
       nameLocation: 'middle',
       nameGap: 28,
       scale: true,
@@ -51,7 +52,6 @@ export function uniformityOption(groups: readonly DotGroup[], total: number, the
       axisLabel: { ...axis.axisLabel, formatter: (value: number) => percent(value, 0), hideOverlap: true },
     },
     yAxis: {
-      name: 'Median size, mm²',
       nameLocation: 'end',
       nameGap: 12,
       ...axis,
@@ -86,11 +86,13 @@ function sizeScale(
     }
   }
   if (!(low > 0) || high / low < FACTOR_FOR_LOG) {
-    return { type: 'value' as const, scale: true, splitNumber: 4, axisLabel: { ...axis.axisLabel, formatter } };
+    const name = text.uniformity.sizeAxis;
+    return { type: 'value' as const, name, scale: true, splitNumber: 4, axisLabel: { ...axis.axisLabel, formatter } };
   }
   const customValues = roundValues(low, high);
   return {
     type: 'log' as const,
+    name: text.uniformity.logAxis,
     min: low * 0.9,
     max: high * 1.1,
     axisTick: { show: false, customValues },

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
-import { cpuMs, manyBatches, sampleBatch } from './test-data';
+import { cpuMs, failureOf, manyBatches, sampleBatch } from './test-data';
 import {
   BATCHES_MAX,
-  ServiceError,
-  signIn,
   loadPages,
   type Progress,
   type Waiting,
@@ -46,7 +44,7 @@ function startLoad(steps: Step[], change: Partial<PageLoadOptions> = {}) {
   const waits: (Waiting | null)[] = [];
   const handle: PageLoad = loadPages({
     period: PERIOD,
-    token: () => 'token-1',
+    token: () => Promise.resolve('token-1'),
     onPage: (batches: Batch[]) => void ids.push(...batches.map((batch) => batch.batch_id)),
     onProgress: (now) => progress.push(now),
     onWaiting: (waiting) => waits.push(waiting),
@@ -59,79 +57,6 @@ function startLoad(steps: Step[], change: Partial<PageLoadOptions> = {}) {
   return { handle, ids, progress, waits, ...service };
 }
 
-async function failureOf(promise: Promise<unknown>) {
-  const error: unknown = await promise.then(
-    () => new Error('There was no error.'),
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof ServiceError)) throw error;
-  return error.failure;
-}
-
-describe('signIn', () => {
-  const environment = (step: Step) => ({ ...serviceOf([step]), now: () => NOW });
-
-  it('posts a form and returns a token with its expiry by the local clock', async () => {
-    const service = environment(json({ access_token: 'abc.D-_~+/=', token_type: 'bearer', expires_in: 3600 }));
-    const token = await signIn('id', 's&cret=+', undefined, service);
-    expect(token).toEqual({ value: 'abc.D-_~+/=', expiresAt: NOW + 3_600_000 });
-    const { path, init } = service.requests[0]!;
-    expect([path, init.method]).toEqual(['/v2/auth', 'POST']);
-    expect(new Headers(init.headers).get('Content-Type')).toBe('application/x-www-form-urlencoded');
-    expect(init.body).toBe('grant_type=client_credentials&client_id=id&client_secret=s%26cret%3D%2B');
-  });
-
-  it.each<[string, Step, object]>([
-    ['wrong credentials', json({ detail: 'no' }, 401), { kind: 'wrong-credentials' }],
-    ['a busy service', busy(503, { 'Retry-After': '5' }), { kind: 'unavailable', retryAfterSecs: 5 }],
-    ['a busy service that names no time', busy(429), { kind: 'unavailable', retryAfterSecs: 4 }],
-    ['no connection', 'down', { kind: 'offline' }],
-    ['a failure', json({ detail: 'Internal error' }, 500), { kind: 'rejected', status: 500, detail: 'Internal error' }],
-    [
-      'a missing field',
-      json({ detail: [{ type: 'missing', loc: ['body', 'client_id'], msg: 'Field required' }] }, 422),
-      { kind: 'rejected', status: 422, detail: 'client_id: Field required' },
-    ],
-    [
-      'no JSON',
-      new Response('<html>'),
-      { kind: 'rejected', status: 200, detail: 'The response of the service is not JSON.' },
-    ],
-    [
-      'no token',
-      json({ token: 'x' }),
-      { kind: 'rejected', status: 200, detail: 'The response of the service has no access token.' },
-    ],
-    [
-      'a token that is not valid in a header',
-      json({ access_token: 'a\nb' }),
-      { kind: 'rejected', status: 200, detail: 'The response of the service has no access token.' },
-    ],
-    [
-      'an error page',
-      new Response('<html>', { status: 404 }),
-      { kind: 'rejected', status: 404, detail: 'The service responded with status 404.' },
-    ],
-  ])('reports %s', async (_, step, failure) => {
-    expect(await failureOf(signIn('id', 'secret', undefined, environment(step)))).toEqual(failure);
-  });
-
-  it('can be aborted, before and during', async () => {
-    await expect(signIn('id', 's', AbortSignal.abort(), environment('hang'))).rejects.toThrow(/abort/i);
-    const stop = new AbortController();
-    const pending = signIn('id', 's', stop.signal, environment('hang'));
-    stop.abort();
-    await expect(pending).rejects.toThrow(/abort/i);
-  });
-
-  it('never includes the secret in an error', async () => {
-    const error: unknown = await signIn('id', 'hush-hush', undefined, environment(json({}, 422))).catch(
-      (reason: unknown) => reason,
-    );
-    expect(JSON.stringify(error) + String(error)).not.toContain('hush');
-  });
-});
-
 describe('loadPages', () => {
   it('follows the cursor to the end', async () => {
     const { handle, ids, progress, query, requests } = startLoad([
@@ -142,7 +67,7 @@ describe('loadPages', () => {
     expect(await handle.done).toEqual({ outcome: 'complete' });
     expect(ids).toEqual(['a', 'b', 'c']);
     expect(Object.fromEntries(query(0))).toEqual({
-      start_date: '2026-03-01T00:00:00Z',
+      start_date: '2026-03-01T00:00:00.000Z',
       end_date: '2026-03-31T23:59:59.999999Z',
     });
     expect([1, 2].map((at) => query(at).get('next_token'))).toEqual(['c-1', 'c-2']);
@@ -173,10 +98,10 @@ describe('loadPages', () => {
     expect(ids).toEqual(['a']);
   });
 
-  it('fails at once when it is offline from the start', async () => {
-    const { handle, waits } = startLoad(['down']);
-    expect(await failureOf(handle.done)).toEqual({ kind: 'offline' });
-    expect(waits).toEqual([]);
+  it('retries when it is offline from the start', async () => {
+    const { handle, waits, ids } = startLoad(['down', page(['a'], null)]);
+    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect([ids, waits.length]).toEqual([['a'], 2]);
   });
 
   it('backs off after a lost connection, up to 30 seconds', async () => {
@@ -210,7 +135,7 @@ describe('loadPages', () => {
 
   it('reads the token for every page', async () => {
     let count = 0;
-    const { handle, requests } = startLoad([page([], 'c-1'), page([], null)], { token: () => `t-${++count}` });
+    const { handle, requests } = startLoad([page([], 'c-1'), page([], null)], { token: () => Promise.resolve(`t-${++count}`) });
     await handle.done;
     expect(requests.map(({ init }) => new Headers(init.headers).get('Authorization'))).toEqual([
       'Bearer t-1',
@@ -309,7 +234,7 @@ describe('loadPages', () => {
     const service = serviceOf([busy(503, { 'Retry-After': '60' }), page([], null)]);
     const handle = loadPages({
       period: PERIOD,
-      token: () => 't',
+      token: () => Promise.resolve('t'),
       onPage: () => undefined,
       onProgress: () => undefined,
       onWaiting: (wait) => wait && setTimeout(() => handle.retryNow()),

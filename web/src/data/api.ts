@@ -1,5 +1,4 @@
-// API client over fetch, same origin: a token from POST /v2/auth, batches from the pages of GET /v2/batches. Stores
-// neither secret nor token.
+// The pages of GET /v2/batches over fetch, same origin.
 
 import { InvalidBatch, parseBatch, type Batch } from './batch';
 import { detailOf, isUnavailable, memberOf, parseJson, rejected, retryAfterSecs, ServiceError } from './errors';
@@ -7,12 +6,6 @@ import { requestDates, type Period } from './period';
 import { request, type ApiResponse, type Fetch } from './request';
 
 export { ServiceError, type Failure } from './errors';
-
-export interface Token {
-  value: string;
-  /** By the local clock, in ms. */
-  expiresAt: number;
-}
 
 export interface Progress {
   batches: number;
@@ -43,12 +36,14 @@ export interface PageLoad {
   readonly cursor: string | null;
   /** Pass it as `already` to continue. */
   readonly progress: Progress;
+  /** The version of the batches, for `isCurrent`; null before the first page. */
+  readonly etag: string | null;
 }
 
 export interface PageLoadOptions {
   period: Period;
   /** Called before every request, so that a renewed token is used at once. */
-  token: () => string;
+  token: () => Promise<string>;
   onPage(batches: Batch[]): void | 'stop';
   onProgress(progress: Progress): void;
   /** Called with null when the wait is over. */
@@ -71,31 +66,6 @@ export const BATCHES_MAX = 200_000;
 // A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
 const PAGES_MAX = 20_000;
 
-// RFC 6749 makes `expires_in` optional. Our service always sends it.
-const TOKEN_TTL_DEFAULT_SECS = 300;
-
-const SIGN_IN_RETRY_SECS = 4;
-
-/** Requests a token. Throws `ServiceError`, or the signal's reason when the caller aborts. */
-export async function signIn(
-  clientId: string,
-  clientSecret: string,
-  signal?: AbortSignal,
-  { fetch, now = Date.now }: { fetch?: Fetch; now?: () => number } = {},
-): Promise<Token> {
-  const form = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: clientId,
-    client_secret: clientSecret,
-  });
-  const headers = { Accept: 'application/json', 'Content-Type': 'application/x-www-form-urlencoded' };
-  const sentAt = now();
-  const response = await request('/v2/auth', { method: 'POST', headers, body: form.toString() }, signal, fetch);
-  if (response.status === 401) throw new ServiceError({ kind: 'wrong-credentials' });
-  const body = parseBody(response, now, () => SIGN_IN_RETRY_SECS);
-  return parseToken(body, sentAt, response.status);
-}
-
 /** Loads /v2/batches of a period, page by page, oldest first. */
 export function loadPages(options: PageLoadOptions): PageLoad {
   const loader = new PageLoader(options);
@@ -109,6 +79,9 @@ export function loadPages(options: PageLoadOptions): PageLoad {
     get progress() {
       return loader.progress;
     },
+    get etag() {
+      return loader.etag;
+    },
   };
 }
 
@@ -120,17 +93,22 @@ const OFFLINE_WAIT_MS_MAX = 30_000;
 const UNAVAILABLE_WAIT_SECS_MIN = 3;
 const UNAVAILABLE_WAIT_SECS_SPREAD = 2;
 
+/** How long to wait after a number of failed attempts in a row. */
+export function offlineWaitMs(attempt: number, random: () => number = Math.random): number {
+  const longest = Math.min(OFFLINE_WAIT_MS_MAX, OFFLINE_WAIT_MS_MIN * 2 ** (attempt - 1));
+  return longest * (0.75 + 0.25 * random());
+}
+
 class PageLoader {
   cursor: string | null;
   progress: Progress;
+  etag: string | null = null;
   readonly #options: PageLoadOptions;
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #cancelled = new AbortController();
   readonly #cursorsSeen = new Set<string>();
   #wait: AbortController | null = null;
-  // Until the first response, being offline is an error to show, not a reason to wait.
-  #hasResponded: boolean;
 
   constructor(options: PageLoadOptions) {
     this.#options = options;
@@ -138,7 +116,6 @@ class PageLoader {
     this.#random = options.random ?? Math.random;
     this.cursor = options.after ?? null;
     this.progress = options.already ?? { batches: 0, pages: 0, reached: null };
-    this.#hasResponded = options.after !== undefined;
   }
 
   async run(): Promise<PageLoadEnd> {
@@ -218,13 +195,14 @@ class PageLoader {
     const query = new URLSearchParams(requestDates(this.#options.period));
     // With the dates repeated, the service rejects a cursor of another period.
     if (this.cursor !== null) query.set('next_token', this.cursor);
-    const headers = { Accept: 'application/json', Authorization: `Bearer ${this.#options.token()}` };
+    const headers = { Accept: 'application/json', Authorization: `Bearer ${await this.#options.token()}` };
     const signal = this.#cancelled.signal;
     const response = await request(`/v2/batches?${query}`, { headers }, signal, this.#options.fetch);
-    this.#hasResponded = true;
     if (response.status === 401) throw new ServiceError({ kind: 'signed-out' });
     const randomSecs = (): number => UNAVAILABLE_WAIT_SECS_MIN + this.#random() * UNAVAILABLE_WAIT_SECS_SPREAD;
-    return parsePage(parseBody(response, this.#now, randomSecs), response.status);
+    const page = parsePage(parseBody(response, this.#now, randomSecs), response.status);
+    if (this.cursor === null) this.etag = response.etag;
+    return page;
   }
 
   /** How long to wait before the next attempt; null when a retry is no use. */
@@ -234,9 +212,8 @@ class PageLoader {
     if (failure.kind === 'unavailable') {
       return { reason: 'unavailable', untilMs: this.#now() + failure.retryAfterSecs * 1000, attempt };
     }
-    if (failure.kind !== 'offline' || !this.#hasResponded) return null;
-    const longest = Math.min(OFFLINE_WAIT_MS_MAX, OFFLINE_WAIT_MS_MIN * 2 ** (attempt - 1));
-    return { reason: 'offline', untilMs: this.#now() + longest * (0.75 + 0.25 * this.#random()), attempt };
+    if (failure.kind !== 'offline') return null;
+    return { reason: 'offline', untilMs: this.#now() + offlineWaitMs(attempt, this.#random), attempt };
   }
 
   async #waitFor(waiting: Waiting): Promise<void> {
@@ -253,6 +230,23 @@ class PageLoader {
       this.#options.onWaiting(null);
     }
   }
+}
+
+/** Whether the batches of a period are still those of an ETag. Throws `ServiceError`. */
+export async function isCurrent(period: Period, token: string, etag: string, fetch?: Fetch): Promise<boolean> {
+  const query = new URLSearchParams(requestDates(period));
+  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'If-None-Match': etag };
+  // Without this, the browser's cache would answer.
+  const init: RequestInit = { method: 'HEAD', headers, cache: 'no-store' };
+  const response = await request(`/v2/batches?${query}`, init, undefined, fetch);
+  if (response.status === 304) return true;
+  if (response.status === 401) throw new ServiceError({ kind: 'signed-out' });
+  if (response.status === 200) return response.etag === etag;
+  if (isUnavailable(response.status)) {
+    const secs = retryAfterSecs(response.retryAfter, Date.now()) ?? UNAVAILABLE_WAIT_SECS_MIN;
+    throw new ServiceError({ kind: 'unavailable', retryAfterSecs: secs });
+  }
+  throw rejected(response.status, detailOf('', response.status));
 }
 
 interface Page {
@@ -274,21 +268,8 @@ function parsePage(body: unknown, status: number): Page {
   }
 }
 
-// The characters of a bearer token (RFC 6750). Others could not be sent in a header.
-const BEARER = /^[\w.~+/-]+=*$/;
-
-function parseToken(body: unknown, sentAt: number, status: number): Token {
-  const value = memberOf(body, 'access_token');
-  if (typeof value !== 'string' || !BEARER.test(value)) {
-    throw rejected(status, 'The response of the service has no access token.');
-  }
-  const expiresIn = memberOf(body, 'expires_in');
-  const ttlSecs = typeof expiresIn === 'number' && expiresIn >= 0 ? expiresIn : TOKEN_TTL_DEFAULT_SECS;
-  return { value, expiresAt: sentAt + ttlSecs * 1000 };
-}
-
 /** The JSON of a 200 response; throws for all others. */
-function parseBody(response: ApiResponse, now: () => number, defaultSecs: () => number): unknown {
+export function parseBody(response: ApiResponse, now: () => number, defaultSecs: () => number): unknown {
   const { status } = response;
   if (isUnavailable(status)) {
     const secs = retryAfterSecs(response.retryAfter, now()) ?? defaultSecs();

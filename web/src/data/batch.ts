@@ -1,5 +1,6 @@
 // A batch as the API sends it: its fields, their labels, and its validation.
 
+import { text } from '../text';
 import { instantMs } from './day';
 
 /** A decimal exactly as sent, such as "92.50". Converted to a number only for charts, means and sorting. */
@@ -38,26 +39,28 @@ export interface Field {
 }
 
 /** All fields, in the order of the API. */
-export const FIELDS: readonly Field[] = [
-  { name: 'batch_id', label: 'Batch ID', kind: 'text', required: true },
-  { name: 'batch_name', label: 'Name', kind: 'text', required: true },
-  { name: 'batch_creation_date', label: 'Created', kind: 'instant', required: true },
-  { name: 'crop_type', label: 'Crop', kind: 'text' },
-  { name: 'number_of_images', label: 'Images', kind: 'integer', required: true },
-  { name: 'total_cells_per_tray', label: 'Cells per tray', kind: 'integer' },
-  { name: 'avg_germinated_seedlings', label: 'Germinated seedlings', kind: 'decimal', unit: 'per tray' },
-  { name: 'avg_non_germinated_seedlings', label: 'Non-germinated seedlings', kind: 'decimal', unit: 'per tray' },
-  { name: 'avg_germination_rate', label: 'Germination rate', kind: 'percent', unit: '%' },
-  { name: 'avg_usable_seedlings', label: 'Usable seedlings', kind: 'decimal', unit: 'per tray' },
-  { name: 'avg_non_usable_cells', label: 'Non-usable cells', kind: 'decimal', unit: 'per tray' },
-  { name: 'avg_usable_seedling_rate', label: 'Usable rate', kind: 'percent', unit: '%' },
-  { name: 'avg_coefficient_of_variation', label: 'Size variation', kind: 'percent', unit: '%' },
-  { name: 'avg_median_seedling_size_mm2', label: 'Median size', kind: 'decimal', unit: 'mm²' },
-  { name: 'scanned_by_email', label: 'Scanned by', kind: 'text' },
-  { name: 'analysis_link', label: 'Analysis report', kind: 'link' },
-  { name: 'comment', label: 'Comment', kind: 'text' },
-  { name: 'warnings', label: 'Warnings', kind: 'flag', required: true },
-];
+export const FIELDS: readonly Field[] = (
+  [
+    { name: 'batch_id', kind: 'text', required: true },
+    { name: 'batch_name', kind: 'text', required: true },
+    { name: 'batch_creation_date', kind: 'instant', required: true },
+    { name: 'crop_type', kind: 'text' },
+    { name: 'number_of_images', kind: 'integer', required: true },
+    { name: 'total_cells_per_tray', kind: 'integer' },
+    { name: 'avg_germinated_seedlings', kind: 'decimal', unit: text.perTray },
+    { name: 'avg_non_germinated_seedlings', kind: 'decimal', unit: text.perTray },
+    { name: 'avg_germination_rate', kind: 'percent', unit: '%' },
+    { name: 'avg_usable_seedlings', kind: 'decimal', unit: text.perTray },
+    { name: 'avg_non_usable_cells', kind: 'decimal', unit: text.perTray },
+    { name: 'avg_usable_seedling_rate', kind: 'percent', unit: '%' },
+    { name: 'avg_coefficient_of_variation', kind: 'percent', unit: '%' },
+    { name: 'avg_median_seedling_size_mm2', kind: 'decimal', unit: 'mm²' },
+    { name: 'scanned_by_email', kind: 'text' },
+    { name: 'analysis_link', kind: 'link' },
+    { name: 'comment', kind: 'text' },
+    { name: 'warnings', kind: 'flag', required: true },
+  ] satisfies Omit<Field, 'label'>[]
+).map((field) => ({ ...field, label: text.fields[field.name] }));
 
 const FIELD_BY_NAME: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 

@@ -2,7 +2,8 @@
 // derived from each (numbers, days, search text).
 
 import type { Batch, Decimal } from './batch';
-import { DAY_MS, instantMs } from './day';
+import { instantMs } from './day';
+import { dayNumberAt } from './zone';
 
 // One page of the service.
 const INITIAL_ROWS = 1024;
@@ -20,7 +21,7 @@ export class Columns {
   usable = new Float64Array(INITIAL_ROWS);
   variation = new Float64Array(INITIAL_ROWS);
   size = new Float64Array(INITIAL_ROWS);
-  /** Time of creation in ms since 1970, with microseconds as a fraction, and its UTC day. */
+  /** Time of creation in ms since 1970, with microseconds as a fraction, and its day. */
   ms = new Float64Array(INITIAL_ROWS);
   day = new Int32Array(INITIAL_ROWS);
   images = new Float64Array(INITIAL_ROWS);
@@ -31,8 +32,9 @@ export class Columns {
   crops: string[] = [];
   operator = new Int32Array(INITIAL_ROWS);
   operators: string[] = [];
-  /** The lower-cased search text of each row. */
+  /** What the search compares of each row. */
   readonly searchText: string[] = [];
+  readonly searchId: string[] = [];
 
   #batches: Batch[] = [];
   #rowById = new Map<string, number>();
@@ -93,11 +95,12 @@ export class Columns {
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
     this.operator[row] = indexOf(batch.scanned_by_email, this.operators, this.#operatorIndex);
     this.searchText[row] = searchTextOf(batch);
+    this.searchId[row] = normalize(batch.batch_id);
   }
 
   #putInstant(row: number, ms: number): void {
     this.ms[row] = ms;
-    this.day[row] = Math.floor(ms / DAY_MS);
+    this.day[row] = dayNumberAt(ms);
     const afterOlder = row === 0 || this.ms[row - 1]! <= ms;
     const beforeNewer = row === this.length - 1 || ms <= this.ms[row + 1]!;
     if (!afterOlder || !beforeNewer) this.#oldestFirst = false;
@@ -118,17 +121,23 @@ export function toNumber(decimal: Decimal | null): number {
   return decimal === null ? NaN : Number(decimal);
 }
 
-/** Normalises a text for the search: lower case and composed characters, so that é matches however it was typed. */
+/** Lower case without accents, so that "jalapeno" finds Jalapeño. */
 export function normalize(text: string): string {
-  return text.normalize('NFC').toLowerCase();
+  return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
-// Separates the fields, so that no word matches across two of them.
-const SEPARATOR = '\u0000';
+/** The words and numbers of a text: 'Batavia W46' is batavia, w, 46. */
+export function searchWords(text: string): string[] {
+  return normalize(text).match(/\p{N}+|[^\p{N}\p{P}\p{S}\p{Z}\p{C}]+/gu) ?? [];
+}
 
-function searchTextOf(batch: Batch): string {
-  const { batch_name, batch_id, crop_type, comment, scanned_by_email } = batch;
-  return normalize([batch_name, batch_id, crop_type ?? '', comment ?? '', scanned_by_email ?? ''].join(SEPARATOR));
+// Between two fields, so that no phrase matches across them.
+const SEPARATOR = ' \u0000 ';
+
+/** The words of the fields that people search, each between spaces. */
+function searchTextOf({ batch_name, crop_type, comment, scanned_by_email }: Batch): string {
+  const words = (text: string | null): string => searchWords(text ?? '').join(' ');
+  return ` ${[batch_name, crop_type, comment, scanned_by_email].map(words).join(SEPARATOR)} `;
 }
 
 // A Map, not a plain object: a crop may be called "__proto__". A blank name counts as none.

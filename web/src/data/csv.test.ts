@@ -4,16 +4,16 @@ import { csv } from './csv';
 import { allRows, sampleColumns } from './test-data';
 
 /** The file without its byte order mark, which Blob.text() would drop unnoticed. */
-async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
+async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[], locale = 'en'): Promise<string> {
   const columns = sampleColumns(changes);
-  const bytes = new Uint8Array(await csv(columns, allRows(columns), fields).arrayBuffer());
+  const bytes = new Uint8Array(await csv(columns, allRows(columns), fields, locale).arrayBuffer());
   expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
   return new TextDecoder().decode(bytes.subarray(3));
 }
 
-it('has the field names in the given order, and CRLF after every line', async () => {
+it('has the headings of the screen in the given order, and CRLF after every line', async () => {
   expect(await fileOf([{}], ['warnings', 'batch_id', 'number_of_images'])).toBe(
-    'warnings,batch_id,number_of_images\r\nfalse,b-0,4\r\n',
+    'Warnings,Batch ID,Images\r\nNo,b-0,4\r\n',
   );
 });
 
@@ -27,38 +27,46 @@ it('writes decimals exactly as sent, negative ones too', async () => {
   expect(await fileOf([change], fields)).toMatch(/\r\n92\.50,-0\.10,999999999999\.99\r\n$/);
 });
 
+it('has decimal commas and semicolons where the reader expects them', async () => {
+  const fields: (keyof Batch)[] = ['batch_id', 'avg_germination_rate', 'comment', 'batch_creation_date'];
+  const change = { avg_germination_rate: '92.50', comment: 'a; 1.5', batch_creation_date: '2026-03-02T08:00:00.5Z' };
+  expect(await fileOf([change], fields, 'de')).toBe(
+    'Batch ID;Germination rate (%);Comment;Scanned (UTC)\r\nb-0;92,50;"a; 1.5";2026-03-02 08:00:00\r\n',
+  );
+});
+
 it('writes null as an empty cell', async () => {
   expect(await fileOf([{ comment: null, crop_type: null }], ['crop_type', 'comment'])).toBe(
-    'crop_type,comment\r\n,\r\n',
+    'Crop,Comment\r\n,\r\n',
   );
 });
 
 it('quotes commas, quotes and line breaks', async () => {
   const file = await fileOf([{ comment: 'a, "b"\r\nc' }, { comment: 'x\ny' }], ['comment']);
-  expect(file).toBe('comment\r\n"a, ""b""\r\nc"\r\n"x\ny"\r\n');
+  expect(file).toBe('Comment\r\n"a, ""b""\r\nc"\r\n"x\ny"\r\n');
 });
 
 it.each(['=1+1', '+1', '-1', '@SUM(A1)', '\tx'])('escapes the formula %j', async (comment) => {
-  expect(await fileOf([{ comment }], ['comment'])).toBe(`comment\r\n'${comment}\r\n`);
+  expect(await fileOf([{ comment }], ['comment'])).toBe(`Comment\r\n'${comment}\r\n`);
 });
 
 it('escapes and quotes', async () => {
   expect(await fileOf([{ comment: '\r=1' }, { batch_name: '=A,"B"', comment: 'a=1' }], ['batch_name', 'comment'])).toBe(
-    'batch_name,comment\r\nTray 1,"\'\r=1"\r\n"\'=A,""B""",a=1\r\n',
+    'Name,Comment\r\nTray 1,"\'\r=1"\r\n"\'=A,""B""",a=1\r\n',
   );
 });
 
 it('keeps non-ASCII text, and replaces a lone surrogate', async () => {
   expect(await fileOf([{ comment: 'Größe 日本 🌱' }, { comment: '\ud800!' }], ['comment'])).toBe(
-    'comment\r\nGröße 日本 🌱\r\n\ufffd!\r\n',
+    'Comment\r\nGröße 日本 🌱\r\n\ufffd!\r\n',
   );
 });
 
 it('writes all fields, the rows in the given order, and no rows', async () => {
   const columns = sampleColumns([{}, {}]);
   const fields = FIELDS.map((field) => field.name);
-  const lines = (await csv(columns, Int32Array.of(1, 0), fields).text()).split('\r\n');
+  const lines = (await csv(columns, Int32Array.of(1, 0), fields, 'en').text()).split('\r\n');
   expect(lines.slice(1, 3).map((line) => line.split(',')[0])).toEqual(['b-1', 'b-0']);
-  expect(await csv(columns, new Int32Array(), ['batch_id']).text()).toMatch(/batch_id\r\n$/);
-  expect(csv(columns, new Int32Array(), fields).type).toBe('text/csv;charset=utf-8');
+  expect(await csv(columns, new Int32Array(), ['batch_id'], 'en').text()).toMatch(/Batch ID\r\n$/);
+  expect(csv(columns, new Int32Array(), fields, 'en').type).toBe('text/csv;charset=utf-8');
 });

@@ -1,20 +1,36 @@
-// Rows as a CSV file for spreadsheets: RFC 4180, decimals exactly as the service sent them.
+// Rows as a CSV file for spreadsheets, in the form that they expect in the reader's language: with a decimal comma, cells
+// are separated by semicolons. Headings and times are those of the screen.
 
+import { text } from '../text';
 import { findField, type Batch } from './batch';
 import type { Columns } from './columns';
+import { exportHead } from './export-head';
+import { clockMs } from './zone';
 
-export function csv(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Blob {
-  const cells = fields.map((field) => ({ field, isText: isText(field) }));
-  const blocks: string[] = [BOM + toLine(fields)];
+export function csv(columns: Columns, rows: Int32Array, fields: (keyof Batch)[], locale: string): Blob {
+  const style = styleFor(locale);
+  const toLine = (cells: readonly string[]): string => `${cells.join(style.separator)}\r\n`;
+  const kinds = fields.map((field) => ({ field, kind: findField(field)?.kind }));
+  const blocks: string[] = [BOM + toLine(fields.map((field) => quote(exportHead(findField(field)!))))];
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
       const batch = columns.batch(row);
-      block += toLine(cells.map(({ field, isText }) => toCell(batch[field], isText)));
+      block += toLine(kinds.map(({ field, kind }) => toCell(batch[field], kind, style)));
     }
     blocks.push(block);
   }
   return new Blob(blocks, { type: 'text/csv;charset=utf-8' });
+}
+
+interface Style {
+  separator: ',' | ';';
+  decimalPoint: '.' | ',';
+}
+
+function styleFor(locale: string): Style {
+  const hasComma = new Intl.NumberFormat(locale).format(1.5).includes(',');
+  return hasComma ? { separator: ';', decimalPoint: ',' } : { separator: ',', decimalPoint: '.' };
 }
 
 // A Blob of one part per row is slow, and a single string may become too long.
@@ -23,19 +39,12 @@ const BLOCK_ROWS = 1_000;
 // Without it, Excel does not read the file as UTF-8.
 const BOM = '\uFEFF';
 
-function toLine(cells: readonly string[]): string {
-  return `${cells.join(',')}\r\n`;
-}
-
-/** Null is an empty cell, as in the service's CSV import. */
-function toCell(value: Batch[keyof Batch], isText: boolean): string {
+function toCell(value: Batch[keyof Batch], kind: string | undefined, style: Style): string {
   if (value === null) return '';
-  return quote(isText ? escapeFormula(value as string) : String(value));
-}
-
-function isText(field: keyof Batch): boolean {
-  const kind = findField(field)?.kind;
-  return kind === 'text' || kind === 'link';
+  if (kind === 'decimal' || kind === 'percent') return (value as string).replace('.', style.decimalPoint);
+  if (kind === 'flag') return value === true ? text.batch.yes : text.batch.no;
+  if (kind === 'instant') return new Date(clockMs(value as string)).toISOString().slice(0, 19).replace('T', ' ');
+  return quote(kind === 'text' || kind === 'link' ? escapeFormula(value as string) : String(value));
 }
 
 /** Prefixes texts that a spreadsheet would run as a formula. Numbers are safe: -1.50 is a number. */
@@ -44,5 +53,5 @@ function escapeFormula(text: string): string {
 }
 
 function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

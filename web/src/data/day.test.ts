@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dayAt, dayNumber, dayText, instantMs } from './day';
+import { dayNumber, dayText, instantMs } from './day';
 
 it('agrees with Date on every day of four centuries', () => {
   for (let day = dayNumber('1900-01-01'); day <= dayNumber('2300-12-31'); day++) {
@@ -48,7 +48,3 @@ it.each([
   '',
 ])('rejects the instant %j', (text) => expect(instantMs(text)).toBeNaN());
 
-it('returns the UTC day of a timestamp, also before 1970', () => {
-  expect(dayAt(Date.UTC(2026, 2, 29, 23, 59, 59, 999))).toBe('2026-03-29');
-  expect(dayAt(-1)).toBe('1969-12-31');
-});

@@ -1,5 +1,4 @@
-// UTC days and instants as numbers. All calendar arithmetic is here, without `Date`, so that the local time zone cannot
-// interfere.
+// Days and instants as numbers. All calendar arithmetic is here, without `Date` and without time zones (see zone.ts).
 
 export const DAY_MS = 86_400_000;
 
@@ -13,9 +12,10 @@ export function dayText(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The UTC day of a timestamp, 'YYYY-MM-DD'. */
-export function dayAt(ms: number): string {
-  return dayText(Math.floor(ms / DAY_MS));
+/** The Monday of a day's week. */
+export function weekStart(day: number): number {
+  // 1970-01-01 was a Thursday, three days after its Monday.
+  return Math.floor((day + 3) / 7) * 7 - 3;
 }
 
 /**

@@ -2,6 +2,7 @@
 
 export type Failure =
   | { kind: 'wrong-credentials' }
+  | { kind: 'used-link' }
   | { kind: 'signed-out' }
   | { kind: 'unavailable'; retryAfterSecs: number }
   | { kind: 'offline' }

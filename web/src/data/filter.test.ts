@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { Columns } from './columns';
 import { activeFilters, NO_FILTER, select, type Filter } from './filter';
+import { cropSpreads } from './outliers';
 import { sorted } from './sort';
 import { allRows, cpuMs, manyBatches, sampleBatch, sampleColumns } from './test-data';
 
@@ -34,6 +35,16 @@ describe('select', () => {
     expect(selected(columns, { warnings: 'without' })).toEqual([1]);
   });
 
+  it('selects batches with low germination or usable rate for their crop, whatever the other filters', () => {
+    const rates = Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00` }));
+    const weak = { avg_germination_rate: '40.00' };
+    const columns = sampleColumns([...rates, weak, { ...weak, batch_name: 'Bench 7' }, { ...weak, crop_type: 'Rare' }, { avg_usable_seedling_rate: '40.00' }]);
+    const spreads = cropSpreads([{ columns, rows: allRows(columns) }]);
+    const low = (text = ''): number[] => [...select(columns, { ...NO_FILTER, warnings: 'low', text }, undefined, spreads)];
+    expect(low()).toEqual([21, 22, 24]);
+    expect(low('bench 7')).toEqual([22]);
+  });
+
   it('selects the days of a period, both inclusive', () => {
     const columns = sampleColumns(
       [
@@ -46,16 +57,51 @@ describe('select', () => {
     expect([...select(columns, NO_FILTER, { from: '2026-03-01', to: '2026-03-02' })]).toEqual([1, 2]);
   });
 
-  it('searches name, id, crop, comment and operator, case-insensitive', () => {
+  it('searches name, crop, comment and operator, without case and accents', () => {
     const columns = sampleColumns([
-      { batch_name: 'ÉTUVE 3' },
-      { batch_id: 'X/é#1' },
-      { crop_type: 'Wild É' },
-      { comment: 'e\u0301tage sec' },
-      { scanned_by_email: 'zoé@example.org' },
-      { analysis_link: 'https://example.org/é' },
+      { batch_name: 'ÉTÉ 3' },
+      { crop_type: 'Wild Été' },
+      { comment: 'e\u0301te\u0301 sec' },
+      { scanned_by_email: 'été@example.org' },
+      { analysis_link: 'https://example.org/été' },
     ]);
-    expect(selected(columns, { text: 'é' })).toEqual([0, 1, 2, 3, 4]);
+    for (const text of ['été', 'ete', 'E\u0301TÉ']) expect(selected(columns, { text })).toEqual([0, 1, 2, 3]);
+  });
+
+  it('finds the batches of a day or week, also with other words', () => {
+    const columns = sampleColumns(
+      ['2025-11-13', '2026-03-13', '2026-11-09', '2026-11-13', '2026-11-15', '2026-11-16'].map((day, at) => ({
+        batch_name: `Bench ${at}`,
+        batch_creation_date: `${day}T10:00:00Z`,
+      })),
+    );
+    for (const text of ['13 Nov', 'november 13', '13.11.', '13. Nov', '13. 11.', '13/11', '11/13']) {
+      expect(selected(columns, { text }), text).toEqual([0, 3]);
+    }
+    for (const text of ['13 Nov 2026', 'Nov 13, 2026', '13.11.2026', 'bench 13 Nov 2026', '13.11.26', '13.11. bench 3', '13/11/2026', '2026-11-13']) {
+      expect(selected(columns, { text }), text).toEqual([3]);
+    }
+    for (const text of ['week 46 2026', 'KW46 2026', 'kw 46, 2026', 'W46 2026', 'wk 46 2026']) {
+      expect(selected(columns, { text }), text).toEqual([2, 3, 4]);
+    }
+    expect(selected(columns, { text: 'week 46' })).toEqual([0, 2, 3, 4]);
+    expect(selected(columns, { text: '13. März' })).toEqual([1]);
+    for (const text of ['14 Nov', '31.2.', 'week 60', 'pepper 13 Nov']) {
+      expect(selected(columns, { text }), text).toEqual([]);
+    }
+    expect(selected(columns, { text: 'bench 3' })).toEqual([3]);
+  });
+
+  it('finds a date in a text only as it was typed', () => {
+    const columns = sampleColumns(
+      ['Genovese bench 10', 'Tray 10 Nov', 'Leek W45', 'Leek W4'].map((batch_name) => ({
+        batch_name,
+        batch_creation_date: '2026-01-31T10:00:00Z',
+      })),
+    );
+    expect(selected(columns, { text: '10 Nov' })).toEqual([1]);
+    expect(selected(columns, { text: 'w45' })).toEqual([2]);
+    expect(selected(columns, { text: 'W4' })).toEqual([3]);
   });
 
   it('requires every word, in any order', () => {
@@ -67,8 +113,25 @@ describe('select', () => {
     expect(selected(columns, { text: ' \t ' })).toEqual([0, 1]);
   });
 
+  it('finds a number as a whole, next to the word before it', () => {
+    const names = ['bench 3', 'bench 13', 'bench 1, row 3', 'KW3 bench', 'Bench3', 'bench 3.5'];
+    const columns = sampleColumns(names.map((batch_name) => ({ batch_name })));
+    expect(selected(columns, { text: 'bench 3' })).toEqual([0, 4, 5]);
+    expect(selected(columns, { text: 'kw3' })).toEqual([3]);
+    expect(selected(columns, { text: '13' })).toEqual([1]);
+    expect(selected(columns, { text: 'row 13' })).toEqual([]);
+  });
+
+  it('finds an id by its start, or a short one as a whole', () => {
+    const columns = sampleColumns([{ batch_id: 'F3A9-77' }, { batch_id: 'f3' }, { batch_id: '0f3a9' }]);
+    expect(selected(columns, { text: 'f3a9' })).toEqual([0]);
+    expect(selected(columns, { text: 'f3' })).toEqual([1]);
+    expect(selected(columns, { text: '%' })).toEqual([]);
+  });
+
   it('does not match a word across two fields', () => {
-    expect(selected(sampleColumns([{ batch_name: 'ab', batch_id: 'cd' }]), { text: 'bc' })).toEqual([]);
+    expect(selected(sampleColumns([{ batch_name: 'ab', crop_type: 'cd' }]), { text: 'bc' })).toEqual([]);
+    expect(selected(sampleColumns([{ batch_name: 'bench', crop_type: '3' }, { batch_name: 'bench 3' }]), { text: 'bench 3' })).toEqual([1]);
   });
 
   it('does not treat the text as a pattern', () => {

@@ -1,16 +1,19 @@
 // Which rows match the filter.
 
-import { normalize, type Columns } from './columns';
+import { normalize, searchWords, type Columns } from './columns';
 import { dayNumber } from './day';
+import { findOutliers, isLow, type CropSpreads } from './outliers';
 import type { Period } from './period';
+import { parseSearchDate, type SearchDate } from './search-date';
 
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  warnings: 'all' | 'with' | 'without';
+  /** 'low': germination or usable rate below what is typical for the crop. */
+  warnings: 'all' | 'with' | 'without' | 'low';
   /** Empty: all. '' stands for "unknown operator". */
   operators: string[];
-  /** Words that must all occur in a batch's name, id, crop, comment or operator; case-insensitive. */
+  /** Words that must all occur in a batch's name, crop, comment or operator; or a day or week; or the start of its id. */
   text: string;
 }
 
@@ -31,10 +34,23 @@ export function activeFilters(filter: Filter): number {
   );
 }
 
-/** The rows that match, oldest first. */
-export function select(columns: Columns, filter: Filter, period?: Period): Int32Array {
+/** The rows that match, oldest first. Whether a batch is low depends on the `spreads`. */
+export function select(columns: Columns, filter: Filter, period?: Period, spreads: CropSpreads = new Map()): Int32Array {
+  const matching = selectMatching(columns, filter, period);
+  if (filter.warnings !== 'low') return matching;
+  const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), spreads);
+  const low = new Set(outliers.filter(isLow).map(({ row }) => row));
+  return matching.filter((row) => low.has(row));
+}
+
+function selectMatching(columns: Columns, filter: Filter, period?: Period): Int32Array {
   const buffer = new Int32Array(columns.length);
-  const count = collect(columns, filter, period, buffer);
+  const words = searchWords(filter.text);
+  const date = parseSearchDate(filter.text);
+  // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
+  const searched = date === null ? phrases(words) : [whole(words).join(' ').replaceAll('  ', ' ')];
+  let count = collect(columns, filter, period, searched, date, buffer);
+  if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, buffer);
   // Copied, so that a small selection does not keep a large buffer alive.
   const rows = buffer.slice(0, count);
   if (columns.oldestFirst) return rows;
@@ -42,23 +58,32 @@ export function select(columns: Columns, filter: Filter, period?: Period): Int32
   return rows.sort((a, b) => ms[a]! - ms[b]! || a - b);
 }
 
-function collect(columns: Columns, filter: Filter, period: Period | undefined, into: Int32Array): number {
-  const { length, day, warning, crop, operator, searchText } = columns;
+function collect(
+  columns: Columns,
+  filter: Filter,
+  period: Period | undefined,
+  phrases: readonly string[],
+  date: SearchDate | null,
+  into: Int32Array,
+): number {
+  const { length, day, warning, crop, operator, searchText, searchId } = columns;
   const first = period === undefined ? -Infinity : dayNumber(period.from);
   const last = period === undefined ? Infinity : dayNumber(period.to);
   const crops = selectedFlags(filter.crops, columns.crops);
   const operators = selectedFlags(filter.operators, columns.operators);
-  const wanted = filter.warnings === 'all' ? -1 : filter.warnings === 'with' ? 1 : 0;
-  const words = normalize(filter.text)
-    .split(/\s+/u)
-    .filter((word) => word !== '');
+  const wanted = filter.warnings === 'with' ? 1 : filter.warnings === 'without' ? 0 : -1;
+  const id = normalize(filter.text.trim());
+  const isTextMatchable = phrases.length > 0 || id === '';
+  const datePhrases = whole(searchWords(date?.rest ?? ''));
   let count = 0;
   for (let row = 0; row < length; row++) {
     if (day[row]! < first || day[row]! > last) continue;
     if (wanted !== -1 && warning[row] !== wanted) continue;
     if (crops !== null && crops[crop[row]! + 1] === 0) continue;
     if (operators !== null && operators[operator[row]! + 1] === 0) continue;
-    if (!includesAll(searchText[row]!, words)) continue;
+    const isFound = isTextMatchable && includesAll(searchText[row]!, phrases);
+    const isOnDate = date?.days.has(day[row]!) && includesAll(searchText[row]!, datePhrases);
+    if (!isFound && !isOnDate && !isStartOf(id, searchId[row]!)) continue;
     into[count++] = row;
   }
   return count;
@@ -71,7 +96,28 @@ function selectedFlags(selected: readonly string[], names: readonly string[]): U
   return Uint8Array.from(['', ...names], (name) => (wanted.has(name) ? 1 : 0));
 }
 
-function includesAll(text: string, words: readonly string[]): boolean {
-  for (const word of words) if (!text.includes(word)) return false;
+const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
+
+/** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. */
+function phrases(words: readonly string[]): string[] {
+  const found: string[] = [];
+  for (const word of words) found.push(isNumber(word) ? `${found.pop() ?? ''} ${word} ` : word);
+  return found;
+}
+
+/** Numbers anywhere, but whole: for a query that finds nothing as phrases. */
+function whole(words: readonly string[]): string[] {
+  return words.map((word) => (isNumber(word) ? ` ${word} ` : word));
+}
+
+function includesAll(text: string, phrases: readonly string[]): boolean {
+  for (const phrase of phrases) if (!text.includes(phrase)) return false;
   return true;
+}
+
+// Fewer characters would find too many ids.
+const ID_CHARS_MIN = 4;
+
+function isStartOf(start: string, id: string): boolean {
+  return id.startsWith(start) && (start.length >= ID_CHARS_MIN || start === id) && start !== '';
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { formatter, NONE } from './format';
 
-const en = formatter('en-GB');
-const de = formatter('de-DE');
+const en = formatter('en-GB', 'UTC');
+const de = formatter('de-DE', 'Europe/Berlin');
 
 it('formats counts, percents and decimals by locale', () => {
   expect(en.count(1_234_567)).toBe('1,234,567');
@@ -19,6 +19,25 @@ it('keeps all digits of a decimal', () => {
   expect(en.decimal('-0.05')).toBe('-0.05');
   expect(en.decimal(1.5)).toBe('1.50');
   expect(en.decimal(3.14159, 1)).toBe('3.1');
+});
+
+it('formats instants in the time zone, and days as they are', () => {
+  expect(de.date('2026-03-02')).toBe('02.03.2026');
+  expect(de.date('2026-03-02T23:59:59Z')).toBe('03.03.2026');
+  expect(de.instant('2026-03-02T23:59:59Z')).toBe('03.03.2026, 00:59');
+  expect(de.time(Date.UTC(2026, 6, 1, 8, 5))).toBe('10:05');
+});
+
+it('says how long ago something was', () => {
+  expect(en.ago(20_000)).toBe('1 minute ago');
+  expect(en.ago(119 * 60_000)).toBe('119 minutes ago');
+  expect(en.ago(3 * 3_600_000)).toBe('3 hours ago');
+  expect(de.ago(72 * 3_600_000)).toBe('vor 3 Tagen');
+});
+
+it('ends with no full stop, which a sentence adds', () => {
+  expect(en.seconds(2)).toBe('2 seconds');
+  expect(de.seconds(2)).toBe('2 Sekunden');
 });
 
 it('formats days and instants in UTC', () => {

@@ -1,8 +1,10 @@
-// Numbers and dates in the user's locale, in UTC. Never throws for invalid values. Caches the Intl formatters, which are
+// Numbers and dates in the user's locale and time zone. Never throws for invalid values. Caches the Intl formatters, which are
 // slow to create.
 
 import type { Decimal } from './batch';
+import { locale } from '../text/language';
 import { dayNumber, DAY_MS, instantMs } from './day';
+import { timeZone } from './zone';
 
 /** Shown for a missing value. */
 export const NONE = '–';
@@ -21,15 +23,19 @@ export interface Formatter {
   percent(n: number | null, digits?: number): string;
   /** A decimal with the digits it was sent with; a number with two. */
   decimal(value: Decimal | number | null, digits?: number): string;
-  /** The UTC day of 'YYYY-MM-DD' or of an instant, with its year. */
+  /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
   date(day: string | null): string;
   /** Without the year. */
   shortDate(day: string): string;
   /** The month and year of a day. */
   month(day: string): string;
-  /** A UTC instant to the minute. */
+  /** An instant to the minute. */
   instant(iso: string | null): string;
-  /** Such as "4 sec". */
+  /** The time of day of a timestamp. */
+  time(ms: number): string;
+  /** How long ago something was, a minute at least, such as "3 minutes ago". */
+  ago(ms: number): string;
+  /** Such as "4 seconds". */
   seconds(n: number): string;
   /** The difference of two rates in percentage points. Null when either is missing. */
   changeInPoints(now: number | null, before: number | null): Change | null;
@@ -40,8 +46,8 @@ export interface Formatter {
 // The digits of a double; Intl rejects more than 20.
 const DIGITS_MAX = 15;
 
-/** The formatter of a language tag; by default, of the browser's language. */
-export function formatter(tag?: string): Formatter {
+/** The formatter of a language tag and a time zone. */
+export function formatter(tag: string, timeZone: string): Formatter {
   const numbers = formatterCache((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(tag, options));
   const dates = formatterCache((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(tag, options));
   const fixed = (digits: number): Intl.NumberFormatOptions => ({
@@ -49,8 +55,9 @@ export function formatter(tag?: string): Formatter {
     maximumFractionDigits: Math.min(digits, DIGITS_MAX),
   });
   const day = (text: string, name: string, options: Intl.DateTimeFormatOptions): string => {
-    const number = dayNumber(text.slice(0, 10));
-    return Number.isNaN(number) ? text : dates(name, { ...options, timeZone: 'UTC' }).format(number * DAY_MS);
+    // A day has no time zone.
+    const [ms, zone] = text.length === 10 ? [dayNumber(text) * DAY_MS, 'UTC'] : [instantMs(text), timeZone];
+    return Number.isNaN(ms) ? text : dates(`${name} ${zone}`, { ...options, timeZone: zone }).format(ms);
   };
   const number = (value: number, name: string, options: Intl.NumberFormatOptions): string =>
     Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
@@ -75,11 +82,17 @@ export function formatter(tag?: string): Formatter {
     instant: (iso) => {
       if (iso === null) return NONE;
       const ms = instantMs(iso);
-      const options = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const;
+      const options = { dateStyle: 'medium', timeStyle: 'short', timeZone } as const;
       return Number.isNaN(ms) ? iso : dates('instant', options).format(ms);
     },
+    time: (ms) => dates('time', { timeStyle: 'short', timeZone }).format(ms),
+    ago: (ms) => {
+      const minutes = Math.max(1, Math.round(ms / 60_000));
+      const [, length, unit] = AGO.find(([from]) => minutes >= from)!;
+      return new Intl.RelativeTimeFormat(tag).format(-Math.round(minutes / length), unit);
+    },
     seconds: (n) =>
-      number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'short', maximumFractionDigits: 0 }),
+      number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'long', maximumFractionDigits: 0 }),
     changeInPoints: (now, before) =>
       now === null || before === null ? null : change(now - before, 'points', fixed(1)),
     changeInPercent: (now, before) => {
@@ -88,6 +101,13 @@ export function formatter(tag?: string): Formatter {
     },
   };
 }
+
+// From how many minutes on, the minutes of a unit, and the unit.
+const AGO: readonly [number, number, Intl.RelativeTimeFormatUnit][] = [
+  [2 * 1440, 1440, 'day'],
+  [120, 60, 'hour'],
+  [0, 1, 'minute'],
+];
 
 // Style 'percent' would expect fractions.
 const PERCENT = { style: 'unit', unit: 'percent' } as const;
@@ -106,5 +126,17 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
   };
 }
 
-export const { count, percent, decimal, date, shortDate, month, instant, seconds, changeInPoints, changeInPercent } =
-  formatter();
+export const {
+  count,
+  percent,
+  decimal,
+  date,
+  shortDate,
+  month,
+  instant,
+  time,
+  ago,
+  seconds,
+  changeInPoints,
+  changeInPercent,
+} = formatter(locale, timeZone);

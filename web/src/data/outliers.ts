@@ -4,8 +4,9 @@
 // The score of a value is its distance to its crop's median in interquartile ranges (IQR). For evenly spread data a
 // score of 2 is Tukey's fence (quartile + 1.5 IQR); 0.35 % of a normal distribution lie beyond.
 
+import type { Batch } from './batch';
 import type { Columns } from './columns';
-import { ascendingValues, percentile } from './percentile';
+import { percentile, presentValues } from './percentile';
 import { rowsByCrop } from './statistics';
 
 /** 5th, 50th and 95th percentile. */
@@ -15,47 +16,18 @@ export interface Range {
   high: number;
 }
 
-export interface TypicalRanges {
-  crop: string | null;
-  batches: number;
-  /** Null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
-  germination: Range | null;
-  usable: Range | null;
-  variation: Range | null;
-  size: Range | null;
-}
-
 // Below twenty, the 5th percentile is the smallest value.
 export const BATCHES_FOR_RANGE_MIN = 20;
 
-/** By crop index (-1: crop not recorded); only crops with at least `BATCHES_FOR_RANGE_MIN` batches. */
-export function typicalRanges(columns: Columns, rows: Int32Array): Map<number, TypicalRanges> {
-  const ranges = new Map<number, TypicalRanges>();
-  for (const { index, rows: cropRows } of rowsByCrop(columns, rows)) {
-    if (cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
-    const range = (column: Float64Array): Range | null => spreadOf(column, cropRows)?.range ?? null;
-    ranges.set(index, {
-      crop: columns.cropName(index),
-      batches: cropRows.length,
-      germination: range(columns.germination),
-      usable: range(columns.usable),
-      variation: range(columns.variation),
-      size: range(columns.size),
-    });
-  }
-  return ranges;
-}
-
 export type Reason =
-  /** `typical` may be null only for a value of 0, which needs no comparison. */
-  | { kind: 'low-germination'; value: number; typical: Range | null }
-  | { kind: 'high-variation'; value: number; typical: Range }
+  /** `typical` may be null only for a rate of 0, which needs no comparison. */
+  | { kind: 'low-germination' | 'low-usable' | 'high-variation'; value: number; typical: Range | null }
   | { kind: 'warning' };
 
 export interface Outlier {
   row: number;
   reasons: Reason[];
-  /** The sum of the scores; a warning adds `WARNING_WEIGHT`, zero germination `ZERO_WEIGHT`. */
+  /** The sum of the scores; a warning adds `WARNING_WEIGHT`, a rate of 0 `ZERO_WEIGHT`. */
   weight: number;
 }
 
@@ -71,39 +43,57 @@ export const ZERO_WEIGHT = 1_000;
 // a single cell.
 const IQR_MIN = 0.5;
 
-/** The outliers, strongest first, then newest; `total` counts those beyond `max` too. */
-export function findOutliers(columns: Columns, rows: Int32Array, max: number): { found: Outlier[]; total: number } {
+/** The outliers, the newest day first, and the strongest of a day first. */
+export function findOutliers(columns: Columns, rows: Int32Array, spreads: CropSpreads): Outlier[] {
   const all: Outlier[] = [];
-  for (const { rows: cropRows } of rowsByCrop(columns, rows)) {
-    const germination = spreadOf(columns.germination, cropRows);
-    const variation = spreadOf(columns.variation, cropRows);
+  for (const { index, rows: cropRows } of rowsByCrop(columns, rows)) {
+    const spread = spreads.get(columns.cropName(index));
     for (const row of cropRows) {
-      const outlier = toOutlier(columns, row, germination, variation);
+      const outlier = toOutlier(columns, row, spread);
       if (outlier !== null) all.push(outlier);
     }
   }
-  all.sort((a, b) => b.weight - a.weight || columns.ms[b.row]! - columns.ms[a.row]! || b.row - a.row);
-  return { found: all.slice(0, Math.max(0, max)), total: all.length };
+  const { day, ms } = columns;
+  return all.sort(
+    (a, b) => day[b.row]! - day[a.row]! || b.weight - a.weight || ms[b.row]! - ms[a.row]! || b.row - a.row,
+  );
 }
 
-function toOutlier(
-  columns: Columns,
-  row: number,
-  germination: Spread | null,
-  variation: Spread | null,
-): Outlier | null {
+/** The rows with an unusual value, by its field. */
+export type UnusualRows = Partial<Record<keyof Batch, ReadonlySet<number>>>;
+
+export function unusualRows(outliers: readonly Outlier[]): UnusualRows {
+  const rows = MEASURED.map(({ kind, field }) => {
+    const found = outliers.filter(({ reasons }) => reasons.some((reason) => reason.kind === kind));
+    return [field, new Set(found.map(({ row }) => row))];
+  });
+  return Object.fromEntries(rows) as UnusualRows;
+}
+
+/** Whether germination or the usable rate is low for the crop. */
+export function isLow({ reasons }: Outlier): boolean {
+  return reasons.some(({ kind }) => kind === 'low-germination' || kind === 'low-usable');
+}
+
+const MEASURED = [
+  { kind: 'low-germination', field: 'avg_germination_rate', value: 'germination', sign: 1 },
+  { kind: 'low-usable', field: 'avg_usable_seedling_rate', value: 'usable', sign: 1 },
+  { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: -1 },
+] as const;
+
+function toOutlier(columns: Columns, row: number, spreads: CropSpread | undefined): Outlier | null {
   const reasons: Reason[] = [];
   let weight = 0;
-  const low = columns.germination[row]!;
-  const below = germination === null ? 0 : scoreBelow(low, germination);
-  if (low === 0 || below >= OUTLIER_IQRS) {
-    reasons.push({ kind: 'low-germination', value: low, typical: germination?.range ?? null });
-    weight += low === 0 ? ZERO_WEIGHT + below : below;
-  }
-  const high = columns.variation[row]!;
-  if (variation !== null && -scoreBelow(high, variation) >= OUTLIER_IQRS) {
-    reasons.push({ kind: 'high-variation', value: high, typical: variation.range });
-    weight -= scoreBelow(high, variation);
+  for (const { kind, value: name, sign } of MEASURED) {
+    const value = columns[name][row]!;
+    const spread = spreads?.[name] ?? null;
+    const score = spread === null ? 0 : sign * scoreBelow(value, spread);
+    const isZero = value === 0 && sign === 1;
+    if (!isZero && !(spread !== null && score > 0 && isUnusual(value, spread))) continue;
+    reasons.push({ kind, value, typical: spread?.range ?? null });
+    weight += score + (isZero ? ZERO_WEIGHT : 0);
+    // What did not germinate is not usable either.
+    if (isZero) break;
   }
   if (columns.warning[row] === 1) {
     reasons.push({ kind: 'warning' });
@@ -112,9 +102,54 @@ function toOutlier(
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
-interface Spread {
+/** Some batches of one loader. */
+export interface Part {
+  columns: Columns;
+  rows: Int32Array;
+}
+
+/** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
+export interface CropSpread extends Record<Value, Spread | null> {
+  batches: number;
+}
+
+type Value = 'germination' | 'usable' | 'variation' | 'size';
+
+/** By crop (null: not recorded); only those with enough batches. */
+export type CropSpreads = Map<string | null, CropSpread>;
+
+export function cropSpreads(parts: readonly Part[]): CropSpreads {
+  const byCrop = new Map<string | null, Part[]>();
+  for (const { columns, rows } of parts) {
+    for (const crop of rowsByCrop(columns, rows)) {
+      const name = columns.cropName(crop.index);
+      byCrop.set(name, [...(byCrop.get(name) ?? []), { columns, rows: crop.rows }]);
+    }
+  }
+  const spreads: CropSpreads = new Map();
+  for (const [crop, parts] of byCrop) {
+    const batches = parts.reduce((sum, { rows }) => sum + rows.length, 0);
+    if (batches < BATCHES_FOR_RANGE_MIN) continue;
+    spreads.set(crop, {
+      batches,
+      germination: spreadOf(parts, 'germination'),
+      usable: spreadOf(parts, 'usable'),
+      variation: spreadOf(parts, 'variation'),
+      size: spreadOf(parts, 'size'),
+    });
+  }
+  return spreads;
+}
+
+export interface Spread {
   range: Range;
   iqr: number;
+}
+
+/** Whether a value is outside the typical range, and far from the median. */
+export function isUnusual(value: number, spread: Spread): boolean {
+  const { low, high } = spread.range;
+  return (value < low || value > high) && Math.abs(scoreBelow(value, spread)) >= OUTLIER_IQRS;
 }
 
 /** NaN for a batch without the value: every comparison with it is false. */
@@ -122,9 +157,19 @@ function scoreBelow(value: number, spread: Spread): number {
   return (spread.range.median - value) / Math.max(spread.iqr, IQR_MIN);
 }
 
-function spreadOf(column: Float64Array, rows: Int32Array): Spread | null {
-  const values = ascendingValues(column, rows);
+function spreadOf(parts: readonly Part[], value: Value): Spread | null {
+  const values = concat(parts.map(({ columns, rows }) => presentValues(columns[value], rows))).sort();
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
   const at = (p: number): number => percentile(values, p)!;
   return { range: { low: at(0.05), median: at(0.5), high: at(0.95) }, iqr: at(0.75) - at(0.25) };
+}
+
+function concat(arrays: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(arrays.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const array of arrays) {
+    all.set(array, at);
+    at += array.length;
+  }
+  return all;
 }

@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, previousPeriod, requestDates } from './period';
+import { DEFAULT_PRESET, dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, previousPeriod, daysUpTo, requestDates, TYPICAL_DAYS, yearBefore } from './period';
 
 describe('presets', () => {
   it('include today', () => {
     expect(presetPeriod('7d', '2026-03-02')).toEqual({ from: '2026-02-24', to: '2026-03-02' });
     expect(dayCount(presetPeriod('90d', '2026-03-02'))).toBe(90);
     expect(dayCount(presetPeriod('365d', '2024-03-02'))).toBe(365);
+  });
+
+  it('are yesterday, and the week since Monday', () => {
+    expect(presetPeriod('yesterday', '2026-03-01')).toEqual({ from: '2026-02-28', to: '2026-02-28' });
+    expect(presetPeriod('this-week', '2026-03-01')).toEqual({ from: '2026-02-23', to: '2026-03-01' });
+    expect(presetPeriod('this-week', '2026-03-02')).toEqual({ from: '2026-03-02', to: '2026-03-02' });
   });
 
   it('end this year today and last year in December', () => {
@@ -15,7 +21,7 @@ describe('presets', () => {
 
   it('are valid on the first day of a year and on a leap day', () => {
     for (const today of ['2026-01-01', '2024-02-29', '2025-12-31']) {
-      for (const { id } of PRESETS) expect(isPeriod(presetPeriod(id, today))).toBe(true);
+      for (const preset of PRESETS) expect(isPeriod(presetPeriod(preset, today))).toBe(true);
     }
   });
 });
@@ -25,10 +31,30 @@ it('returns the previous period of the same length', () => {
   expect(previousPeriod({ from: '2024-03-01', to: '2024-03-01' })).toEqual({ from: '2024-02-29', to: '2024-02-29' });
 });
 
+it('shifts a period by a year', () => {
+  expect(yearBefore({ from: '2026-03-01', to: '2026-03-31' })).toEqual({ from: '2025-03-01', to: '2025-03-31' });
+  expect(yearBefore({ from: '2024-02-29', to: '2024-03-01' })).toEqual({ from: '2023-02-28', to: '2023-03-01' });
+});
+
+it('returns the days up to the last day, but not beyond today', () => {
+  const typical = { from: '2025-09-04', to: '2026-03-02' };
+  expect(daysUpTo({ from: '2026-01-01', to: '2026-03-02' }, '2026-05-01', 180)).toEqual(typical);
+  expect(daysUpTo({ from: '2026-01-01', to: '2026-12-31' }, '2026-03-02', 180)).toEqual(typical);
+});
+
+it('needs no more than the default period and the previous one', () => {
+  const period = presetPeriod(DEFAULT_PRESET, '2026-03-02');
+  expect(daysUpTo(period, '2026-03-02', TYPICAL_DAYS).from).toBe(previousPeriod(period).from);
+});
+
 it('requests whole days to the last microsecond', () => {
   expect(requestDates({ from: '2026-03-01', to: '2026-03-02' })).toEqual({
-    start_date: '2026-03-01T00:00:00Z',
+    start_date: '2026-03-01T00:00:00.000Z',
     end_date: '2026-03-02T23:59:59.999999Z',
+  });
+  expect(requestDates({ from: '0001-01-01', to: '9999-12-31' })).toEqual({
+    start_date: '0001-01-01T00:00:00.000Z',
+    end_date: '9999-12-31T23:59:59.999999Z',
   });
 });
 

@@ -1,6 +1,7 @@
-// The period shown: UTC days, both ends inclusive. Knows nothing about batches; today comes from outside.
+// The period shown: days, both ends inclusive. Knows nothing about batches; today comes from outside.
 
-import { dayNumber, dayText } from './day';
+import { dayNumber, dayText, weekStart } from './day';
+import { dayStartMs } from './zone';
 
 /** `from` and `to` are 'YYYY-MM-DD', both inclusive. */
 export interface Period {
@@ -8,16 +9,23 @@ export interface Period {
   to: string;
 }
 
-export type Preset = '7d' | '30d' | '90d' | '365d' | 'this-year' | 'last-year';
+export const PRESETS = [
+  '1d',
+  'yesterday',
+  'this-week',
+  '7d',
+  '30d',
+  '90d',
+  '365d',
+  'this-year',
+  'last-year',
+] as const;
 
-export const PRESETS: readonly { id: Preset; label: string }[] = [
-  { id: '7d', label: 'Last 7 days' },
-  { id: '30d', label: 'Last 30 days' },
-  { id: '90d', label: 'Last 90 days' },
-  { id: '365d', label: 'Last 365 days' },
-  { id: 'this-year', label: 'This year' },
-  { id: 'last-year', label: 'Last year' },
-];
+export type Preset = (typeof PRESETS)[number];
+
+export function isPreset(text: string | null): text is Preset {
+  return PRESETS.some((preset) => preset === text);
+}
 
 export const DEFAULT_PRESET: Preset = '90d';
 
@@ -27,16 +35,20 @@ export const PERIOD_DAYS_MAX = 7_320;
 /** Early enough for any scan, and the previous period still has a four-digit year. */
 export const FIRST_DAY = '1900-01-01';
 
-/** "Last n days" includes today; "this year" ends today. */
+/** "Last n days" includes today; "this week", from Monday, and "this year" end today. */
 export function presetPeriod(preset: Preset, today: string): Period {
   const year = Number(today.slice(0, 4));
   switch (preset) {
+    case 'yesterday':
+      return { from: plusDays(today, -1), to: plusDays(today, -1) };
+    case 'this-week':
+      return { from: dayText(weekStart(dayNumber(today))), to: today };
     case 'this-year':
       return { from: `${today.slice(0, 4)}-01-01`, to: today };
     case 'last-year':
       return { from: `${year - 1}-01-01`, to: `${year - 1}-12-31` };
     default:
-      return { from: dayText(dayNumber(today) - (parseInt(preset) - 1)), to: today };
+      return { from: plusDays(today, 1 - parseInt(preset)), to: today };
   }
 }
 
@@ -46,9 +58,43 @@ export function previousPeriod(period: Period): Period {
   return { from: dayText(start - dayCount(period)), to: dayText(start - 1) };
 }
 
+/** The day a number of days later, or earlier if it is negative. */
+export function plusDays(day: string, days: number): string {
+  return dayText(dayNumber(day) + days);
+}
+
+/** What is typical is measured over these days: the default period and the previous one, which are loaded anyway. */
+export const TYPICAL_DAYS = 180;
+/** For crops with too few batches in `TYPICAL_DAYS`. */
+export const TYPICAL_DAYS_MAX = 365;
+
+/** So many days up to the last day of a period, or up to today. */
+export function daysUpTo(period: Period, today: string, days: number): Period {
+  const to = period.to < today ? period.to : today;
+  return { from: plusDays(to, 1 - days), to };
+}
+
+/** The same days a year before. 29 February becomes 28 February. */
+export function yearBefore(period: Period): Period {
+  const shift = (day: string): string => {
+    const shifted = `${String(Number(day.slice(0, 4)) - 1).padStart(4, '0')}${day.slice(4)}`;
+    return Number.isNaN(dayNumber(shifted)) ? `${shifted.slice(0, 8)}28` : shifted;
+  };
+  return { from: shift(period.from), to: shift(period.to) };
+}
+
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** The query parameters of the API. It stores microseconds, so the end is the last one of the day. */
 export function requestDates(period: Period): { start_date: string; end_date: string } {
-  return { start_date: `${period.from}T00:00:00Z`, end_date: `${period.to}T23:59:59.999999Z` };
+  const start = Math.max(FIRST_MS, dayStartMs(dayNumber(period.from)));
+  const end = Math.min(LAST_MS, dayStartMs(dayNumber(period.to) + 1) - 1);
+  return { start_date: iso(start), end_date: iso(end).replace('Z', '999Z') };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 export function dayCount(period: Period): number {

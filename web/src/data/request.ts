@@ -8,6 +8,7 @@ export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 export interface ApiResponse {
   status: number;
   retryAfter: string | null;
+  etag: string | null;
   body: string;
 }
 
@@ -27,7 +28,8 @@ export async function request(
   try {
     const response = await orAborted(fetch(path, { ...init, signal: stop }), stop);
     const body = await orAborted(response.text(), stop);
-    return { status: response.status, retryAfter: response.headers.get('Retry-After'), body };
+    const { status, headers } = response;
+    return { status, retryAfter: headers.get('Retry-After'), etag: headers.get('ETag'), body };
   } catch {
     signal?.throwIfAborted();
     throw new ServiceError({ kind: 'offline' });

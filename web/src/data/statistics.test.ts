@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { activity, distributions, dots, headline, series, stepFor } from './statistics';
+import {
+  activity,
+  distributions,
+  dots,
+  headline,
+  runningStep,
+  series,
+  stepFor,
+  wholeSteps,
+  type SeriesPoint,
+  type Step,
+} from './statistics';
 import { allRows, sampleColumns } from './test-data';
 
 const on = (day: string, rate: string | null, crop_type: string | null = 'Tomato') => ({
@@ -47,6 +58,23 @@ it('uses days, weeks or months by the length of the period', () => {
   expect(stepFor({ from: '2026-01-01', to: '2026-03-31' })).toBe('week');
   expect(stepFor({ from: '2025-01-01', to: '2026-06-30' })).toBe('week');
   expect(stepFor({ from: '2024-01-01', to: '2026-03-31' })).toBe('month');
+});
+
+it('compares only steps that are over and whole in the period', () => {
+  const points = (...starts: string[]) => starts.map((start) => ({ start }) as SeriesPoint);
+  const whole = (all: SeriesPoint[], step: Step, from: string, to: string, today: string): string[] =>
+    wholeSteps(all, step, { from, to }, today).map(({ start }) => start);
+  // Mondays; today is a Wednesday.
+  const weeks = points('2026-03-02', '2026-03-09', '2026-03-16');
+  expect(whole(weeks, 'week', '2026-03-03', '2026-03-18', '2026-03-18')).toEqual(['2026-03-09']);
+  expect(whole(weeks, 'week', '2026-03-02', '2026-03-22', '2026-03-23')).toHaveLength(3);
+  expect(whole(weeks, 'week', '2026-03-02', '2026-03-21', '2026-04-01')).toHaveLength(2);
+  expect(runningStep(weeks, 'week', '2026-03-18')).toBe(2);
+  expect(runningStep(weeks, 'week', '2026-03-23')).toBe(-1);
+  const months = points('2026-01-01', '2026-02-01');
+  expect(whole(months, 'month', '2026-01-01', '2026-02-28', '2026-02-28')).toEqual(['2026-01-01']);
+  expect(runningStep(months, 'month', '2026-02-28')).toBe(1);
+  expect(runningStep(points('2026-03-17', '2026-03-18'), 'day', '2026-03-18')).toBe(1);
 });
 
 describe('series', () => {

@@ -1,7 +1,7 @@
 // The statistics of the overview. Means and percentiles ignore missing values. Days, ISO weeks and months are UTC.
 
 import type { Columns } from './columns';
-import { dayNumber, dayText } from './day';
+import { dayNumber, dayText, weekStart } from './day';
 import { ascendingValues, mean, percentile, presentValues, splitRows } from './percentile';
 import { dayCount, type Period } from './period';
 
@@ -43,6 +43,25 @@ export function stepFor(period: Period): Step {
   return length <= DAYS_BY_DAY_MAX ? 'day' : length <= DAYS_BY_WEEK_MAX ? 'week' : 'month';
 }
 
+// A day in the next step, counted from the first day of a step.
+const DAYS_TO_NEXT: Record<Step, number> = { day: 1, week: 7, month: 31 };
+
+function nextStart(start: string, step: Step): string {
+  return stepStart(dayNumber(start) + DAYS_TO_NEXT[step], step);
+}
+
+/** The index of the step that today is in; -1 if there is none. */
+export function runningStep(points: readonly SeriesPoint[], step: Step, today: string): number {
+  return points.findIndex(({ start }) => start <= today && today < nextStart(start, step));
+}
+
+/** The steps that are over and whole in the period: a part of a week is not compared with a week. */
+export function wholeSteps(points: readonly SeriesPoint[], step: Step, period: Period, today: string): SeriesPoint[] {
+  const after = nextStart(period.to, 'day');
+  const end = after < today ? after : today;
+  return points.filter(({ start }) => start >= period.from && nextStart(start, step) <= end);
+}
+
 export interface SeriesPoint {
   /** The first UTC day of the step; may be before the start of the period. */
   start: string;
@@ -53,6 +72,17 @@ export interface SeriesPoint {
   /** 10th and 90th percentile. */
   low: number | null;
   high: number | null;
+}
+
+/** The mean of all batches of the steps. */
+export function meanOf(points: readonly SeriesPoint[]): number | null {
+  let sum = 0;
+  let measured = 0;
+  for (const point of points) {
+    sum += (point.mean ?? 0) * point.measured;
+    measured += point.measured;
+  }
+  return measured === 0 ? null : sum / measured;
 }
 
 export interface CropSeries {
@@ -197,8 +227,7 @@ function stepsOf(period: Period, step: Step): Steps {
 
 function stepStart(day: number, step: Step): string {
   if (step === 'month') return `${dayText(day).slice(0, 7)}-01`;
-  // 1970-01-01 was a Thursday, three days after its Monday.
-  return dayText(step === 'week' ? Math.floor((day + 3) / 7) * 7 - 3 : day);
+  return dayText(step === 'week' ? weekStart(day) : day);
 }
 
 function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Measure): SeriesPoint[] {

@@ -2,6 +2,7 @@
 
 import type { Batch } from './batch';
 import { Columns } from './columns';
+import { ServiceError, type Failure } from './errors';
 
 export function sampleBatch(change: Partial<Batch> = {}): Batch {
   return {
@@ -79,4 +80,14 @@ export function manyBatches(count: number): Batch[] {
       warnings: at % 17 === 0,
     }),
   );
+}
+
+/** What a promise rejects with. */
+export async function failureOf(promise: Promise<unknown>): Promise<Failure> {
+  const error: unknown = await promise.then(
+    () => new Error('There was no error.'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ServiceError)) throw error;
+  return error.failure;
 }

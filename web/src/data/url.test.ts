@@ -11,6 +11,7 @@ import {
 } from './url';
 import { FIELDS } from './batch';
 import { dayNumber, dayText } from './day';
+import { PRESETS, presetPeriod } from './period';
 import { seededRandom } from './test-data';
 
 const TODAY = '2026-03-02';
@@ -65,22 +66,28 @@ function randomView(random: () => number): View {
     FIELDS.map((field) => field.name),
     10,
   );
+  const preset = pick([null, null, ...PRESETS]);
   return {
+    preset,
     screen: pick<View['screen']>([
       { name: 'overview' },
       { name: 'table' },
       { name: 'batch', id: text() },
       { name: 'batch', id: pick(UNUSUAL) },
     ]),
-    period: { from: dayText(first), to: dayText(first + Math.floor(random() * 900)) },
+    period:
+      preset === null
+        ? { from: dayText(first), to: dayText(first + Math.floor(random() * 900)) }
+        : presetPeriod(preset, TODAY),
     filter: {
       crops: some(['', ...UNUSUAL], 4),
-      warnings: pick(['all', 'with', 'without']),
+      warnings: pick(['all', 'with', 'without', 'low']),
       operators: some(['', ...UNUSUAL], 4),
       text: pick(['', text()]),
     },
     sort: { field: pick(FIELDS).name, descending: random() < 0.5 },
     fields: fields.length === 0 ? defaultView().fields : fields,
+    compare: pick<View['compare']>([null, { by: 'year' }, { by: 'crop', a: text(), b: '' }, { by: 'operator', a: '', b: text() }]),
   };
 }
 
@@ -89,13 +96,13 @@ describe('parseUrl and toUrl', () => {
     const random = seededRandom(3);
     for (let round = 0; round < 3_000; round++) {
       const view = randomView(random);
-      expect(parseUrl(at(toUrl(view, TODAY)), TODAY)).toEqual(view);
+      expect(parseUrl(at(toUrl(view)), TODAY)).toEqual(view);
     }
   });
 
   it('omit defaults', () => {
-    expect(toUrl(defaultView(), TODAY)).toBe('/');
-    expect(toUrl({ ...defaultView(), screen: { name: 'table' } }, TODAY)).toBe('/batches');
+    expect(toUrl(defaultView())).toBe('/');
+    expect(toUrl({ ...defaultView(), screen: { name: 'table' } })).toBe('/batches');
     expect(defaultView().period).toEqual({ from: '2025-12-03', to: TODAY });
   });
 
@@ -104,13 +111,22 @@ describe('parseUrl and toUrl', () => {
       ...defaultView(),
       screen: { name: 'batch', id: 'a/b c' },
       period: { from: '2026-01-01', to: '2026-01-31' },
+      preset: null,
       filter: { crops: ['Tomato', ''], warnings: 'with', operators: ['a@x.org'], text: 'dry' },
       sort: { field: 'batch_name', descending: false },
       fields: ['batch_id', 'warnings'],
     };
-    expect(toUrl(view, TODAY)).toBe(
+    expect(toUrl(view)).toBe(
       '/batches/a%2Fb%20c?from=2026-01-01&to=2026-01-31&crop=Tomato&crop=&warnings=with&by=a%40x.org&q=dry&sort=batch_name&fields=batch_id%2Cwarnings',
     );
+  });
+
+  it('keep a preset, which follows the day', () => {
+    const view = parseUrl(at('/?window=7d'), TODAY);
+    expect(view.period).toEqual({ from: '2026-02-24', to: TODAY });
+    expect(toUrl(view)).toBe('/?window=7d');
+    expect(parseUrl(at('/?window=7d'), '2026-03-03').period.to).toBe('2026-03-03');
+    expect(parseUrl(at('/?window=soon'), TODAY)).toEqual(defaultView());
   });
 
   it('return independent objects', () => {
@@ -140,8 +156,8 @@ describe('parseUrl', () => {
     ['/batches/%E0%A4%A', { name: 'table' }],
     ['/batches/a/b', { name: 'batch', id: 'a/b' }],
     ['/batches?id=x', { name: 'table' }],
-    ['/batchesque', { name: 'overview' }],
-    ['/anything/else', { name: 'overview' }],
+    ['/batchesque', { name: 'not-found' }],
+    ['/anything/else', { name: 'not-found' }],
   ])('parses %s as %j', (path, screen) => expect(parseUrl(at(path), TODAY).screen).toEqual(screen));
 
   it('keeps known fields among unknown ones, each once', () => {
@@ -200,14 +216,15 @@ describe('parseUrl', () => {
         continue; // Not a valid URL.
       }
       const view = parseUrl(url, TODAY);
-      expect(parseUrl(at(toUrl(view, TODAY)), TODAY)).toEqual(view);
+      const screen = view.screen.name === 'not-found' ? { name: 'overview' } : view.screen;
+      expect(parseUrl(at(toUrl(view)), TODAY)).toEqual({ ...view, screen });
       parseSignIn(url);
     }
   });
 });
 
 it('replaces a lone surrogate in an id', () => {
-  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } }, TODAY)).toBe('/batches/a%EF%BF%BDb');
+  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } })).toBe('/batches/a%EF%BF%BDb');
 });
 
 describe('parseSignIn', () => {
@@ -216,9 +233,15 @@ describe('parseSignIn', () => {
     expect(parseSignIn(at('/batches?q=1#sign-in=a%3Ab:c%2Fd:e'))).toEqual({ clientId: 'a:b', clientSecret: 'c/d:e' });
   });
 
+  it('parses a link', () => {
+    expect(parseSignIn(at('/#sign-in-link=a-1.B_2'))).toEqual({ link: 'a-1.B_2' });
+  });
+
   it.each([
     '/',
     '/#',
+    '/#sign-in-link=',
+    '/#sign-in-link=<a>',
     '/#sign-in=',
     '/#sign-in=a',
     '/#sign-in=a:',

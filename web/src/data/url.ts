@@ -5,24 +5,31 @@
 // LIST_MAX, a text within TEXT_CHARS_MAX, well-formed Unicode.
 
 import { isFieldName, type Batch } from './batch';
+import type { Comparison } from './comparison';
 import type { Filter } from './filter';
-import { DEFAULT_PRESET, isPeriod, presetPeriod, samePeriod, type Period } from './period';
+import { DEFAULT_PRESET, isPeriod, isPreset, presetPeriod, type Period, type Preset } from './period';
 import type { SortKey } from './sort';
 
-export type Screen = { name: 'overview' } | { name: 'table' } | { name: 'batch'; id: string };
+export type Screen = { name: 'overview' } | { name: 'table' } | { name: 'batch'; id: string } | { name: 'not-found' };
 
 export interface View {
   screen: Screen;
   period: Period;
+  /** The preset that the period follows from day to day; null for fixed dates. */
+  preset: Preset | null;
   filter: Filter;
   sort: SortKey;
   fields: (keyof Batch)[];
+  /** Null for the two most frequent crops. */
+  compare: Comparison | null;
 }
 
 export interface Credentials {
   clientId: string;
   clientSecret: string;
 }
+
+export type SignInFragment = Credentials | { link: string };
 
 const DEFAULT_SORT: SortKey = Object.freeze({ field: 'batch_creation_date', descending: true });
 
@@ -46,7 +53,7 @@ export function parseUrl(url: URL, today: string): View {
   const query = url.searchParams;
   return {
     screen: parseScreen(url),
-    period: parsePeriod(query, today),
+    ...parsePeriod(query, today),
     filter: {
       crops: parseList(query, 'crop'),
       warnings: parseWarnings(query.get('warnings')),
@@ -55,6 +62,7 @@ export function parseUrl(url: URL, today: string): View {
     },
     sort: parseSort(query.get('sort')),
     fields: parseFields(query.get('fields')),
+    compare: parseComparison(query),
   };
 }
 
@@ -65,14 +73,14 @@ export function hasInvalidDates(url: URL): boolean {
 }
 
 /** Path and query, without what is at its default. */
-export function toUrl(view: View, today: string): string {
+export function toUrl(view: View): string {
   const query = new URLSearchParams();
-  const { screen, period, filter, sort, fields } = view;
+  const { screen, period, preset, filter, sort, fields, compare } = view;
   if (screen.name === 'batch' && isDots(screen.id)) query.set('id', screen.id);
-  if (!samePeriod(period, presetPeriod(DEFAULT_PRESET, today))) {
+  if (preset === null) {
     query.set('from', period.from);
     query.set('to', period.to);
-  }
+  } else if (preset !== DEFAULT_PRESET) query.set('window', preset);
   for (const crop of filter.crops) query.append('crop', crop);
   if (filter.warnings !== 'all') query.set('warnings', filter.warnings);
   for (const operator of filter.operators) query.append('by', operator);
@@ -81,12 +89,21 @@ export function toUrl(view: View, today: string): string {
     query.set('sort', (sort.descending ? '-' : '') + sort.field);
   }
   if (fields.join() !== DEFAULT_FIELDS.join()) query.set('fields', fields.join());
+  if (compare !== null) {
+    query.set('compare', compare.by);
+    if (compare.by !== 'year') for (const side of [compare.a, compare.b]) query.append('with', side);
+  }
   const text = query.toString();
   return toPath(screen) + (text === '' ? '' : `?${text}`);
 }
 
-/** The credentials in '#sign-in=ID:SECRET', percent-encoded, as `batchscan demo` prints. */
-export function parseSignIn(url: URL): Credentials | null {
+/**
+ * The credentials in '#sign-in=ID:SECRET', percent-encoded, as `batchscan demo` prints, or the link in
+ * '#sign-in-link=TEXT', as `batchscan credential link` prints.
+ */
+export function parseSignIn(url: URL): SignInFragment | null {
+  const link = /^#sign-in-link=([\w.-]+)$/.exec(url.hash);
+  if (link !== null) return { link: link[1]! };
   const match = /^#sign-in=([^:]+):(.+)$/s.exec(url.hash);
   if (match === null) return null;
   const clientId = decode(match[1]!);
@@ -98,7 +115,8 @@ const BATCHES = '/batches';
 
 function parseScreen(url: URL): Screen {
   const path = url.pathname;
-  if (path !== BATCHES && !path.startsWith(`${BATCHES}/`)) return { name: 'overview' };
+  if (path === '/') return { name: 'overview' };
+  if (path !== BATCHES && !path.startsWith(`${BATCHES}/`)) return { name: 'not-found' };
   const id = decode(path.slice(BATCHES.length + 1)) ?? '';
   const dots = url.searchParams.get('id') ?? '';
   if (id !== '') return { name: 'batch', id };
@@ -106,7 +124,7 @@ function parseScreen(url: URL): Screen {
 }
 
 function toPath(screen: Screen): string {
-  if (screen.name === 'overview') return '/';
+  if (screen.name === 'overview' || screen.name === 'not-found') return '/';
   if (screen.name === 'table' || screen.id === '' || isDots(screen.id)) return BATCHES;
   // encodeURIComponent throws for a lone surrogate, which is all that \p{Surrogate} matches.
   return `${BATCHES}/${encodeURIComponent(screen.id.replace(/\p{Surrogate}/gu, '\uFFFD'))}`;
@@ -117,9 +135,12 @@ function isDots(id: string): boolean {
   return id === '.' || id === '..';
 }
 
-function parsePeriod(query: URLSearchParams, today: string): Period {
+function parsePeriod(query: URLSearchParams, today: string): Pick<View, 'period' | 'preset'> {
   const period = { from: query.get('from'), to: query.get('to') };
-  return isPeriod(period) ? period : presetPeriod(DEFAULT_PRESET, today);
+  if (isPeriod(period)) return { period, preset: null };
+  const window = query.get('window');
+  const preset = isPreset(window) ? window : DEFAULT_PRESET;
+  return { period: presetPeriod(preset, today), preset };
 }
 
 function parseList(query: URLSearchParams, name: string): string[] {
@@ -127,13 +148,20 @@ function parseList(query: URLSearchParams, name: string): string[] {
 }
 
 function parseWarnings(text: string | null): Filter['warnings'] {
-  return text === 'with' || text === 'without' ? text : 'all';
+  return text === 'with' || text === 'without' || text === 'low' ? text : 'all';
 }
 
 function parseSort(text: string | null): SortKey {
   const descending = text?.startsWith('-') ?? false;
   const field = descending ? text?.slice(1) : text;
   return field != null && isFieldName(field) ? { field, descending } : { ...DEFAULT_SORT };
+}
+
+function parseComparison(query: URLSearchParams): Comparison | null {
+  const by = query.get('compare');
+  if (by === 'year') return { by };
+  const [a, b] = query.getAll('with');
+  return (by === 'crop' || by === 'operator') && a !== undefined && b !== undefined ? { by, a, b } : null;
 }
 
 function parseFields(text: string | null): (keyof Batch)[] {

@@ -1,6 +1,7 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
 import { count, decimal, instant, NONE, percent } from '../data/format';
+import { text } from '../text';
 
 export function cellText(batch: Batch, field: Field): string {
   const value = batch[field.name];
@@ -15,7 +16,7 @@ export function cellText(batch: Batch, field: Field): string {
     case 'instant':
       return instant(value as string);
     case 'flag':
-      return value === true ? 'Warning' : NONE;
+      return value === true ? text.table.warning : NONE;
     case 'text':
     case 'link':
       return String(value);
@@ -28,20 +29,24 @@ export function isNumber(field: Field): boolean {
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
-  batch_name: 12,
-  crop_type: 12,
-  number_of_images: 5.25,
+  batch_name: 13.5,
+  crop_type: 11.25,
+  number_of_images: 4.75,
   total_cells_per_tray: 6,
+  avg_germination_rate: 7.75,
+  avg_usable_seedling_rate: 7.75,
+  avg_coefficient_of_variation: 7,
+  avg_median_seedling_size_mm2: 6.5,
   scanned_by_email: 14,
   analysis_link: 18,
   comment: 20,
-  warnings: 5.75,
+  warnings: 5.25,
 };
 
 /** Fixed widths, so that columns do not move while scrolling. */
 export function widthRem(field: Field): number {
   if (field.kind === 'instant') return (instantRem ??= measureInstantRem());
-  return WIDTHS_REM[field.name] ?? 6.5;
+  return WIDTHS_REM[field.name] ?? 6.25;
 }
 
 /** The column header, with the unit if the cells do not show it. */
@@ -52,7 +57,7 @@ export function headText({ kind, label, unit }: Field): string {
 let instantRem: number | undefined;
 
 // Cell padding and a margin: the canvas measures without tabular figures.
-const INSTANT_MARGIN_REM = 1.75;
+const INSTANT_MARGIN_REM = 1.25;
 
 /** The widest instant of a year in the user's locale. */
 function measureInstantRem(): number {

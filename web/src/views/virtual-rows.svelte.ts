@@ -1,24 +1,39 @@
-// Virtual scrolling: which rows of a long list are drawn. All rows have the same height.
+// Virtual scrolling: which rows of a long list are drawn. All rows have the same height. For print, all are drawn.
+import { flushSync } from 'svelte';
 
 // Extra rows beyond either edge, so that fast scrolling shows no gaps.
 const OVERSCAN = 8;
 
+/** More would be a book. */
+export const PRINTED_MAX = 2_000;
+
 export class VirtualRows {
+  #isPrinting = $state(false);
   scrollTop = $state(0);
   height = $state(0);
   readonly #count: () => number;
   readonly #rowPx: number;
 
-  first = $derived.by(() =>
-    Math.max(0, Math.min(Math.floor(this.scrollTop / this.#rowPx), this.#count() - 1) - OVERSCAN),
-  );
-  end = $derived.by(() => Math.min(this.#count(), Math.ceil((this.scrollTop + this.height) / this.#rowPx) + OVERSCAN));
+  first = $derived.by(() => {
+    if (this.#isPrinting) return 0;
+    return Math.max(0, Math.min(Math.floor(this.scrollTop / this.#rowPx), this.#count() - 1) - OVERSCAN);
+  });
+  end = $derived.by(() => {
+    if (this.#isPrinting) return Math.min(this.#count(), PRINTED_MAX);
+    return Math.min(this.#count(), Math.ceil((this.scrollTop + this.height) / this.#rowPx) + OVERSCAN);
+  });
   above = $derived.by(() => this.first * this.#rowPx);
-  below = $derived.by(() => Math.max(0, (this.#count() - this.end) * this.#rowPx));
+  below = $derived.by(() => (this.#isPrinting ? 0 : Math.max(0, (this.#count() - this.end) * this.#rowPx)));
 
   constructor(count: () => number, rowPx: number) {
     this.#count = count;
     this.#rowPx = rowPx;
+  }
+
+  #watchPrint(signal: AbortSignal): void {
+    // At once: the browser prints when the event handlers have ended.
+    addEventListener('beforeprint', () => flushSync(() => (this.#isPrinting = true)), { signal });
+    addEventListener('afterprint', () => (this.#isPrinting = false), { signal });
   }
 
   /** Attachment for the scrolling element. Restores its scroll position. */
@@ -29,11 +44,26 @@ export class VirtualRows {
     const onScroll = (): void => {
       this.scrollTop = node.scrollTop;
     };
-    node.addEventListener('scroll', onScroll, { passive: true });
+    const listeners = new AbortController();
+    node.addEventListener('scroll', onScroll, { passive: true, signal: listeners.signal });
+    this.#watchPrint(listeners.signal);
     return () => {
       observer.disconnect();
-      node.removeEventListener('scroll', onScroll);
+      listeners.abort();
     };
+  }
+
+  /** Attachment for an element that scrolls with the page. */
+  observeWindow(node: HTMLElement): () => void {
+    const listeners = new AbortController();
+    const update = (): void => {
+      this.scrollTop = Math.max(0, -node.getBoundingClientRect().top);
+      this.height = innerHeight;
+    };
+    for (const event of ['scroll', 'resize']) addEventListener(event, update, { passive: true, signal: listeners.signal });
+    update();
+    this.#watchPrint(listeners.signal);
+    return () => listeners.abort();
   }
 
   /** The scroll position that makes a row visible below a header of that height. */

@@ -1,0 +1,313 @@
+// Languages, time zones, drill-down, comparison, paper.
+import { count, lastDays, plusDays, query, tally, today } from './expected';
+import { Database, fetchBatches } from './service';
+import { batchCount, button, chart, drawn, expect, expectRows, grid, heading, link, loaded, openSignedIn, test, warnings, type Page } from './test';
+
+const BATCH = { batch_name: 'Tray', crop_type: 'Tomato', number_of_images: 1, warnings: false };
+
+test('every key figure leads to the batches behind it', async ({ page, demo }) => {
+  const all = await fetchBatches(demo, lastDays(90));
+  await openSignedIn(page, demo);
+  const figures = page.getByRole('region', { name: 'Key figures' });
+  const warned = all.filter((batch) => batch.warnings).length;
+  for (const [label, rows, sort] of [
+    ['Batches', all.length, null],
+    ['Germination rate', all.length, 'avg_germination_rate'],
+    ['With warnings', warned, null],
+  ] as const) {
+    await figures.locator('dl > div').filter({ hasText: label }).getByRole('link').click();
+    await expect(heading(page, 'Batches')).toBeVisible();
+    await expectRows(page, rows);
+    expect(new URL(page.url()).searchParams.get('sort')).toBe(sort);
+    await page.goBack();
+  }
+});
+
+test('a crop in a chart leads to its batches, and keeps its colour in another period', async ({ page, demo }) => {
+  const [crop, batches] = tally(await fetchBatches(demo, lastDays(90)), 'crop_type')[0]!;
+  await openSignedIn(page, demo);
+  const trend = chart(page, 'rates-by-crop').getByRole('listitem').filter({ has: link(page, crop) });
+  const colour = (): Promise<string> => trend.locator('svg path').first().evaluate((path) => getComputedStyle(path).fill);
+  const before = await colour();
+  await button(page, 'Last 365 days').click();
+  await loaded(page);
+  if (await trend.isVisible()) expect(await colour()).toBe(before);
+  await button(page, 'Last 90 days').click();
+  await loaded(page);
+  await link(page, crop).first().click();
+  await expectRows(page, batches);
+});
+
+test('all unusual batches can be shown, the newest day first', async ({ page, demo }) => {
+  await openSignedIn(page, demo, `/${query(lastDays(360))}`);
+  const section = page.getByRole('region', { name: 'Unusual batches' });
+  await expect(section.getByRole('listitem')).toHaveCount(6);
+  const [, total] = /6 of (\d+), newest day first/.exec((await section.textContent())!)!;
+  await button(page, `Show all ${total}`).click();
+  await expect(section.getByRole('listitem')).toHaveCount(Number(total));
+  const days = await section.locator('li > p:nth-of-type(1)').evaluateAll((all) => all.map((p) => p.textContent.split(',')[0]!));
+  const times = days.map((day) => Date.parse(day)).filter((time) => !Number.isNaN(time));
+  expect(times.length).toBeGreaterThan(60);
+  expect(times).toEqual([...times].sort((a, b) => b - a));
+
+  const last = section.getByRole('listitem').last().getByRole('link');
+  const name = (await last.textContent())!;
+  await last.click();
+  await expect(heading(page, name)).toBeVisible();
+  await page.goBack();
+  await expect(last).toHaveText(name);
+});
+
+test('a batch has a way back to the screen where it was opened', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('link').first().click();
+  await link(page, 'Back to overview').click();
+  await expect(heading(page, 'Overview')).toBeVisible();
+  await link(page, 'Batches').click();
+  await grid(page).getByRole('link').first().click();
+  await page.getByRole('link', { name: /^Back to [\d,]+ batches$/ }).click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+});
+
+test('the week so far is marked, and not compared with whole weeks', async ({ page }) => {
+  const database = new Database();
+  // A Wednesday. Whole weeks have 90% and 92%, this week 50%.
+  const batches = ([['2026-02-24', '90.00'], ['2026-03-04', '92.00'], ['2026-03-10', '50.00']] as const).map(
+    ([day, rate]) => ({ ...BATCH, batch_id: day, batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate }),
+  );
+  const service = await database.serve(database.addOrganisation('Weeks', batches));
+  await page.clock.install({ time: '2026-03-11T12:00:00Z' });
+  await openSignedIn(page, service);
+  const panel = page.getByRole('region', { name: 'Germination rate over time', exact: true }).first();
+  await expect(panel).toContainText('Weekly average went from 90.0% to 92.0%. Lowest: 90.0%, in the week of 23 Feb 2026.');
+  await expect(panel).toContainText('This week so far: 50.0%.');
+  await drawn(page);
+  const { width, height } = (await chart(page, 'rates').boundingBox())!;
+  await chart(page, 'rates').hover({ position: { x: width - 15, y: height / 2 } });
+  await expect(panel.locator('[data-chart="rates"]')).toContainText('This week so far');
+});
+
+test('two crops, two people and two years are compared, and the choice is in the URL', async ({ page, demo }) => {
+  const all = await fetchBatches(demo, lastDays(90));
+  const [[first], [second]] = tally(all, 'crop_type') as [[string, number], [string, number]];
+  await openSignedIn(page, demo);
+  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  await expect(panel).toContainText(first);
+  await expect(panel).toContainText(second);
+  await drawn(page, 'comparison');
+  await panel.getByText('A year earlier').click();
+  await expect(panel).toContainText('No batches in the same period last year.');
+  expect(new URL(page.url()).searchParams.get('compare')).toBe('year');
+  await panel.getByText('Two people').click();
+  await panel.getByLabel('Second').selectOption({ index: 2 });
+  await expect.poll(() => new URL(page.url()).searchParams.getAll('with').length).toBe(2);
+  await page.reload();
+  await loaded(page);
+  await expect(panel.getByText('Two people')).toBeVisible();
+  await expect(panel.getByLabel('Second')).not.toHaveValue('');
+});
+
+test('the crop that is shown is compared with the most frequent other', async ({ page, demo }) => {
+  const crops = tally(await fetchBatches(demo, lastDays(90)), 'crop_type').map(([crop]) => crop);
+  const [first, , third] = crops as [string, string, string];
+  await openSignedIn(page, demo, `/?crop=${encodeURIComponent(third)}`);
+  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  await expect(panel.getByLabel('First')).toHaveValue(third);
+  await expect(panel.getByLabel('Second')).toHaveValue(first);
+});
+
+test('a comparison is of two different things, and says when people scanned different crops', async ({ page }) => {
+  const scans = [
+    ['anna@farm.example', 'Leek', 3],
+    ['anna@farm.example', 'Basil', 1],
+    ['ben@farm.example', 'Tomato', 2],
+    ['ben@farm.example', 'Basil', 1],
+  ] as const;
+  const batches = scans.flatMap(([scanned_by_email, crop_type, n]) =>
+    Array.from({ length: n }, (_, at) => ({
+      ...BATCH,
+      batch_id: `${scanned_by_email} ${crop_type} ${at}`,
+      batch_creation_date: `${plusDays(today(), -2)}T08:00:00Z`,
+      scanned_by_email,
+      crop_type,
+      avg_germination_rate: '90.00',
+    })),
+  );
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Two', batches));
+  await openSignedIn(page, service, '/?compare=crop&with=Leek&with=Leek');
+  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  await expect(panel.getByLabel('First')).toHaveValue('Leek');
+  await expect(panel.getByLabel('Second')).not.toHaveValue('Leek');
+  await expect(panel.getByLabel('Second').getByRole('option', { name: 'Leek' })).toHaveCount(0);
+  await panel.getByText('Two people').click();
+  const sentence = 'anna@farm.example scanned mostly Leek, ben@farm.example mostly Tomato.';
+  await expect(panel).toContainText(sentence);
+  await button(page, 'Basil').click();
+  await expect(panel).not.toContainText('mostly');
+  expect(new URL(page.url()).searchParams.getAll('crop')).toEqual(['Basil']);
+  await expect(panel).toContainText('anna@farm.example 90.0%, 1 batch');
+});
+
+test('what is typical is the same in any period, in the list and on the page of a batch', async ({ page, demo }) => {
+  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const compared = page.getByRole('region', { name: 'Compared with other batches of this crop' });
+  const seen = new Set<string>();
+  for (const days of [30, 90, 400]) {
+    await openSignedIn(page, demo, `/${query(lastDays(days))}`);
+    await expect(unusual).toContainText('180 days up to');
+    if (days === 90) await button(page, 'Compare with 365 days').click();
+    const first = unusual.getByRole('listitem').filter({ hasText: 'typical: ' }).first();
+    const [, low, high] = /typical: (\d+)% to (\d+)%/.exec((await first.textContent())!)!;
+    await first.getByRole('link').click();
+    await expect(compared).toContainText(/in the (180|365) days up to/);
+    const [, exactLow, exactHigh] = /Unusually \w+ \(typical: ([\d.]+)% to ([\d.]+)%/.exec((await compared.textContent())!)!;
+    expect(Math.abs(Number(exactLow) - Number(low))).toBeLessThanOrEqual(0.55);
+    expect(Math.abs(Number(exactHigh) - Number(high))).toBeLessThanOrEqual(0.55);
+    seen.add((await compared.textContent())!);
+  }
+  expect(seen.size).toBe(1);
+});
+
+test('print has all charts, in light colours', async ({ page, demo }) => {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await openSignedIn(page, demo);
+  await drawn(page);
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await expect(page.locator('html')).toHaveAttribute('data-theme', 'light');
+  for (const name of ['rates', 'comparison', 'distribution', 'uniformity', 'activity']) {
+    const isDrawn = await chart(page, name).locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
+      const blank = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
+      return canvas.toDataURL() !== blank.toDataURL();
+    });
+    expect(isDrawn, name).toBe(true);
+  }
+  await page.emulateMedia({ media: 'print' });
+  await expect(page.getByRole('search')).toBeHidden();
+  await expect(button(page, 'Export')).toBeHidden();
+});
+
+test('a printed table has all batches, with the names of its columns', async ({ page, demo }) => {
+  const { length } = await fetchBatches(demo, lastDays(90));
+  await openSignedIn(page, demo, '/batches');
+  await page.emulateMedia({ media: 'print' });
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await expect(page.getByRole('grid').getByRole('row')).toHaveCount(length + 1);
+  await expect(page.getByRole('columnheader', { name: 'Germination rate' })).toBeVisible();
+  await expect(page.getByText(`${count(length)} of ${count(length)} batches`)).toBeVisible();
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  await expect.poll(() => page.getByRole('grid').getByRole('row').count()).toBeLessThan(60);
+});
+
+test('a weak batch is found on its own day, compared with earlier ones', async ({ page }) => {
+  const database = new Database();
+  const batch = (at: number, day: string, rate: string) => ({
+    batch_id: `b${at}`,
+    batch_name: `Tray ${at}`,
+    batch_creation_date: `${day}T08:00:00Z`,
+    crop_type: 'Tomato',
+    number_of_images: 1,
+    warnings: false,
+    avg_germination_rate: rate,
+  });
+  const before = Array.from({ length: 30 }, (_, at) => batch(at, plusDays(today(), -40 - at), `${90 + (at % 8)}.00`));
+  const batches = [...before, batch(99, today(), '61.00')];
+  const service = await database.serve(database.addOrganisation('Weak', batches));
+  await openSignedIn(page, service);
+  await button(page, 'Today').click();
+  const row = page.getByRole('region', { name: 'Batches', exact: true }).getByRole('row').filter({ hasText: 'Tray 99' });
+  await expect(row).toHaveText(/Tray 99\s*Tomato\s*61.0%▼ below typical\s*–/);
+  await expect(row.getByRole('link')).toHaveAttribute('href', /^\/batches\/b99\?/);
+  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  await expect(unusual).toContainText('Only 61.0% germinated (typical: 90% to 97%).');
+
+  await link(page, 'Batches').click();
+  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61.00% ▼ below typical');
+  await button(page, 'Last 90 days').click();
+  await expectRows(page, batches.length);
+  await warnings(page).selectOption('Below typical');
+  await expectRows(page, 1);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await expect(page.getByRole('main').getByRole('listitem')).toContainText('▼ Germination: below typical');
+});
+
+test('an Excel file can be saved, which closes the menu', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  const pending = page.waitForEvent('download');
+  await button(page, 'Export').click();
+  await button(page, 'Excel file').click();
+  expect((await pending).suggestedFilename()).toBe(`batches-${lastDays(90).from}-to-${today()}.xlsx`);
+  await expect(button(page, 'Excel file')).toBeHidden();
+});
+
+test.describe('in Auckland', () => {
+  test.use({ timezoneId: 'Pacific/Auckland' });
+
+  test('days and times are local, and UTC is one click away', async ({ page }) => {
+    // 11:30 in UTC on the day before is after midnight in Auckland, in summer and in winter.
+    const day = plusDays(today(), -3);
+    const database = new Database();
+    const batch = { batch_id: 'a', batch_name: 'Night', number_of_images: 1, warnings: false };
+    const service = await database.serve(
+      database.addOrganisation('Far', [{ ...batch, batch_creation_date: `${day}T13:30:00Z` }]),
+    );
+    await openSignedIn(page, service, `/${query({ from: day, to: day })}`);
+    await expect(page.getByText('No scans in this period')).toBeVisible();
+    await openSignedIn(page, service, `/${query({ from: plusDays(day, 1), to: plusDays(day, 1) })}`);
+    await expect.poll(() => batchCount(page)).toBe(1);
+    await expect(page.getByRole('contentinfo')).toContainText(/Pacific\/Auckland \(UTC\+1[23]\)/);
+    await button(page, 'Show UTC').click();
+    await expect(page.getByRole('contentinfo')).toContainText('Dates and times in UTC.');
+    await expect(page.getByText('No scans in this period')).toBeVisible();
+  });
+});
+
+test.describe('in German', () => {
+  test.use({ locale: 'de-DE' });
+
+  test('texts, numbers, dates and files are German, and the language can be changed', async ({ page, demo }) => {
+    const { length } = await fetchBatches(demo, lastDays(365));
+    await openGerman(page, demo.link);
+    await button(page, 'Letzte 365 Tage').click();
+    await expect.poll(() => germanKeyFigure(page, 'Chargen')).toBe(new Intl.NumberFormat('de-DE').format(length));
+    await expect(page.locator('html')).toHaveAttribute('lang', 'de');
+    await button(page, 'English').click();
+    await expect(heading(page, 'Overview')).toBeVisible();
+    await expect(page.locator('html')).toHaveAttribute('lang', 'en');
+    await expect.poll(() => batchCount(page)).toBe(length);
+    expect(count(length)).toContain(',');
+  });
+});
+
+async function openGerman(page: Page, link: string): Promise<void> {
+  await page.goto(link);
+  await expect(heading(page, 'Übersicht')).toBeVisible();
+  await expect(button(page, 'Aktualisieren')).toBeVisible();
+}
+
+async function germanKeyFigure(page: Page, label: string): Promise<string | null> {
+  return page.getByRole('region', { name: 'Kennzahlen' }).locator('dl > div').filter({ hasText: label }).locator('.value').first().textContent();
+}
+
+test.describe('a page that does not exist', () => {
+  test.use({ allowedErrors: /404/ });
+
+  test('an unknown path is a page with a way back, for people', async ({ page, demo }) => {
+    const response = await page.goto(`${demo.url}/nowhere`);
+    expect(response!.status()).toBe(404);
+    await expect(page.getByRole('heading', { name: 'Page not found' })).toBeVisible();
+    await link(page, 'Go to the overview').click();
+    await expect(heading(page, 'Sign in')).toBeVisible();
+    expect(await (await fetch(`${demo.url}/nowhere`)).json()).toEqual({ detail: 'Not Found' });
+  });
+});
+
+test('the API documentation is dark in the dark, has a way back, and lists no HEAD or OPTIONS', async ({ page, demo }) => {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.goto(`${demo.url}/docs`);
+  await expect(page.locator('.opblock').first()).toBeVisible();
+  await expect(page.locator('.opblock-head, .opblock-options')).toHaveCount(0);
+  expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(18, 23, 20)');
+  await link(page, 'Dashboard').click();
+  await expect(heading(page, 'Sign in')).toBeVisible();
+});

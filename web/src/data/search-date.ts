@@ -1,0 +1,72 @@
+// A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46".
+
+import { locale } from '../text/language';
+import { normalize } from './columns';
+import { dayNumber, dayText } from './day';
+
+export interface SearchDate {
+  /** The days it stands for; without a year, those of every year. */
+  days: ReadonlySet<number>;
+  /** The text without the date. */
+  rest: string;
+}
+
+const YEAR = String.raw`(?:,?\s*(?<year>20\d\d))?`;
+const SHORT_YEAR = String.raw`(?:/(?<year>(?:20)?\d\d))?`;
+const SLASHED = [
+  String.raw`(?<day>\d{1,2})/(?<month>\d{1,2})${SHORT_YEAR}`,
+  String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})${SHORT_YEAR}`,
+];
+const isMonthFirst = new Intl.DateTimeFormat(locale).formatToParts()[0]!.type === 'month';
+const PATTERNS = [
+  String.raw`(?<year>20\d\d)-(?<month>\d{1,2})-(?<day>\d{1,2})`,
+  // The other order only if this one is no date.
+  ...(isMonthFirst ? SLASHED.toReversed() : SLASHED),
+  String.raw`(?<day>\d{1,2})\.\s?(?<month>\d{1,2})\.(?:\s?(?<year>(?:20)?\d\d))?`,
+  String.raw`(?<day>\d{1,2})\.?\s?(?<month>\p{L}{3,})\.?${YEAR}`,
+  String.raw`(?<month>\p{L}{3,})\.?\s(?<day>\d{1,2})${YEAR}`,
+  String.raw`(?:week|wk|w|cw|kw|woche)\s?(?<week>\d{1,2})${YEAR}`,
+].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])${pattern}(?![\p{L}\p{N}])`, 'u'));
+
+export function parseSearchDate(text: string): SearchDate | null {
+  const searched = normalize(text);
+  for (const pattern of PATTERNS) {
+    const found = pattern.exec(searched);
+    if (found === null) continue;
+    const { year, month = '', day, week } = found.groups!;
+    const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
+    const days = week === undefined ? daysOf(years, monthNumber(month), Number(day)) : daysOfWeek(years, Number(week));
+    if (days.length > 0) return { days: new Set(days), rest: searched.replace(found[0], ' ') };
+  }
+  return null;
+}
+
+const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
+const twoDigits = (n: number): string => String(n).padStart(2, '0');
+
+function daysOf(years: number[], month: number, day: number): number[] {
+  const days = years.map((year) => dayNumber(`${year}-${twoDigits(month)}-${twoDigits(day)}`));
+  return days.filter((day) => !Number.isNaN(day));
+}
+
+/** The days of an ISO week: it belongs to the year of its Thursday, and week 1 contains 4 January. */
+function daysOfWeek(years: number[], week: number): number[] {
+  return years.flatMap((year) => {
+    const january4 = dayNumber(`${year}-01-04`);
+    // 1970-01-01 was a Thursday, three days after its Monday.
+    const monday = Math.floor((january4 + 3) / 7) * 7 - 3 + (week - 1) * 7;
+    const isOfYear = dayText(monday + 3).startsWith(`${year}`);
+    return isOfYear ? Array.from({ length: 7 }, (_, at) => monday + at) : [];
+  });
+}
+
+/** From 1; 0 for a word that is no month, or not the start of one. */
+function monthNumber(text: string): number {
+  if (/^\d/.test(text)) return Number(text);
+  return (monthNames.findIndex((name) => name.startsWith(text)) % 12) + 1;
+}
+
+const monthNames = [locale, 'en', 'de'].flatMap((tag) => {
+  const format = new Intl.DateTimeFormat(tag, { month: 'long', timeZone: 'UTC' });
+  return Array.from({ length: 12 }, (_, month) => normalize(format.format(Date.UTC(2026, month))));
+});

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import { inflateRawSync } from 'node:zlib';
+import type { Batch } from './batch';
+import { allRows, sampleColumns } from './test-data';
+import { xlsx } from './xlsx';
+
+/** The files of a ZIP archive, read by their local headers. */
+async function unzip(blob: Blob): Promise<Map<string, string>> {
+  const bytes = Buffer.from(await blob.arrayBuffer());
+  const files = new Map<string, string>();
+  let at = 0;
+  while (bytes.readUInt32LE(at) === 0x04034b50) {
+    const [size, name] = [bytes.readUInt32LE(at + 18), bytes.readUInt16LE(at + 26)];
+    const start = at + 30 + name;
+    const content = inflateRawSync(bytes.subarray(start, start + size));
+    expect(content.length).toBe(bytes.readUInt32LE(at + 22));
+    files.set(bytes.toString('utf8', at + 30, start), content.toString('utf8'));
+    at = start + size;
+  }
+  expect(bytes.readUInt32LE(at)).toBe(0x02014b50);
+  return files;
+}
+
+async function sheetOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
+  const columns = sampleColumns(changes);
+  const files = await unzip(await xlsx(columns, allRows(columns), fields));
+  return files.get('xl/worksheets/sheet1.xml')!;
+}
+
+it('writes typed cells', async () => {
+  const change = { batch_creation_date: '2026-03-02T12:00:00Z', avg_germination_rate: '92.50', comment: null };
+  const fields: (keyof Batch)[] = ['batch_creation_date', 'avg_germination_rate', 'comment', 'warnings'];
+  const sheet = await sheetOf([change], fields);
+  expect(sheet).toContain(
+    '<row><c s="2"><v>46083.5</v></c><c s="3"><v>92.50</v></c><c/><c t="b"><v>0</v></c></row></sheetData>',
+  );
+  expect(sheet).toContain('<t xml:space="preserve">Germination rate (%)</t>');
+});
+
+it('has a filter, a fixed heading, and columns as wide as their texts', async () => {
+  const sheet = await sheetOf([{ comment: 'x'.repeat(99) }, { batch_name: 'Bench 7, tray 12' }], ['batch_name', 'warnings', 'comment']);
+  expect(sheet).toContain('state="frozen"');
+  expect(sheet.match(/(?<=width=")\d+/g)).toEqual(['18', '13', '52']);
+  expect(sheet).toContain('</sheetData><autoFilter ref="A1:C3"/>');
+});
+
+it('escapes what XML lacks, and never writes a formula', async () => {
+  const sheet = await sheetOf([{ comment: '=1 <&> \u0001 _x0041_ \r\n' }], ['comment']);
+  expect(sheet).toContain('t="inlineStr" s="0"><is><t xml:space="preserve">=1 &lt;&amp;&gt; _x0001_ _x005F_x0041_ _x000D_\n</t>');
+});

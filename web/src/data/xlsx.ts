@@ -1,0 +1,111 @@
+// Rows as an Excel workbook: typed cells, the headings of the screen, times of the reader's zone.
+
+import { findField, type Batch } from './batch';
+import type { Columns } from './columns';
+import { DAY_MS } from './day';
+import { exportHead } from './export-head';
+import { zip } from './zip';
+import { clockMs } from './zone';
+
+// A limit of Excel.
+const TEXT_CHARS_MAX = 32_767;
+// A comment may be longer than a screen is wide.
+const WIDTH_CHARS_MAX = 50;
+// Rows that are joined to one string at a time.
+const BLOCK_ROWS = 1_000;
+// Indices in STYLES.
+const STYLE = { head: 1, date: 2, twoDigits: 3 };
+// 1970-01-01 as Excel counts days.
+const EPOCH_DAY = 25_569;
+
+export function xlsx(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Promise<Blob> {
+  return zip(
+    [
+      { name: '[Content_Types].xml', text: [CONTENT_TYPES] },
+      { name: '_rels/.rels', text: [RELATIONS] },
+      { name: 'xl/workbook.xml', text: [WORKBOOK] },
+      { name: 'xl/_rels/workbook.xml.rels', text: [WORKBOOK_RELATIONS] },
+      { name: 'xl/styles.xml', text: [STYLES] },
+      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows, fields) },
+    ],
+    'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  );
+}
+
+function* sheet(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Generator<string> {
+  const heads = fields.map((field) => exportHead(findField(field)!));
+  const widths = fields.map((field, at) => widthOf(heads[at]!, columns, rows.subarray(0, BLOCK_ROWS), field));
+  const cols = widths.map((width, at) => `<col min="${at + 1}" max="${at + 1}" width="${width}" customWidth="1"/>`);
+  yield `${HEADER}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${cols.join('')}</cols><sheetData>`;
+  yield `<row>${heads.map((head) => textCell(head, STYLE.head)).join('')}</row>`;
+  for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
+    let block = '';
+    for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
+      const batch = columns.batch(row);
+      block += `<row>${fields.map((field) => cell(field, batch[field])).join('')}</row>`;
+    }
+    yield block;
+  }
+  yield `</sheetData><autoFilter ref="A1:${columnName(fields.length)}${rows.length + 1}"/></worksheet>`;
+}
+
+/** Wide enough for the heading with its filter arrow and for the first values, in characters. */
+function widthOf(head: string, columns: Columns, rows: Int32Array, field: keyof Batch): number {
+  let chars = head.length + 3;
+  for (const row of rows) chars = Math.max(chars, String(columns.batch(row)[field] ?? '').length);
+  return Math.min(chars, WIDTH_CHARS_MAX) + 2;
+}
+
+/** A to Z: there are fewer fields. */
+function columnName(column: number): string {
+  return String.fromCharCode(64 + column);
+}
+
+function cell(field: keyof Batch, value: Batch[keyof Batch]): string {
+  if (value === null) return '<c/>';
+  switch (findField(field)!.kind) {
+    case 'integer':
+      return `<c><v>${value}</v></c>`;
+    case 'decimal':
+    case 'percent':
+      return `<c s="${STYLE.twoDigits}"><v>${value}</v></c>`;
+    case 'instant': {
+      const day = clockMs(value as string) / DAY_MS + EPOCH_DAY;
+      // Excel has no dates before 1900.
+      return day < 1 ? textCell(value as string) : `<c s="${STYLE.date}"><v>${day}</v></c>`;
+    }
+    case 'flag':
+      return `<c t="b"><v>${value === true ? 1 : 0}</v></c>`;
+    case 'text':
+    case 'link':
+      return textCell(value as string);
+  }
+}
+
+function textCell(text: string, style = 0): string {
+  return `<c t="inlineStr" s="${style}"><is><t xml:space="preserve">${escape(text.slice(0, TEXT_CHARS_MAX))}</t></is></c>`;
+}
+
+/** Characters that XML lacks are written as _x0001_, and a text that looks like that starts with an escaped _. */
+function escape(text: string): string {
+  return text
+    .replace(/_(?=x[0-9A-Fa-f]{4}_)/g, '_x005F_')
+    .replace(/[&<>]/g, (found) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[found]!)
+    .replace(
+      // eslint-disable-next-line no-control-regex
+      /[\u0000-\u0008\u000B-\u001F\uFFFE\uFFFF]|\p{Surrogate}/gu,
+      (found) => `_x${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`,
+    );
+}
+
+const HEADER = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
+const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
+const PACKAGE = 'http://schemas.openxmlformats.org/package/2006';
+const OFFICE = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
+const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml';
+
+const CONTENT_TYPES = `${HEADER}<Types xmlns="${PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="${TYPE}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="${TYPE}.worksheet+xml"/><Override PartName="/xl/styles.xml" ContentType="${TYPE}.styles+xml"/></Types>`;
+const RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`;
+const WORKBOOK = `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="Batches" sheetId="1" r:id="rId1"/></sheets></workbook>`;
+const WORKBOOK_RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${OFFICE}/styles" Target="styles.xml"/></Relationships>`;
+const STYLES = `${HEADER}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="4"><xf/><xf fontId="1" applyFont="1"/><xf numFmtId="164" applyNumberFormat="1"/><xf numFmtId="2" applyNumberFormat="1"/></cellXfs></styleSheet>`;

@@ -1,0 +1,59 @@
+// The time zone of days and times: the reader's, or UTC by choice. To change it, the page is loaded again.
+import { readSetting, storeSetting } from '../settings';
+import { DAY_MS, dayText, instantMs } from './day';
+
+const SETTING = 'time-zone';
+const UTC = 'UTC';
+
+const local = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Whether the reader is in another zone, so that there is a choice. */
+export const isChoosable = local !== UTC && local !== 'Etc/UTC';
+export const isUtc = !isChoosable || readSetting(SETTING) === 'utc';
+export const timeZone = isUtc ? UTC : local;
+
+export function setUtc(on: boolean): void {
+  storeSetting(SETTING, on ? 'utc' : null);
+  location.reload();
+}
+
+/** Such as 'Europe/Berlin (UTC+1)'. */
+export function zoneLabel(nowMs: number): string {
+  const minutes = offsetMs(nowMs) / 60_000;
+  const sign = minutes < 0 ? '−' : '+';
+  const hours = Math.floor(Math.abs(minutes) / 60);
+  const rest = Math.abs(minutes) % 60;
+  return `${timeZone.replaceAll('_', ' ')} (UTC${sign}${hours}${rest === 0 ? '' : `:${String(rest).padStart(2, '0')}`})`;
+}
+
+/** The number of the day of a timestamp, since 1970-01-01. */
+export function dayNumberAt(ms: number): number {
+  return Math.floor((ms + offsetMs(ms)) / DAY_MS);
+}
+
+/** The day of a timestamp, 'YYYY-MM-DD'. */
+export function dayAt(ms: number): string {
+  return dayText(dayNumberAt(ms));
+}
+
+/** The day of an instant as the service sends it. */
+export function dayOf(instant: string): string {
+  return dayAt(instantMs(instant));
+}
+
+/** When a day starts, in ms; the day is its number since 1970-01-01. */
+export function dayStartMs(day: number): number {
+  const utc = day * DAY_MS;
+  // Twice: the clocks may change between the two midnights.
+  return utc - offsetMs(utc - offsetMs(utc));
+}
+
+/** The reading of the reader's clock, in ms as if it were UTC. */
+export function clockMs(instant: string): number {
+  const ms = instantMs(instant);
+  return ms + offsetMs(ms);
+}
+
+function offsetMs(ms: number): number {
+  return isUtc ? 0 : -new Date(ms).getTimezoneOffset() * 60_000;
+}

@@ -1,0 +1,23 @@
+// The user's choices for this browser (language, theme, time zone), in localStorage. Without storage, a choice lasts as
+// long as the page.
+
+export function readSetting(name: string): string | null {
+  try {
+    return localStorage.getItem(key(name));
+  } catch {
+    return null;
+  }
+}
+
+export function storeSetting(name: string, value: string | null): void {
+  try {
+    if (value === null) localStorage.removeItem(key(name));
+    else localStorage.setItem(key(name), value);
+  } catch {
+    // Storage may be disabled.
+  }
+}
+
+function key(name: string): string {
+  return `batchscan.${name}`;
+}

@@ -1,0 +1,408 @@
+// The German texts.
+import type { Range } from '../data/outliers';
+import { ago, count, date, percent } from '../data/format';
+import type { Text } from './en';
+
+const batches = (n: number): string => (n === 1 ? '1 Charge' : `${count(n)} Chargen`);
+const typical = (range: Range | null): string =>
+  range === null ? '' : ` (üblich: ${percent(range.low, 0)} bis ${percent(range.high, 0)})`;
+
+const MINUTE_MS = 60_000;
+
+export const de: Text = {
+  batches,
+  someBatches: (some, all) => `${count(some)} von ${batches(all)}`,
+  cropNotRecorded: 'Kultur nicht erfasst',
+  unknownOperator: 'Unbekannte Person',
+  quoted: (text) => `„${text}“`,
+  otherCrops: 'Andere Kulturen',
+
+  fields: {
+    batch_id: 'Chargen-ID',
+    batch_name: 'Name',
+    batch_creation_date: 'Gescannt',
+    crop_type: 'Kultur',
+    number_of_images: 'Bilder',
+    total_cells_per_tray: 'Zellen pro Platte',
+    avg_germinated_seedlings: 'Gekeimte Sämlinge',
+    avg_non_germinated_seedlings: 'Zellen ohne Keimling',
+    avg_germination_rate: 'Keimrate',
+    avg_usable_seedlings: 'Brauchbare Sämlinge',
+    avg_non_usable_cells: 'Unbrauchbare Zellen',
+    avg_usable_seedling_rate: 'Anteil brauchbar',
+    avg_coefficient_of_variation: 'Größen\u00ADstreuung',
+    avg_median_seedling_size_mm2: 'Median\u00ADgröße',
+    scanned_by_email: 'Gescannt von',
+    analysis_link: 'Analysebericht',
+    comment: 'Kommentar',
+    warnings: 'Warnungen',
+  },
+  perTray: 'pro Platte',
+  measures: { germination: 'Keimrate', usable: 'Anteil brauchbar' },
+
+  layout: {
+    skip: 'Zum Inhalt springen',
+    home: 'batchscan, Übersicht',
+    navigation: 'Hauptmenü',
+    overview: 'Übersicht',
+    batches: 'Chargen',
+    signOut: 'Abmelden',
+    themeTo: { light: 'Helle Darstellung', dark: 'Dunkle Darstellung' },
+    documentation: 'API-Dokumentation (englisch)',
+    language: 'Sprache',
+    localTimes: (zone) => `Datum und Uhrzeit in ${zone}.`,
+    utcTimes: 'Datum und Uhrzeit in UTC.',
+    showUtc: 'UTC anzeigen',
+    showLocal: 'Ortszeit anzeigen',
+    dismiss: 'Schließen',
+    options: 'Auswahl',
+    linkFailed: (why) => `Die Anmeldung mit dem Link ist fehlgeschlagen. ${why}`,
+    invalidDates: 'Der Zeitraum in diesem Link ist ungültig. Angezeigt werden die letzten 90 Tage.',
+  },
+
+  notFound: {
+    title: 'Seite nicht gefunden',
+    text: 'Unter dieser Adresse gibt es keine Seite.',
+    back: 'Zur Übersicht',
+  },
+
+  signIn: {
+    title: 'Anmelden',
+    intro: 'Sehen Sie, was Ihre Scanner gemessen haben: Keimung, brauchbare Sämlinge und Gleichmäßigkeit.',
+    ask: 'Client-ID und Secret oder einen Anmeldelink erhalten Sie von Ihrer Administration.',
+    clientId: 'Client-ID',
+    clientSecret: 'Client-Secret',
+    keep: 'Auf diesem Gerät angemeldet bleiben',
+    keepNote: '90 Tage lang oder bis zur Abmeldung. Das Secret wird nie gespeichert.',
+    submit: 'Anmelden',
+    submitting: 'Anmeldung läuft\u00a0…',
+    again: 'Erneut anmelden',
+    expired: 'Ihre Sitzung ist abgelaufen. Melden Sie sich erneut an, oder bitten Sie um einen neuen Anmeldelink.',
+    error: (failure) => {
+      switch (failure.kind) {
+        case 'wrong-credentials':
+        case 'signed-out':
+          return 'Client-ID oder Secret ist falsch. Prüfen Sie beide und versuchen Sie es erneut.';
+        case 'used-link':
+          return 'Dieser Anmeldelink wurde schon benutzt oder ist abgelaufen. Bitten Sie um einen neuen.';
+        case 'unavailable':
+          return 'Der Dienst ist nicht verfügbar. Versuchen Sie es in einigen Sekunden erneut.';
+        case 'offline':
+          return 'Der Dienst ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.';
+        case 'rejected':
+          return `Der Dienst hat die Anmeldung abgelehnt: ${failure.detail}`;
+      }
+    },
+    retrying: 'Diese Seite versucht es alle paar Sekunden erneut.',
+  },
+
+  period: {
+    presets: {
+      '1d': 'Heute',
+      yesterday: 'Gestern',
+      'this-week': 'Diese Woche',
+      '7d': 'Letzte 7 Tage',
+      '30d': 'Letzte 30 Tage',
+      '90d': 'Letzte 90 Tage',
+      '365d': 'Letzte 365 Tage',
+      'this-year': 'Dieses Jahr',
+      'last-year': 'Letztes Jahr',
+    },
+    presetsLabel: 'Zeiträume',
+    from: 'Von',
+    to: 'Bis',
+    days: (n) => (n === 1 ? '1 Tag' : `${count(n)} Tage`),
+    phrase: (from, to) => (from === to ? `am ${date(from)}` : `vom ${date(from)} bis ${date(to)}`),
+    reversed: (from, to) =>
+      `„Von“ liegt nach „Bis“. Setzen Sie „Bis“ auf ${date(from)} oder später oder „Von“ auf ${date(to)} oder früher.`,
+    tooLong: (days) => `Der Zeitraum darf höchstens ${count(days)} Tage haben.`,
+  },
+
+  filters: {
+    label: 'Zeitraum und Filter',
+    button: (active) => (active === 0 ? 'Filter' : `Filter (${count(active)})`),
+    crops: {
+      label: 'Kultur',
+      all: 'Alle Kulturen',
+      some: (n) => `${count(n)} Kulturen`,
+      none: 'Keine Kulturen in diesem Zeitraum.',
+    },
+    warnings: 'Warnungen',
+    all: 'Alle',
+    withWarnings: 'Mit Warnungen',
+    withoutWarnings: 'Ohne Warnungen',
+    low: 'Auffällig niedrig',
+    operators: {
+      label: 'Gescannt von',
+      all: 'Alle',
+      some: (n) => `${count(n)} Personen`,
+      none: 'Keine Scans in diesem Zeitraum.',
+    },
+    search: 'Suche',
+    searchExample: 'Name, 13.11., KW 46',
+    clear: 'Filter löschen',
+    noOptions: 'Keine Optionen.',
+  },
+
+  loading: {
+    label: 'Laden',
+    progress: 'Fortschritt',
+    start: 'Chargen werden geladen\u00a0…',
+    upTo: (day) => `, bis ${date(day)}`,
+    running: (n, upTo) => `Wird geladen: bisher ${batches(n)}${upTo}.`,
+    partial: (n, upTo) => `Teilweise geladen: ${batches(n)}${upTo}.`,
+    tooMany: (n, upTo) =>
+      `Mehr als ${batches(n)} in diesem Zeitraum. Angezeigt werden die ersten ${count(n)}${upTo}. Wählen Sie einen kürzeren Zeitraum, um alle zu sehen.`,
+    stopped: (n, upTo) => `Laden abgebrochen: ${batches(n)}${upTo}.`,
+    expired: 'Ihre Sitzung ist abgelaufen.',
+    waiting: 'Warten auf den Dienst.',
+    unavailable: 'Der Dienst ist nicht verfügbar.',
+    lost: 'Die Verbindung ist unterbrochen.',
+    retryingIn: 'Nächster Versuch in',
+    soFar: (n) => `Bisher ${batches(n)}.`,
+    asOf: (time) => `Stand ${time}.`,
+    outdated: (ageMs) => `Angezeigt wird der Stand von ${ageMs < MINUTE_MS ? 'gerade eben' : ago(ageMs)}.`,
+    backToOverview: 'Zurück zur Übersicht',
+    backTo: (what) => `Zurück zu ${what}`,
+    previous: (n) => `Vorheriger Zeitraum wird geladen: ${count(n)}`,
+    cancel: 'Abbrechen',
+    continue: 'Fortsetzen',
+    retry: 'Jetzt versuchen',
+    refresh: 'Aktualisieren',
+    unavailableTitle: 'Der Dienst ist nicht verfügbar',
+    unreachableTitle: 'Der Dienst ist nicht erreichbar',
+    usually: 'Das dauert meist weniger als eine Minute.',
+    expiredTitle: 'Ihre Sitzung ist abgelaufen',
+    signInToContinue: 'Melden Sie sich erneut an.',
+    rejectedTitle: 'Der Dienst hat die Anfrage abgelehnt',
+    noReason: 'Es wurde kein Grund genannt.',
+    status: (detail, status) => `${detail} (Status ${status})`,
+    cancelledTitle: 'Laden abgebrochen',
+    nothingYet: 'Es wurde noch nichts geladen.',
+    unreadable: 'Die Antwort des Dienstes konnte nicht gelesen werden.',
+  },
+
+  empty: {
+    noneTitle: 'Noch keine Chargen',
+    none: 'Chargen erscheinen hier nach dem ersten Import.',
+    periodTitle: 'Keine Scans in diesem Zeitraum',
+    period: (phrase) => `Es gibt keine Chargen ${phrase}.`,
+    latest: (day) => `Der letzte Scan war am ${date(day)}.`,
+    showLatest: 'Diesen Tag anzeigen',
+    showYear: 'Letzte 365 Tage anzeigen',
+    filterTitle: 'Keine Charge passt zu den Filtern',
+    filter: 'Entfernen Sie einen Filter.',
+    search: 'Suche und Filter betreffen nur den angezeigten Zeitraum.',
+    searchYear: 'In den letzten 365 Tagen suchen',
+  },
+
+  figures: {
+    label: 'Kennzahlen',
+    batches: 'Chargen',
+    images: 'Bilder',
+    warnings: 'Mit Warnungen',
+    unchanged: 'unverändert',
+    about: 'etwa gleich',
+    up: 'Mehr',
+    points: (change) => `${change} Prozentpunkte`,
+    from: (value) => `(vorher ${value})`,
+    noPrevious: 'Keine Scans im vorherigen Zeitraum.',
+    noMatch: 'Keine passende Charge im vorherigen Zeitraum.',
+    compared: (period) => `Verglichen mit dem vorherigen Zeitraum, ${period}.`,
+    failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
+    retry: 'Erneut versuchen',
+    pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
+  },
+
+  panel: {
+    asTable: 'Als Tabelle anzeigen',
+    tableLabel: (title) => `${title} als Tabelle`,
+    noRates: 'In diesem Zeitraum wurde nichts gemessen.',
+    crop: 'Kultur',
+    batch: 'Charge',
+    batches: 'Chargen',
+    images: 'Bilder',
+    mean: 'Durchschnitt',
+    median: 'Median',
+    noScans: 'Keine Scans',
+    noRate: 'Nicht gemessen',
+  },
+
+  rates: {
+    title: (measure) => `${measure} im Zeitverlauf`,
+    ofAllCrops: (measure) => `${measure} im Zeitverlauf, alle Kulturen.`,
+    choice: 'Messwert',
+    steps: { day: 'Tag', week: 'Woche ab', month: 'Monat' },
+    weekOf: (day) => `Woche ab ${day}`,
+    single: (mean) => `Durchschnitt ${mean}.`,
+    soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
+    soFarKey: 'Offener Punkt: noch nicht zu Ende.',
+    summary: (step, first, last, worst, when) =>
+      `Der ${{ day: 'Tages', week: 'Wochen', month: 'Monats' }[step]}durchschnitt ging von ${first} auf ${last}. Niedrigster Wert: ${worst}, ${when}.`,
+    // The sentence ends with the date: "5. Nov." has its full stop already.
+    when: (step, day) =>
+      `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day.replace(/\.$/, '')}`,
+    low: '10 % liegen darunter',
+    high: '10 % liegen darüber',
+    spread: 'Mittlere 80 %',
+    key: 'Linie: Durchschnitt; Fläche: mittlere 80 % der Chargen. Zum Vergrößern über einen Zeitraum ziehen.',
+    average: (crop, mean, n) => `${crop}: Durchschnitt ${mean} aus ${batches(n)}.`,
+    bandTo: (low) => `Die Fläche reicht bis ${low} hinunter.`,
+    scale: (low, high) => `Alle mit derselben Skala, ${low} bis ${high}. Gepunktet: alle Kulturen.`,
+    clipped: 'Pfeil: Die Fläche reicht unter die Skala.',
+    omitted: (n) => `${n === 1 ? 'Eine weitere Kultur steht' : `${count(n)} weitere Kulturen stehen`} unten im Diagramm nach Kultur.`,
+  },
+
+  compare: {
+    title: 'Vergleich',
+    choice: 'Vergleichen',
+    by: { crop: 'Zwei Kulturen', operator: 'Zwei Personen', year: 'Mit dem Vorjahr' },
+    first: 'Erste',
+    second: 'Zweite',
+    thisPeriod: 'Dieser Zeitraum',
+    lastYear: 'Ein Jahr davor',
+    none: {
+      crop: 'In diesem Zeitraum gibt es nur eine Kultur.',
+      operator: 'Alle Scans in diesem Zeitraum sind von einer Person.',
+    },
+    summary: (a, meanA, b, meanB) => `${a}: im Durchschnitt ${meanA}. ${b}: ${meanB}.`,
+    notMeasured: 'nicht gemessen',
+    noBatches: 'keine Chargen',
+    noLastYear: 'Keine Chargen im gleichen Zeitraum des Vorjahres.',
+    differentCrops: (a, cropA, b, cropB) => `${a} hat vor allem ${cropA} gescannt, ${b} vor allem ${cropB}.`,
+    withinCrop: 'Innerhalb einer Kultur vergleichen:',
+    nothingShared: 'Sie haben keine Kultur gemeinsam; der Unterschied kann an den Kulturen liegen.',
+    loading: 'Der gleiche Zeitraum des Vorjahres wird geladen\u00a0…',
+  },
+
+  outliers: {
+    title: 'Auffällige Chargen',
+    comparing: 'Vergleich mit früheren Chargen\u00a0…',
+    none: 'Keine: Keimrate, Anteil brauchbar und Größenstreuung sind unauffällig, und es gibt keine Warnungen.',
+    some: (shown, total) => `${count(shown)} von ${count(total)}, der neueste Tag zuerst.`,
+    typical: (day, few) =>
+      `Üblich: die mittleren 90 % der Chargen einer Kultur in den 180 Tagen bis ${date(day)}, bei weniger als ${few} in 365 Tagen.`,
+    tooFew: (n) => `${batches(n)} ohne Vergleich: zu wenige der Kultur.`,
+    compareAllDays: 'Mit 365 Tagen vergleichen',
+    partial: 'Nicht alle davon konnten geladen werden.',
+    showAll: (total) => `Alle ${count(total)} anzeigen`,
+    showFewer: 'Weniger anzeigen',
+    reason: (reason) => {
+      switch (reason.kind) {
+        case 'low-germination':
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value)}`} gekeimt${typical(reason.typical)}.`;
+        case 'low-usable':
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value)}`} brauchbar${typical(reason.typical)}.`;
+        case 'high-variation':
+          return `Die Größe streut um ${percent(reason.value)}${typical(reason.typical)}.`;
+        case 'warning':
+          return 'Warnung des Scanners.';
+      }
+    },
+  },
+
+  distribution: {
+    title: (measure) => `${measure} nach Kultur`,
+    one: (low, high) => `Die Hälfte der Chargen liegt zwischen ${low} und ${high}.`,
+    summary: (worst, worstCrop, best, bestCrop) =>
+      `Am niedrigsten: ${worstCrop}, Median ${worst}. Am höchsten: ${bestCrop}, ${best}.`,
+    head: ['Niedrigster', '25 % liegen darunter', 'Median', '25 % liegen darüber', 'Höchster', 'Durchschnitt'],
+    middle: 'Mittlere 50 %',
+    all: 'Alle',
+    hint: 'Klicken, um die Chargen zu sehen.',
+    key: 'Kasten: mittlere 50 %; Strich: Median. Dünne Linien: übrige Chargen ohne Ausreißer. Punkt oder Pfeil am Rand: niedrigste Charge.',
+    more: (n) => `${count(n)} Kulturen mit weniger Scans stehen in der Tabelle.`,
+  },
+
+  uniformity: {
+    title: 'Größe und Gleichmäßigkeit',
+    label: 'Größe der Sämlinge und ihre Streuung.',
+    none: 'In diesem Zeitraum wurden keine Größen gemessen.',
+    summary: 'Ein Punkt pro Charge. Links: gleichmäßiger; oben: größer.',
+    variationAxis: 'Größenstreuung',
+    sizeAxis: 'Mediangröße, mm²',
+    logAxis: 'Mediangröße, mm² (logarithmisch)',
+    hint: 'Klicken, um die Charge zu öffnen.',
+    sampled: (drawn, total) => `${count(drawn)} von ${batches(total)}, gleichmäßig ausgewählt.`,
+  },
+
+  activity: {
+    title: 'Scans im Kalender',
+    none: 'Keine Scans in diesem Zeitraum.',
+    summary: (by, scanned, all, busiest, most) => {
+      if (all === 1) return `${batches(most)} ${by === 'day' ? 'am' : 'im'} ${busiest}.`;
+      return `Scans ${by === 'day' ? 'an' : 'in'} ${scanned === 1 ? 'einem' : count(scanned)} von ${count(all)} ${by === 'day' ? 'Tagen' : 'Monaten'}. Die meisten: ${busiest}, mit ${batches(most)}.`;
+    },
+    steps: { day: 'Tag', month: 'Monat' },
+    hint: { day: 'Klicken, um diesen Tag zu zeigen.', month: 'Klicken, um diesen Monat zu zeigen.' },
+    noneKey: 'Keine',
+    mostKey: (most, by) => `${batches(most)} pro ${by === 'day' ? 'Tag' : 'Monat'}`,
+  },
+
+  table: {
+    columns: 'Spalten',
+    reset: 'Spalten zurücksetzen',
+    sortBy: 'Sortieren nach',
+    newestFirst: 'Neueste zuerst',
+    byName: 'Nach Name',
+    lowestGermination: 'Niedrigste Keimrate zuerst',
+    lowestUsable: 'Niedrigster Anteil brauchbar zuerst',
+    warningsFirst: 'Warnungen zuerst',
+    warning: 'Warnung',
+    low: 'auffällig niedrig',
+    high: 'auffällig hoch',
+    germination: 'Gekeimt',
+    usable: 'Brauchbar',
+  },
+
+  export: {
+    button: 'Export',
+    csv: 'CSV-Datei',
+    excel: 'Excel-Datei',
+    print: 'Drucken oder als PDF sichern',
+  },
+
+  batch: {
+    title: 'Charge',
+    scanned: (crop, when) => `${crop}, gescannt ${when}`,
+    loading: 'Charge wird geladen\u00a0…',
+    notFoundTitle: 'Charge nicht gefunden',
+    noBatches: 'Ihre Organisation hat keine Chargen.',
+    notFound: (n) => `Alle ${batches(n)} durchsucht; diese ID ist nicht dabei.`,
+    showAll: 'Alle Chargen anzeigen',
+    searchingTitle: 'Die Charge wird gesucht',
+    stoppedTitle: 'Suche abgebrochen',
+    searching: 'Sie liegt nicht im gewählten Zeitraum. Alle Chargen Ihrer Organisation werden durchsucht.',
+    progress: (n, upTo) => `Bisher ${batches(n)}${upTo}.`,
+    warningTitle: 'Warnung.',
+    warning: 'Der Scanner hat für diese Charge eine Warnung gemeldet. Ihre Werte sind vielleicht ungenau.',
+    compared: 'Verglichen mit anderen Chargen dieser Kultur',
+    tooFew: (min, crop, day) =>
+      `Weniger als ${count(min)} Chargen von ${crop} in den 365 Tagen bis ${date(day)}: zu wenige zum Vergleichen.`,
+    band: (n, crop, days, day) =>
+      `Fläche: mittlere 90 % der ${batches(n)} von ${crop} in den ${days} Tagen bis ${date(day)}.`,
+    tray: 'Durchschnittliche Platte',
+    allFields: 'Alle Felder',
+    yes: 'Ja',
+    no: 'Nein',
+    openReport: 'Bericht öffnen',
+    newTab: ' (neuer Tab)',
+    notMeasured: 'Nicht gemessen.',
+    outside: (isLow, isUnusual, typical) => {
+      const side = isLow ? 'niedrig' : 'hoch';
+      return `${isUnusual ? `Auffällig ${side}` : `Eher ${side}, aber nicht auffällig`} (üblich: ${typical}).`;
+    },
+    within: (typical) => `Im üblichen Bereich (${typical}).`,
+    to: (low, high) => `${low} bis ${high}`,
+    adjacent: 'Benachbarte Chargen',
+    previous: (crop) => `Vorherige Charge ${crop}`,
+    next: (crop) => `Nächste Charge ${crop}`,
+    trayLabel: (total, usable, unusable, empty) =>
+      `Von ${count(total)} Zellen haben ${count(usable)} einen brauchbaren Sämling, ${count(unusable)} einen unbrauchbaren, und ${count(empty)} sind nicht gekeimt.`,
+    usable: (n) => `${count(n)} brauchbar`,
+    unusable: (n) => `${count(n)} gekeimt, nicht brauchbar`,
+    notGerminated: (n) => `${count(n)} nicht gekeimt`,
+    trayNote: (total) => `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen. Die Lage der Zellen ist nicht echt.`,
+    noCells: 'Keine Zellen erfasst.',
+  },
+};

@@ -1,0 +1,415 @@
+// The English texts. Every other language has the same keys.
+import type { Failure } from '../data/errors';
+import type { Range, Reason } from '../data/outliers';
+import type { Preset } from '../data/period';
+import type { Measure, Step } from '../data/statistics';
+import { ago, count, date, percent } from '../data/format';
+
+const batches = (n: number): string => (n === 1 ? '1 batch' : `${count(n)} batches`);
+const typical = (range: Range | null): string =>
+  range === null ? '' : ` (typical: ${percent(range.low, 0)} to ${percent(range.high, 0)})`;
+
+const MINUTE_MS = 60_000;
+
+export const en = {
+  batches,
+  /** "12 of 30 batches". */
+  someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
+  cropNotRecorded: 'Crop not recorded',
+  unknownOperator: 'Unknown operator',
+  quoted: (text: string): string => `“${text}”`,
+  otherCrops: 'Other crops',
+
+  fields: {
+    batch_id: 'Batch ID',
+    batch_name: 'Name',
+    batch_creation_date: 'Scanned',
+    crop_type: 'Crop',
+    number_of_images: 'Images',
+    total_cells_per_tray: 'Cells per tray',
+    avg_germinated_seedlings: 'Germinated seedlings',
+    avg_non_germinated_seedlings: 'Non-germinated cells',
+    avg_germination_rate: 'Germination rate',
+    avg_usable_seedlings: 'Usable seedlings',
+    avg_non_usable_cells: 'Non-usable cells',
+    avg_usable_seedling_rate: 'Usable rate',
+    avg_coefficient_of_variation: 'Size variation',
+    avg_median_seedling_size_mm2: 'Median size',
+    scanned_by_email: 'Scanned by',
+    analysis_link: 'Analysis report',
+    comment: 'Comment',
+    warnings: 'Warnings',
+  },
+  perTray: 'per tray',
+  measures: { germination: 'Germination rate', usable: 'Usable rate' } satisfies Record<Measure, string>,
+
+  layout: {
+    skip: 'Skip to content',
+    home: 'batchscan overview',
+    navigation: 'Main',
+    overview: 'Overview',
+    batches: 'Batches',
+    signOut: 'Sign out',
+    themeTo: { light: 'Switch to light', dark: 'Switch to dark' },
+    documentation: 'API documentation',
+    language: 'Language',
+    localTimes: (zone: string): string => `Dates and times in ${zone}.`,
+    utcTimes: 'Dates and times in UTC.',
+    showUtc: 'Show UTC',
+    showLocal: 'Show local time',
+    dismiss: 'Dismiss',
+    options: 'Options',
+    linkFailed: (why: string): string => `Sign-in link failed. ${why}`,
+    invalidDates: 'The dates in this link are invalid. Showing the last 90 days.',
+  },
+
+  notFound: {
+    title: 'Page not found',
+    text: 'There is no page at this address.',
+    back: 'Go to the overview',
+  },
+
+  signIn: {
+    title: 'Sign in',
+    intro: 'See what your tray scanners measured: germination, usable seedlings and uniformity.',
+    ask: 'Ask your administrator for the client ID and secret, or for a sign-in link.',
+    clientId: 'Client ID',
+    clientSecret: 'Client secret',
+    keep: 'Keep me signed in on this device',
+    keepNote: 'For 90 days, or until you sign out. The secret is never stored.',
+    submit: 'Sign in',
+    submitting: 'Signing in…',
+    again: 'Sign in again',
+    expired: 'Your session has expired. Sign in again, or ask for a new sign-in link.',
+    error: (failure: Failure): string => {
+      switch (failure.kind) {
+        case 'wrong-credentials':
+        case 'signed-out':
+          return 'Wrong client ID or secret. Check both and try again.';
+        case 'used-link':
+          return 'This sign-in link was already used or has expired. Ask for a new one.';
+        case 'unavailable':
+          return 'The service is unavailable. Try again in a few seconds.';
+        case 'offline':
+          return 'The service is unreachable. Check your connection and try again.';
+        case 'rejected':
+          return `The service rejected the sign-in: ${failure.detail}`;
+      }
+    },
+    retrying: 'This page retries every few seconds.',
+  },
+
+  period: {
+    presets: {
+      '1d': 'Today',
+      yesterday: 'Yesterday',
+      'this-week': 'This week',
+      '7d': 'Last 7 days',
+      '30d': 'Last 30 days',
+      '90d': 'Last 90 days',
+      '365d': 'Last 365 days',
+      'this-year': 'This year',
+      'last-year': 'Last year',
+    } satisfies Record<Preset, string>,
+    presetsLabel: 'Presets',
+    from: 'From',
+    to: 'To',
+    days: (n: number): string => (n === 1 ? '1 day' : `${count(n)} days`),
+    /** As part of a sentence. */
+    phrase: (from: string, to: string): string =>
+      from === to ? `on ${date(from)}` : `from ${date(from)} to ${date(to)}`,
+    reversed: (from: string, to: string): string =>
+      `“From” is after “To”. Set “To” to ${date(from)} or later, or “From” to ${date(to)} or earlier.`,
+    tooLong: (days: number): string => `The period can have at most ${count(days)} days.`,
+  },
+
+  filters: {
+    label: 'Period and filters',
+    button: (active: number): string => (active === 0 ? 'Filters' : `Filters (${count(active)})`),
+    crops: {
+      label: 'Crop',
+      all: 'All crops',
+      some: (n: number): string => `${count(n)} crops`,
+      none: 'No crops in this period.',
+    },
+    warnings: 'Warnings',
+    all: 'All',
+    withWarnings: 'With warnings',
+    withoutWarnings: 'Without warnings',
+    low: 'Below typical',
+    operators: {
+      label: 'Scanned by',
+      all: 'Anyone',
+      some: (n: number): string => `${count(n)} people`,
+      none: 'No scans in this period.',
+    },
+    search: 'Search',
+    searchExample: 'Name, date, week 46',
+    clear: 'Clear filters',
+    noOptions: 'No options.',
+  },
+
+  loading: {
+    label: 'Loading',
+    progress: 'Loading progress',
+    start: 'Loading batches…',
+    upTo: (day: string): string => `, up to ${date(day)}`,
+    running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
+    partial: (n: number, upTo: string): string => `Partly loaded: ${batches(n)}${upTo}.`,
+    tooMany: (n: number, upTo: string): string =>
+      `More than ${batches(n)} in this period. Showing the first ${count(n)}${upTo}. Select a shorter period to see all.`,
+    stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
+    expired: 'Your session has expired.',
+    waiting: 'Waiting for the service.',
+    unavailable: 'The service is unavailable.',
+    lost: 'The connection is lost.',
+    retryingIn: 'Retrying in',
+    soFar: (n: number): string => `${batches(n)} so far.`,
+    asOf: (time: string): string => `As of ${time}.`,
+    outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
+    backToOverview: 'Back to overview',
+    backTo: (what: string): string => `Back to ${what}`,
+    previous: (n: number): string => `Loading previous period: ${count(n)}`,
+    cancel: 'Cancel',
+    continue: 'Continue',
+    retry: 'Retry now',
+    refresh: 'Refresh',
+    unavailableTitle: 'The service is unavailable',
+    unreachableTitle: 'The service is unreachable',
+    usually: 'This usually lasts less than a minute.',
+    expiredTitle: 'Your session has expired',
+    signInToContinue: 'Sign in again to continue.',
+    rejectedTitle: 'The service rejected the request',
+    noReason: 'No reason was given.',
+    status: (detail: string, status: number): string => `${detail} (status ${status})`,
+    cancelledTitle: 'Loading cancelled',
+    nothingYet: 'Nothing was loaded yet.',
+    unreadable: "The service's response could not be read.",
+  },
+
+  empty: {
+    noneTitle: 'No batches yet',
+    none: 'Batches appear here after the first import.',
+    periodTitle: 'No scans in this period',
+    period: (phrase: string): string => `There are no batches ${phrase}.`,
+    latest: (day: string): string => `The latest scan was on ${date(day)}.`,
+    showLatest: 'Show that day',
+    showYear: 'Show last 365 days',
+    filterTitle: 'No batches match your filters',
+    filter: 'Try removing a filter.',
+    search: 'Search and filters look only at the period shown.',
+    searchYear: 'Search last 365 days',
+  },
+
+  figures: {
+    label: 'Key figures',
+    batches: 'Batches',
+    images: 'Images',
+    warnings: 'With warnings',
+    unchanged: 'unchanged',
+    about: 'little changed',
+    up: 'Up',
+    points: (change: string): string => `${change} percentage points`,
+    from: (value: string): string => `from ${value}`,
+    noPrevious: 'No scans in the previous period.',
+    noMatch: 'No batches match in the previous period.',
+    compared: (period: string): string => `Compared with the previous period, ${period}.`,
+    failed: 'The previous period could not be loaded.',
+    retry: 'Retry',
+    pending: 'Comparison appears when loading finishes.',
+  },
+
+  panel: {
+    asTable: 'Show as table',
+    tableLabel: (title: string): string => `${title} as a table`,
+    noRates: 'No rates measured in this period.',
+    crop: 'Crop',
+    batch: 'Batch',
+    batches: 'Batches',
+    images: 'Images',
+    mean: 'Average',
+    median: 'Median',
+    noScans: 'No scans',
+    noRate: 'No rate measured',
+  },
+
+  rates: {
+    title: (measure: string): string => `${measure} over time`,
+    ofAllCrops: (measure: string): string => `${measure} over time, all crops.`,
+    choice: 'Rate',
+    steps: { day: 'Day', week: 'Week of', month: 'Month' } satisfies Record<Step, string>,
+    weekOf: (day: string): string => `Week of ${day}`,
+    single: (mean: string): string => `Average ${mean}.`,
+    soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
+    soFarKey: 'Hollow dot: not over yet.',
+    summary: (step: Step, first: string, last: string, worst: string, when: string): string =>
+      `${{ day: 'Daily', week: 'Weekly', month: 'Monthly' }[step]} average went from ${first} to ${last}. Lowest: ${worst}, ${when}.`,
+    when: (step: Step, day: string): string =>
+      step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
+    low: '10% are below',
+    high: '10% are above',
+    spread: 'Middle 80%',
+    key: 'Line: average; shaded: middle 80% of batches. Drag to zoom to a date range.',
+    average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
+    bandTo: (low: string): string => `The shaded area goes down to ${low}.`,
+    scale: (low: string, high: string): string => `All on the same scale, ${low} to ${high}. Dotted line: all crops.`,
+    clipped: 'Arrow: the shaded area continues below the scale.',
+    omitted: (n: number): string =>
+      `${n === 1 ? 'One more crop is' : `${count(n)} more crops are`} in the chart by crop below.`,
+  },
+
+  compare: {
+    title: 'Compare',
+    choice: 'Compare',
+    by: { crop: 'Two crops', operator: 'Two people', year: 'A year earlier' },
+    first: 'First',
+    second: 'Second',
+    thisPeriod: 'This period',
+    lastYear: 'A year earlier',
+    none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
+    summary: (a: string, meanA: string, b: string, meanB: string): string =>
+      `${a}: ${meanA} on average. ${b}: ${meanB}.`,
+    notMeasured: 'not measured',
+    noBatches: 'no batches',
+    noLastYear: 'No batches in the same period last year.',
+    differentCrops: (a: string, cropA: string, b: string, cropB: string): string =>
+      `${a} scanned mostly ${cropA}, ${b} mostly ${cropB}.`,
+    withinCrop: 'Compare them within one crop:',
+    nothingShared: 'They have no crop in common, so the difference may be due to the crops.',
+    loading: 'Loading the same period a year earlier…',
+  },
+
+  outliers: {
+    title: 'Unusual batches',
+    comparing: 'Comparing with earlier batches…',
+    none: 'None: no unusually low germination or usable rate, no unusually uneven sizes, no warnings.',
+    some: (shown: number, total: number): string => `${count(shown)} of ${count(total)}, newest day first.`,
+    typical: (day: string, few: number): string =>
+      `Typical: the middle 90% of a crop’s batches in the 180 days up to ${date(day)}, or in 365 days if there are fewer than ${few}.`,
+    tooFew: (n: number): string => `${batches(n)} could not be compared: too few of the crop.`,
+    compareAllDays: 'Compare with 365 days',
+    partial: 'Not all of these could be loaded.',
+    showAll: (total: number): string => `Show all ${count(total)}`,
+    showFewer: 'Show fewer',
+    reason: (reason: Reason): string => {
+      switch (reason.kind) {
+        case 'low-germination':
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value)}`} germinated${typical(reason.typical)}.`;
+        case 'low-usable':
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value)}`} usable${typical(reason.typical)}.`;
+        case 'high-variation':
+          return `Seedling size varies by ${percent(reason.value)}${typical(reason.typical)}.`;
+        case 'warning':
+          return 'Scanner warning.';
+      }
+    },
+  },
+
+  distribution: {
+    title: (measure: string): string => `${measure} by crop`,
+    one: (low: string, high: string): string => `Half of the batches are between ${low} and ${high}.`,
+    summary: (worst: string, worstCrop: string, best: string, bestCrop: string): string =>
+      `Lowest: ${worstCrop}, median ${worst}. Highest: ${bestCrop}, ${best}.`,
+    head: ['Lowest', '25% are below', 'Median', '25% are above', 'Highest', 'Average'],
+    middle: 'Middle 50%',
+    all: 'All',
+    hint: 'Click to show its batches.',
+    key: 'Box: middle 50%; line: median. Thin lines: the other batches, without outliers. Dot, or arrow at the edge: lowest batch.',
+    more: (n: number): string => `${count(n)} crops with fewer scans are in the table.`,
+  },
+
+  uniformity: {
+    title: 'Size and uniformity',
+    label: 'Seedling size and size variation.',
+    none: 'No seedling sizes measured in this period.',
+    summary: 'One dot per batch. Left: more uniform; up: larger.',
+    variationAxis: 'Size variation',
+    sizeAxis: 'Median size, mm²',
+    logAxis: 'Median size, mm² (logarithmic)',
+    hint: 'Click to open the batch.',
+    sampled: (drawn: number, total: number): string => `${count(drawn)} of ${batches(total)} shown, evenly sampled.`,
+  },
+
+  activity: {
+    title: 'Scan activity',
+    none: 'No scans in this period.',
+    summary: (by: 'day' | 'month', scanned: number, all: number, busiest: string, most: number): string => {
+      const on = by === 'day' ? 'on' : 'in';
+      if (all === 1) return `${batches(most)} ${on} ${busiest}.`;
+      return `Scans ${on} ${count(scanned)} of ${count(all)} ${by}s. Busiest: ${busiest}, with ${batches(most)}.`;
+    },
+    steps: { day: 'Day', month: 'Month' },
+    hint: { day: 'Click to zoom to this day.', month: 'Click to zoom to this month.' },
+    noneKey: 'None',
+    mostKey: (most: number, by: 'day' | 'month'): string => `${batches(most)} per ${by}`,
+  },
+
+  table: {
+    columns: 'Columns',
+    reset: 'Reset columns',
+    sortBy: 'Sort by',
+    newestFirst: 'Newest first',
+    byName: 'By name',
+    lowestGermination: 'Lowest germination first',
+    lowestUsable: 'Lowest usable rate first',
+    warningsFirst: 'Warnings first',
+    warning: 'Warning',
+    low: 'below typical',
+    high: 'above typical',
+    germination: 'Germination',
+    usable: 'Usable',
+  },
+
+  export: {
+    button: 'Export',
+    csv: 'CSV file',
+    excel: 'Excel file',
+    print: 'Print or save as PDF',
+  },
+
+  batch: {
+    title: 'Batch',
+    scanned: (crop: string, when: string): string => `${crop}, scanned ${when}`,
+    loading: 'Loading batch…',
+    notFoundTitle: 'Batch not found',
+    noBatches: 'Your organisation has no batches.',
+    notFound: (n: number): string => `Searched all ${batches(n)}; this ID was not found.`,
+    showAll: 'Show all batches',
+    searchingTitle: 'Searching for the batch',
+    stoppedTitle: 'Search stopped',
+    searching: 'It is not in the selected period. Searching all batches of your organisation.',
+    progress: (n: number, upTo: string): string => `${batches(n)} so far${upTo}.`,
+    warningTitle: 'Warning.',
+    warning: 'The scanner reported a warning for this batch. Its figures may be inaccurate.',
+    compared: 'Compared with other batches of this crop',
+    tooFew: (min: number, crop: string, day: string): string =>
+      `Fewer than ${count(min)} batches of ${crop} in the 365 days up to ${date(day)}: too few to compare.`,
+    band: (n: number, crop: string, days: number, day: string): string =>
+      `Shaded: middle 90% of the ${batches(n)} of ${crop} in the ${days} days up to ${date(day)}.`,
+    tray: 'Average tray',
+    allFields: 'All fields',
+    yes: 'Yes',
+    no: 'No',
+    openReport: 'Open report',
+    newTab: ' (new tab)',
+    notMeasured: 'Not measured.',
+    outside: (isLow: boolean, isUnusual: boolean, typical: string): string => {
+      const side = isLow ? 'low' : 'high';
+      return `${isUnusual ? `Unusually ${side}` : `Rather ${side}, but not unusual`} (typical: ${typical}).`;
+    },
+    within: (typical: string): string => `Typical (${typical}).`,
+    to: (low: string, high: string): string => `${low} to ${high}`,
+    adjacent: 'Adjacent batches',
+    previous: (crop: string): string => `Previous ${crop} batch`,
+    next: (crop: string): string => `Next ${crop} batch`,
+    trayLabel: (total: number, usable: number, unusable: number, empty: number): string =>
+      `Of ${count(total)} cells, ${count(usable)} have a usable seedling, ${count(unusable)} an unusable one, and ${count(empty)} did not germinate.`,
+    usable: (n: number): string => `${count(n)} usable`,
+    unusable: (n: number): string => `${count(n)} germinated, not usable`,
+    notGerminated: (n: number): string => `${count(n)} not germinated`,
+    trayNote: (total: number): string => `Average of this batch’s trays, with ${count(total)} cells each. The positions are not real.`,
+    noCells: 'No cell counts recorded.',
+  },
+};
+
+export type Text = typeof en;
