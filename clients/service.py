@@ -58,10 +58,44 @@ class Service:
 @contextlib.contextmanager
 def start_demo(*arguments: str) -> Iterator[Service]:
     """Runs `batchscan demo`. It must exit with 0 after SIGTERM."""
-    command = [EXECUTABLE, "demo", "--listen", "127.0.0.1:0", *arguments]
+    with _start([EXECUTABLE, "demo", "--listen", "127.0.0.1:0", *arguments]) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def start_service(folder: Path, known: Service | None = None) -> Iterator[Service]:
+    """Runs `batchscan serve` with the database in a folder: a new one, or one that has the credentials of `known`."""
+    if known is None:
+        run(folder, "org", "add", "Nursery")
+        credential = json.loads(run(folder, "credential", "issue", "--org", "Nursery", "--json"))
+    else:
+        credential = {"client_id": known.client_id, "client_secret": known.client_secret}
+    command = [EXECUTABLE, "serve", "--listen", "127.0.0.1:0", "--database", _database(folder)]
+    with _start(command, **credential) as service:
+        yield service
+
+
+def import_batches(folder: Path, batches: list[dict[str, Any]]) -> None:
+    """Imports into the database in a folder."""
+    lines = "".join(json.dumps(batch) + "\n" for batch in batches)
+    run(folder, "import", "--org", "Nursery", "--format", "ndjson", "-", stdin=lines)
+
+
+def run(folder: Path, *arguments: str, stdin: str = "") -> str:
+    """Runs a command on the database in a folder."""
+    command = [EXECUTABLE, *arguments, "--database", _database(folder)]
+    return subprocess.run(command, input=stdin, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+
+def _database(folder: Path) -> str:
+    return f"sqlite:{folder / 'batchscan.db'}"
+
+
+@contextlib.contextmanager
+def _start(command: list[str], **credential: str) -> Iterator[Service]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            yield _read_credentials(process)
+            yield _read_credentials(process, credential)
         finally:
             process.terminate()
             try:
@@ -71,9 +105,9 @@ def start_demo(*arguments: str) -> Iterator[Service]:
         assert status == 0, f"{command} exited with {status} after SIGTERM"
 
 
-def _read_credentials(process: "subprocess.Popen[str]") -> Service:
+def _read_credentials(process: "subprocess.Popen[str]", known: dict[str, str]) -> Service:
     labels = {"client id": "client_id", "client secret": "client_secret"}
-    values: dict[str, str] = {}
+    values = dict(known)
     timeout = threading.Timer(_START_SECS_MAX, process.kill)
     timeout.start()
     try:

@@ -83,6 +83,14 @@ def test_a_generated_client_reads_every_batch(service, document, tmp_path, monke
     again = list_batches.sync_detailed(client=client, **dates, if_none_match=page.headers["etag"])
     assert again.status_code == 304
 
+    list_changes = import_module("generated_client.api.batches.list_changes")
+    changes = [list_changes.sync(client=client)]
+    while changes[-1].more and len(changes) < 50:
+        changes.append(list_changes.sync(client=client, since=changes[-1].since))
+    assert [batch for part in changes for batch in part.data] == batches
+    get_batch = import_module("generated_client.api.batches.get_batch")
+    assert get_batch.sync(batches[7].batch_id, client=client) == batches[7]
+
     naive = list_batches.sync(client=client, start_date=datetime.datetime(2026, 1, 31))
     assert isinstance(naive, models.InvalidQuery)
     assert [(error.type_, error.loc) for error in naive.detail] == [("timezone_aware", ["query", "start_date"])]

@@ -15,6 +15,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from scripted_service import ScriptedService, changes
+from scripted_service import page as batches_page
 from service import ROOT, Service
 
 PAGES = {path.stem: path for path in (ROOT / "docs/recipes").glob("*.md")}
@@ -54,6 +56,51 @@ def test_a_recipe_writes_every_batch(page, service, v1_ids, tmp_path):
     assert checked, "no comment says which file contains every batch"
 
 
+@pytest.mark.parametrize(
+    ("page", "command", "copy"),
+    [("curl", "bash keep.sh", "copy.ndjson"), ("dlt", "python changes.py", "copy.duckdb")],
+)
+def test_a_copy_follows_corrections_and_removals(page, command, copy, tmp_path):
+    save_files(page, tmp_path)
+    with ScriptedService() as scripted:
+        scripted.batches.extend([changes("a", "b", since="p/1+=", more=True), changes("c", since="p2")])
+        run(["bash", "-c", command], as_service(scripted), tmp_path)
+        scripted.batches.append(changes("c", "d", removed=["b", "unknown"], since="p3"))
+        run(["bash", "-c", command], as_service(scripted), tmp_path)
+    queries = [request.query for request in scripted.requests_to("/v2/changes")]
+    assert queries == [{}, {"since": "p/1+="}, {"since": "p2"}]
+    assert read_ids(tmp_path / copy) == ["a", "c", "d"]
+
+
+def test_the_singer_tap_continues_from_its_state(tmp_path):
+    save_files("singer", tmp_path)
+    (tmp_path / "state.json").write_text('{"since": "p1"}')
+    with ScriptedService() as scripted:
+        scripted.batches.append(changes("a", removed=["b"], since="p2"))
+        command = ["bash", "-c", "python tap_batchscan.py state.json > messages"]
+        run(command, as_service(scripted), tmp_path)
+    assert scripted.requests_to("/v2/changes")[0].query == {"since": "p1"}
+    schema, changed, removed, state = map(json.loads, (tmp_path / "messages").read_text().splitlines())
+    assert (schema["type"], changed["record"]["batch_id"]) == ("SCHEMA", "a")
+    assert removed["record"].keys() == {"batch_id", "_sdc_deleted_at"} and removed["record"]["batch_id"] == "b"
+    assert state == {"type": "STATE", "value": {"since": "p2"}}
+
+
+def test_the_airbyte_stream_continues_from_its_position(tmp_path):
+    save_files("airbyte", tmp_path)
+    blocks = [step.text for step in parse(PAGES["airbyte"].read_text()) if step.action == "run"]
+    with ScriptedService() as scripted:
+        scripted.batches.extend([batches_page("a"), changes("a", since="p1", more=True), changes("b", since="p2")])
+        for block in (blocks[0], blocks[-1]):
+            run([*INTERPRETERS["bash"], "-c", block], as_service(scripted), tmp_path)
+        scripted.batches.append(changes("c", removed=["a"], since="p3"))
+        run([*INTERPRETERS["bash"], "-c", blocks[-1]], as_service(scripted), tmp_path)
+    queries = [request.query for request in scripted.requests_to("/v2/changes")]
+    assert queries == [{}, {"since": "p1"}, {"since": "p2"}]
+    assert json.loads((tmp_path / "changes.jsonl").read_text())["removed"] == ["a"]
+    assert (tmp_path / "config.json").stat().st_mode & 0o077 == 0
+
+
 def test_an_unknown_comment_or_a_missing_block_fails():
     assert parse("<!-- run -->\n```bash\ntrue\n```\n") == [Step("run", "", "bash", "true\n")]
     block = "```bash\ntrue\n```\n"
@@ -71,6 +118,16 @@ def parse(page: str) -> list[Step]:
         assert block or action == "contains every batch", f"no code block below {comment[0]}"
         steps.append(Step(action, name, *(block.groups() if block else ())))
     return steps
+
+
+def save_files(page: str, folder: Path) -> None:
+    for step in parse(PAGES[page].read_text()):
+        if step.action == "save":
+            (folder / step.name).write_text(step.text)
+
+
+def as_service(scripted: ScriptedService) -> Service:
+    return Service(scripted.url, "bs_scripted", scripted.client_secret)
 
 
 def run(command: list[str], service: Service, folder: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -115,6 +115,13 @@ def token(text: str, **fields: object) -> Reply:
 
 def page(*batch_ids: str, next_token: str | None = None, **fields: object) -> Reply:
     return _json(200, {"data": [batch(name, **fields) for name in batch_ids], "next_token": next_token})
+
+
+def changes(
+    *batch_ids: str, removed: Sequence[str] = (), since: str = "p1", more: bool = False, **fields: object
+) -> Reply:
+    data = [batch(name, **fields) for name in batch_ids]
+    return _json(200, {"data": data, "removed": list(removed), "since": since, "more": more})
 
 
 def array(*batch_ids: str) -> Reply:

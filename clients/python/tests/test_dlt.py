@@ -9,11 +9,12 @@ from typing import Any
 import dlt
 import duckdb
 import pytest
+from dlt.pipeline.exceptions import PipelineStepFailed
 
 from batchscan import BadSettings
 from batchscan.batch import KINDS
-from batchscan.dlt import batchscan_source
-from scripted_service import ScriptedService, page
+from batchscan.dlt import batchscan_changes, batchscan_source
+from scripted_service import ScriptedService, changes, error, page
 
 
 @pytest.fixture
@@ -90,6 +91,35 @@ def test_the_resource_merges_by_batch_id(scripted):
     assert table["columns"]["batch_id"]["primary_key"] is True
 
 
+def test_changes_replace_and_delete(scripted, pipeline, rows):
+    scripted.batches.extend([changes("a", "b", since="p1", more=True), changes("c", "d", since="p2")])
+    pipeline.run(changes_source(scripted))
+    # Within one run, the last change of a batch counts.
+    scripted.batches.extend(
+        [
+            changes("a", "d", removed=["b", "c", "unknown"], since="p3", more=True, comment="corrected"),
+            changes("b", removed=["d"], since="p4"),
+        ]
+    )
+    pipeline.run(changes_source(scripted))
+    sent = [request.query for request in scripted.requests_to("/v2/changes")]
+    assert sent == [{}, {"since": "p1"}, {"since": "p2"}, {"since": "p3"}]
+    query = "SELECT batch_id, comment FROM scans.batches ORDER BY batch_id"
+    assert rows(query) == [("a", "corrected"), ("b", None)]
+
+
+def test_everything_is_loaded_again_after_a_410(scripted, pipeline, rows):
+    scripted.batches.append(changes("a", "b", since="p1"))
+    pipeline.run(changes_source(scripted))
+    scripted.batches.append(error(410, "gone"))
+    with pytest.raises(PipelineStepFailed, match="cannot continue from this position"):
+        pipeline.run(changes_source(scripted))
+    scripted.batches.append(changes("b", "c", since="p2"))
+    pipeline.run(changes_source(scripted), refresh="drop_resources")
+    assert scripted.requests_to("/v2/changes")[-1].query == {}
+    assert rows("SELECT batch_id FROM scans.batches ORDER BY batch_id") == [("b",), ("c",)]
+
+
 def test_credentials_come_from_the_dlt_configuration(scripted, monkeypatch):
     monkeypatch.setenv("SOURCES__BATCHSCAN__URL", scripted.url)
     monkeypatch.setenv("SOURCES__BATCHSCAN__CLIENT_ID", "bs_configured")
@@ -121,6 +151,10 @@ def test_a_start_after_the_end_is_rejected_by_the_source(scripted):
 
 def source(scripted: ScriptedService, **settings: Any) -> Any:
     return batchscan_source(scripted.url, "bs_scripted", scripted.client_secret, **settings)
+
+
+def changes_source(scripted: ScriptedService) -> Any:
+    return batchscan_changes(scripted.url, "bs_scripted", scripted.client_secret)
 
 
 def as_loaded(kind: str, value: Any) -> Any:

@@ -8,12 +8,12 @@
 
 | module       | owns                                            |
 |--------------|-------------------------------------------------|
-| `client`     | `Client`: pagination                            |
+| `client`     | `Client`: pagination, changes                   |
 | `batch`      | `Batch`: parsing and validation                 |
 | `date_range` | the start and end of a query                    |
 | `errors`     | all errors                                      |
 | `frames`     | pandas and polars frames                        |
-| `dlt`        | a dlt source (import it by name)                |
+| `dlt`        | dlt sources (import it by name)                 |
 | `responses`  | the meaning of each status, the form of a page  |
 | `tokens`     | access tokens and their renewal                 |
 | `retry`      | when to retry and when to give up               |
@@ -22,7 +22,7 @@
 """
 
 from batchscan.batch import Batch
-from batchscan.client import Client, Page
+from batchscan.client import Changes, Client, Page
 from batchscan.errors import (
     BadRequest,
     BadSettings,
@@ -30,6 +30,7 @@ from batchscan.errors import (
     CredentialsRefused,
     CursorRepeated,
     NotBatchscan,
+    PositionGone,
     Redirected,
     ServiceFailed,
     ServiceUnavailable,
@@ -42,11 +43,13 @@ __all__ = [
     "BadSettings",
     "Batch",
     "BatchscanError",
+    "Changes",
     "Client",
     "CredentialsRefused",
     "CursorRepeated",
     "NotBatchscan",
     "Page",
+    "PositionGone",
     "Redirected",
     "ServiceFailed",
     "ServiceUnavailable",

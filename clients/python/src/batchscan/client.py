@@ -1,4 +1,4 @@
-"""The client: walks the pages of a date range.
+"""The client: walks the pages of a date range, or the changes since a position.
 
 An iteration that ends without an error has returned every batch: a truncated response is never accepted.
 A client keeps one connection open. Use one client per thread.
@@ -32,6 +32,8 @@ _PAGE_BODY_MAX_BYTES = 64 << 20
 _ARRAY_BODY_MAX_BYTES = 2 << 30
 #: A page may be empty after filtering. This many in a row mean that pagination does not end.
 _EMPTY_PAGES_MAX = 1_000
+#: The service accepts no longer `wait`.
+_WAIT_SECS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,18 @@ class Page:
 
     batches: tuple[Batch, ...]
     next_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Batches to insert or replace and ids to delete. An id occurs once. Ids to delete may be unknown to the caller."""
+
+    batches: tuple[Batch, ...]
+    removed: tuple[str, ...]
+    #: The position after these changes. It does not expire.
+    since: str
+    #: Whether more follow now.
+    more: bool
 
 
 class Client:
@@ -106,6 +120,18 @@ class Client:
         query = date_range(start, end)
         return self._pages_v1(query) if version == 1 else self._pages_v2(query)
 
+    def changes(self, since: str | None = None, wait: int = 0) -> Iterator[Changes]:
+        """What changed after the position `since`, until nothing more follows. Without `since`: everything.
+
+        Store `since` together with each of the changes. If nothing changed, the service waits up to `wait` seconds
+        (at most 60). Raises `PositionGone` if the copy must be read again, without `since`.
+        """
+        if since is not None and not (isinstance(since, str) and since and is_text(since)):
+            raise BadSettings("since is not a position; give that of the last changes, or None")
+        if isinstance(wait, bool) or not isinstance(wait, int) or not 0 <= wait <= _WAIT_SECS_MAX:
+            raise BadSettings(f"wait is {wait!r}; give whole seconds from 0 to {_WAIT_SECS_MAX}")
+        return self._changes(since, wait)
+
     def to_pandas(
         self, start: Bound = None, end: Bound = None, *, decimals: Decimals = "float", version: Version = 2
     ) -> "pandas.DataFrame":
@@ -131,7 +157,7 @@ class Client:
         while True:
             # Every page gets the date range: some services keep it in the cursor, others do not.
             page_query = query if cursor is None else {**query, "next_token": cursor}
-            data, cursor = responses.page(self._get(2, page_query, _PAGE_BODY_MAX_BYTES))
+            data, cursor = responses.page(self._get(2, "/v2/batches", page_query, _PAGE_BODY_MAX_BYTES))
             if cursor in seen:
                 raise CursorRepeated(f"pagination of {self.url} loops; contact the service's operator")
             yield self._page(data, cursor)
@@ -145,19 +171,36 @@ class Client:
                 )
 
     def _pages_v1(self, query: Mapping[str, str]) -> Iterator[Page]:
-        yield self._page(responses.array(self._get(1, query, _ARRAY_BODY_MAX_BYTES)), None)
+        yield self._page(responses.array(self._get(1, "/v1/batches", query, _ARRAY_BODY_MAX_BYTES)), None)
+
+    def _changes(self, since: str | None, wait: int) -> Iterator[Changes]:
+        seen = {since}
+        more = True
+        while more:
+            query = {} if since is None else {"since": since}
+            if wait:
+                query["wait"] = str(wait)
+            response = self._get(2, "/v2/changes", query, _PAGE_BODY_MAX_BYTES, wait)
+            data, removed, since, more = responses.changes(response)
+            if more and since in seen:
+                raise CursorRepeated(f"the changes of {self.url} loop; contact the service's operator")
+            seen.add(since)
+            yield Changes(self._parse(data), tuple(removed), since, more)
 
     def _page(self, data: list[object], cursor: str | None) -> Page:
-        return Page(tuple(Batch.from_json(document, self._transport.redact) for document in data), cursor)
+        return Page(self._parse(data), cursor)
 
-    def _get(self, version: Version, query: Mapping[str, str], body_max: int) -> Response:
+    def _parse(self, data: list[object]) -> tuple[Batch, ...]:
+        return tuple(Batch.from_json(document, self._transport.redact) for document in data)
+
+    def _get(
+        self, version: Version, path: str, query: Mapping[str, str], body_max: int, wait: float = 0.0
+    ) -> Response:
         retries = Retries(self._policy)
 
         def get() -> Response:
             return responses.send_with_retries(
-                lambda: self._transport.get(
-                    f"/v{version}/batches", query, self._tokens.token(version, retries), body_max
-                ),
+                lambda: self._transport.get(path, query, self._tokens.token(version, retries), body_max, wait),
                 retries,
             )
 

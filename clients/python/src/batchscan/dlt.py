@@ -1,6 +1,8 @@
-"""A dlt source: loads batches created since the last run and merges them by `batch_id`.
+"""dlt sources that merge batches by `batch_id`.
 
-A corrected batch keeps its creation date. `reread` goes back that far in each run, and the merge replaces what changed.
+`batchscan_source` loads the batches created since the last run. A corrected batch keeps its creation date: `reread` goes
+back that far in each run, and the merge replaces what changed. `batchscan_changes` loads what changed since the last run,
+and deletes what was removed.
 """
 
 from collections.abc import Iterator
@@ -64,6 +66,39 @@ def batchscan_source(
     def batches(batch_creation_date: dlt.sources.incremental[datetime] = since) -> Iterator[list[dict[str, Any]]]:
         for page in client.pages(batch_creation_date.last_value, batch_creation_date.end_value):
             yield [_row(batch) for batch in page.batches]
+
+    return batches
+
+
+@dlt.source(name="batchscan", section="batchscan")
+def batchscan_changes(
+    url: str = dlt.config.value,
+    client_id: str = dlt.config.value,
+    client_secret: str = dlt.secrets.value,
+    retry_for: float = 120.0,
+) -> DltResource:
+    """The same batches, as the resource `batches`: everything in the first run, then what changed.
+
+    Raises `PositionGone` if everything must be loaded again: `pipeline.run(…, refresh="drop_resources")`.
+    """
+    client = Client(url, client_id, client_secret, retry_for=retry_for)
+    columns: dict[str, TColumnSchema] = {
+        # Of a removed batch, only the id is known.
+        **{name: {**column, "nullable": name != "batch_id"} for name, column in _columns().items()},
+        "removed": {"data_type": "bool", "hard_delete": True},
+        # A batch that changes during a run is read again. The merge keeps the last.
+        "read_order": {"data_type": "bigint", "dedup_sort": "desc"},
+    }
+
+    @dlt.resource(name="batches", primary_key="batch_id", write_disposition="merge", columns=columns)
+    def batches() -> Iterator[list[dict[str, Any]]]:
+        state = dlt.current.resource_state()
+        for order, changes in enumerate(client.changes(state.get("since"))):
+            changed = [{**_row(batch), "read_order": order} for batch in changes.batches]
+            removed = [{"batch_id": id_, "removed": True, "read_order": order} for id_ in changes.removed]
+            yield changed + removed
+            # dlt stores the state together with the rows.
+            state["since"] = changes.since
 
     return batches
 

@@ -57,6 +57,10 @@ class BadRequest(BatchscanError):
         self.detail = detail
 
 
+class PositionGone(BatchscanError):
+    """The changes since a position are not known any more. Discard the copy and read the changes without `since`."""
+
+
 class NotBatchscan(BatchscanError):
     """The response does not follow the batch scan API."""
 

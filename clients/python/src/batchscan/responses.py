@@ -9,6 +9,7 @@ from batchscan.errors import (
     BatchscanError,
     CredentialsRefused,
     NotBatchscan,
+    PositionGone,
     Redirected,
     ServiceFailed,
 )
@@ -62,6 +63,17 @@ def page(response: Response) -> tuple[list[object], str | None]:
     raise _not_batchscan(response, "the response is not an object with data and next_token")
 
 
+def changes(response: Response) -> tuple[list[object], list[str], str, bool]:
+    """The unparsed batches of a response of `/v2/changes`, the removed ids, the position, and whether there is more."""
+    document = _document(response)
+    if isinstance(document, dict):
+        data, removed, since, more = (document.get(name) for name in ("data", "removed", "since", "more"))
+        if isinstance(data, list) and isinstance(removed, list) and isinstance(since, str) and isinstance(more, bool):
+            if all(isinstance(batch_id, str) for batch_id in removed) and since and is_text(since):
+                return data, removed, since, more
+    raise _not_batchscan(response, "the response is not an object with data, removed, since and more")
+
+
 def array(response: Response) -> list[object]:
     """The unparsed batches of a v1 response."""
     document = _document(response)
@@ -90,6 +102,8 @@ def _error(response: Response) -> BatchscanError:
         return CredentialsRefused(f"{response.url} rejected the credentials{detail}; check the client id and secret")
     if status in (404, 405):
         return _not_batchscan(response, f"it returned {status}{detail}")
+    if status == 410 and response.url.endswith("/v2/changes"):
+        return PositionGone(f"{response.url} cannot continue from this position{detail}; read everything again")
     if 400 <= status < 500 and isinstance(response.document, dict) and "detail" in response.document:
         message = f"{response.url} rejected the request with {status}{detail}; correct it"
         return BadRequest(message, status, response.document["detail"])

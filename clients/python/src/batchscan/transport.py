@@ -73,13 +73,19 @@ class Transport:
         data = {**form, "client_secret": secret.reveal()}
         return self._send(requests.Request("POST", self._url + path, data=data, auth=_NoAuth()), secret, body_max)
 
-    def get(self, path: str, query: Mapping[str, str], token: Secret, body_max: int) -> Response | Incomplete:
-        return self._send(requests.Request("GET", self._url + path, params=query, auth=_Bearer(token)), token, body_max)
+    def get(
+        self, path: str, query: Mapping[str, str], token: Secret, body_max: int, wait: float = 0.0
+    ) -> Response | Incomplete:
+        """`wait`: how many seconds longer than others the response may take."""
+        request = requests.Request("GET", self._url + path, params=query, auth=_Bearer(token))
+        return self._send(request, token, body_max, wait)
 
-    def _send(self, request: requests.Request, secret: Secret, body_max: int) -> Response | Incomplete:
+    def _send(
+        self, request: requests.Request, secret: Secret, body_max: int, wait: float = 0.0
+    ) -> Response | Incomplete:
         self._sent.remember(secret)
         try:
-            return self._receive(request, body_max)
+            return self._receive(request, body_max, wait)
         except requests.RequestException as error:
             failure = self._failure(error)
         # Raised outside of the `except`: the library's exception contains the request, and with it the secret.
@@ -87,11 +93,12 @@ class Transport:
             raise failure
         return failure
 
-    def _receive(self, request: requests.Request, body_max: int) -> Response | Incomplete:
+    def _receive(self, request: requests.Request, body_max: int, wait: float) -> Response | Incomplete:
         prepared = self._session.prepare_request(request)
         # `send` alone ignores proxies and certificate stores from the environment.
         settings = self._session.merge_environment_settings(self._url, {}, True, None, None)
-        with self._session.send(prepared, timeout=self._timeout, allow_redirects=False, **settings) as response:
+        timeout = (self._timeout[0], self._timeout[1] + wait)
+        with self._session.send(prepared, timeout=timeout, allow_redirects=False, **settings) as response:
             self._reached = True
             if response.status_code < 200:
                 # The library stops at an interim response. Close, so that the next request does not read the final one.
