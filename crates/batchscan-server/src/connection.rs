@@ -71,6 +71,8 @@ pub(crate) struct ClientStream<S: Socket> {
     stall_timer: Option<Pin<Box<Sleep>>>,
     linger_timer: Option<Pin<Box<Sleep>>>,
     is_shut_down: bool,
+    /// Whether closing the socket resets the connection, even if the process is killed.
+    resets_on_close: bool,
     /// The rest of our response instead of hyper's.
     replacement: Option<Bytes>,
 }
@@ -78,10 +80,6 @@ pub(crate) struct ClientStream<S: Socket> {
 impl<S: Socket> Drop for ClientStream<S> {
     fn drop(&mut self) {
         self.in_flight.close();
-        if self.in_flight.must_reset() {
-            // Without time to linger, closing a socket resets the connection.
-            let _ = self.stream.tcp().set_zero_linger();
-        }
     }
 }
 
@@ -112,6 +110,7 @@ impl<S: Socket> ClientStream<S> {
             stall_timer: None,
             linger_timer: None,
             is_shut_down: false,
+            resets_on_close: false,
             replacement: None,
         }
     }
@@ -219,11 +218,21 @@ impl<S: Socket> ClientStream<S> {
     ) -> Poll<io::Result<usize>> {
         let bytes = ready!(self.with_timeout(cx, written))?;
         self.in_flight.note_written(bytes);
+        self.update_reset_on_close();
         // On HTTP/2, these may be the bytes of another response.
         if !self.is_h2 {
             self.in_flight.note_progress();
         }
         Poll::Ready(Ok(bytes))
+    }
+
+    fn update_reset_on_close(&mut self) {
+        let must_reset = self.in_flight.must_reset();
+        if must_reset != self.resets_on_close {
+            self.resets_on_close = must_reset;
+            #[expect(deprecated, reason = "only a time other than zero blocks")]
+            let _ = self.stream.tcp().set_linger(must_reset.then_some(Duration::ZERO));
+        }
     }
 
     /// Writes our response, then reports hyper's as written.
@@ -297,7 +306,8 @@ impl<S: Socket> AsyncWrite for ClientStream<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.in_flight.must_reset() {
+        self.update_reset_on_close();
+        if self.resets_on_close {
             return Poll::Ready(Ok(()));
         }
         if !self.is_shut_down {

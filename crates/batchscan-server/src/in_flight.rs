@@ -70,7 +70,7 @@ impl InFlight {
         self.shared.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the connection must end with a reset.
+    /// Whether a connection that ends now must be reset.
     pub(crate) fn must_reset(&self) -> bool {
         self.shared.must_reset.load(Ordering::Relaxed)
     }
@@ -107,9 +107,10 @@ impl ResponseInFlight {
         note_progress(&self.progress);
     }
 
-    /// Ends the connection with a reset, so that the client does not take a part of the response for the whole.
-    pub(crate) fn reset(&self) {
-        self.connection.shared.must_reset.store(true, Ordering::Relaxed);
+    /// Whether a connection that ends now must be reset, so that the client does not take a part of the response for
+    /// the whole.
+    pub(crate) fn set_must_reset(&self, must_reset: bool) {
+        self.connection.shared.must_reset.store(must_reset, Ordering::Relaxed);
     }
 
     /// Whether the connection was closed.

@@ -63,6 +63,10 @@ impl AccessLog {
     pub(super) fn wrap(self, app: App, mut response: Response) -> Response {
         if let Some(in_flight) = &self.in_flight {
             in_flight.note_progress();
+            // HTTP/1.0 has no other way to show that a body of unknown length is incomplete (decision 026).
+            let is_incomplete =
+                self.version == Version::HTTP_10 && response.body().size_hint().exact().is_none();
+            in_flight.set_must_reset(is_incomplete);
         }
         let has_no_body = self.method == "HEAD" || response.body().is_end_stream();
         let record = Arc::new(Record {
@@ -107,14 +111,16 @@ impl Drop for Record {
         let elapsed = self.request.started.elapsed();
         let (taken, mut bytes) = (*self.taken.get_mut(), *self.sent.get_mut());
         let is_complete = *self.is_read.get_mut() && bytes == taken;
-        if let Some(in_flight) = self
-            .request
-            .in_flight
-            .as_ref()
-            .filter(|_| !is_complete && self.request.version != Version::HTTP_2)
+        if let Some(in_flight) =
+            self.request.in_flight.as_ref().filter(|_| self.request.version != Version::HTTP_2)
         {
-            // The part of the last piece that was sent before the connection broke. Includes the head of the response.
-            bytes = in_flight.written().clamp(bytes, taken);
+            if is_complete {
+                in_flight.set_must_reset(false);
+            } else {
+                // The part of the last piece that was sent before the connection broke. Includes the head of the
+                // response.
+                bytes = in_flight.written().clamp(bytes, taken);
+            }
         }
         let labels = RequestLabels { route: route.clone(), status: self.status };
         metrics.requests.get_or_create(&labels).inc();
@@ -210,13 +216,6 @@ impl http_body::Body for LoggedBody {
             Some(Ok(frame)) => Some(Ok(frame.map_data(|data| self.next_piece(data)))),
             Some(Err(error)) => {
                 let _ = self.record.cause.set(Cause::of_stream(&error));
-                let request = &self.record.request;
-                // HTTP/1.0 has no other way to show that a body is incomplete (decision 026).
-                if let Some(in_flight) =
-                    request.in_flight.as_ref().filter(|_| request.version == Version::HTTP_10)
-                {
-                    in_flight.reset();
-                }
                 Some(Err(error))
             }
             None => {

@@ -80,7 +80,7 @@ async fn a_stream_continues_after_its_token_expired() {
     let mut raw = stalled(&app, &get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
     app.advance_secs(7_200);
     let all: Vec<serde_json::Value> = serde_json::from_slice(&raw.read_rest().await).unwrap();
-    assert_eq!(all.len(), BULK);
+    assert_eq!((all.len(), raw.was_reset), (BULK, false));
 }
 
 /// Decision 030.

@@ -132,6 +132,26 @@ fn a_stalled_reader_is_cut_off_after_the_drain_time() {
     assert!(matches!(cut, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{cut:?}");
 }
 
+/// Decision 026. HTTP/1.0 has no chunks: only a reset tells a part from the whole.
+#[test]
+fn an_unfinished_http_1_0_response_ends_with_a_reset() {
+    let site = filled();
+    let credential = site.credential();
+    for (flags, signal) in [(&["--drain", "1s"][..], Signal::TERM), (&[], Signal::KILL)] {
+        for target in ["/v1/batches", "/v2/export.csv"] {
+            let mut service = site.serve(flags);
+            let head = get_head(target, &token(&service, &credential)).replace("HTTP/1.1", "HTTP/1.0");
+            let mut stream = TcpStream::connect(service.address()).unwrap();
+            stream.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+            stream.read_exact(&mut [0; 100_000]).unwrap();
+            service.signal(signal);
+            service.wait();
+            let end = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_err();
+            assert_eq!(end.kind(), ErrorKind::ConnectionReset, "{target} {signal:?}");
+        }
+    }
+}
+
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let site = filled();
