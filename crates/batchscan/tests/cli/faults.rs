@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use crate::program::{Outcome, batchscan, clean, executable};
 use crate::scans;
 use crate::site::{ORG, Site};
+use crate::upgrades::TO_FIRST_SCHEMA;
 
 /// `write` is not among them: it also wakes the threads of this program, and such a write never fails. SQLite uses
 /// `pwrite64`.
@@ -26,9 +27,9 @@ const NEW: u64 = 700;
 
 /// Runs a command with each fault, each time on a copy of the prepared folder. `check` fails if the state is neither old
 /// nor new.
-fn sweep(prepare: impl Fn(&Path), words: &[&str], check: impl Fn(&Path, &str)) {
-    let site = Site::without_org();
-    let (prepared, folder, log) = (site.path("prepared"), site.path("folder"), site.name("calls"));
+fn sweep(site: &Site, prepare: impl Fn(&Path), words: &[&str], check: impl Fn(&Path, &str)) {
+    let work = tempfile::tempdir_in(site.path("")).unwrap();
+    let [prepared, folder, log] = ["prepared", "folder", "calls"].map(|name| work.path().join(name));
     std::fs::create_dir(&prepared).unwrap();
     prepare(&prepared);
     copy_folder(&prepared, &folder);
@@ -76,9 +77,9 @@ fn points(log: &str) -> Vec<(String, usize)> {
     points
 }
 
-fn traced(folder: &Path, log: &str, calls: &str, inject: Option<&str>, words: &[&str]) -> Command {
+fn traced(folder: &Path, log: &Path, calls: &str, inject: Option<&str>, words: &[&str]) -> Command {
     let mut command = clean("strace");
-    command.args(["-f", "-qq", "-o", log, &format!("--trace={calls}")]).args(inject);
+    command.args(["-f", "-qq", &format!("--trace={calls}"), "-o"]).arg(log).args(inject);
     command.arg(executable()).args(words);
     command.env("BATCHSCAN_DATABASE", "sqlite:scans.db").current_dir(folder);
     command
@@ -120,6 +121,7 @@ fn with_batches(folder: &Path) {
 #[test]
 fn a_fault_in_the_creation_of_a_database_leaves_none_or_a_valid_one() {
     sweep(
+        &Site::without_org(),
         |_| {},
         &["org", "add", ORG],
         |folder, fault| {
@@ -132,14 +134,14 @@ fn a_fault_in_the_creation_of_a_database_leaves_none_or_a_valid_one() {
 
 #[test]
 fn a_fault_in_an_import_leaves_the_old_batches_or_the_new_ones() {
-    sweep(with_batches, &["import", "--org", ORG, "new.ndjson"], |folder, fault| {
+    sweep(&Site::without_org(), with_batches, &["import", "--org", ORG, "new.ndjson"], |folder, fault| {
         is_sound(folder, "scans.db", &[("old", OLD), ("new", NEW)], fault);
     });
 }
 
 #[test]
 fn a_fault_in_a_backup_leaves_none_or_a_complete_one() {
-    sweep(with_batches, &["backup", "backup.db"], |folder, fault| {
+    sweep(&Site::without_org(), with_batches, &["backup", "backup.db"], |folder, fault| {
         if folder.join("backup.db").exists() {
             is_sound(folder, "backup.db", &[("old", OLD)], fault);
             std::fs::remove_file(folder.join("backup.db")).unwrap();
@@ -153,11 +155,62 @@ fn a_fault_in_a_backup_leaves_none_or_a_complete_one() {
 #[test]
 fn a_fault_in_a_copy_is_repaired_by_the_next_one() {
     let words = ["copy", "--from", "sqlite:scans.db", "--to", "sqlite:copy.db"];
-    sweep(with_batches, &words, |folder, fault| {
+    sweep(&Site::without_org(), with_batches, &words, |folder, fault| {
         let again = run(folder, &words);
         assert_eq!(again.code, Some(0), "{fault}: {again:?}");
         is_sound(folder, "copy.db", &[("old", OLD)], fault);
     });
+}
+
+#[test]
+fn a_fault_in_an_upgrade_leaves_the_old_schema_or_the_new_one() {
+    let with_first_schema = |folder: &Path| {
+        with_batches(folder);
+        Connection::open(folder.join("scans.db")).unwrap().execute_batch(TO_FIRST_SCHEMA).unwrap();
+    };
+    sweep(&Site::without_org(), with_first_schema, &["org", "list"], |folder, fault| {
+        is_sound(folder, "scans.db", &[("old", OLD)], fault);
+    });
+}
+
+#[test]
+fn a_fault_in_a_mirror_is_repaired_by_the_next_run() {
+    let site = Site::new();
+    site.import(&site.write("old.ndjson", scans::ndjson(0..OLD, "old")));
+    let (service, credential) = (site.serve(&[]), site.credential());
+    let secret = site.write("secret", &credential.secret);
+    let words = [
+        &["mirror", "--url", &service.url, "--client-id", &credential.id][..],
+        &["--client-secret-file", &secret, "--output", "copy.db"],
+    ]
+    .concat();
+    let comments = |folder: &Path| -> Vec<(String, u64)> {
+        let copy = Connection::open(folder.join("copy.db")).unwrap();
+        let mut rows = copy.prepare("SELECT comment, count(*) FROM batches GROUP BY 1").unwrap();
+        let rows =
+            rows.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let (old, new) = (vec![("old".to_owned(), OLD)], vec![("new".to_owned(), NEW)]);
+    let with_old_mirror = |folder: &Path| {
+        run(folder, &words).succeeds();
+        site.import(&site.write("new.ndjson", scans::ndjson(0..NEW, "new")));
+    };
+    sweep(&site, with_old_mirror, &words, |folder, fault| {
+        let found = comments(folder);
+        assert!(found == old || found == new, "{fault}: {found:?}");
+        let again = run(folder, &words);
+        assert_eq!((again.code, comments(folder)), (Some(0), new.clone()), "{fault}: {again:?}");
+    });
+    sweep(
+        &site,
+        |_| {},
+        &words,
+        |folder, fault| {
+            let again = run(folder, &words);
+            assert_eq!((again.code, comments(folder)), (Some(0), new.clone()), "{fault}: {again:?}");
+        },
+    );
 }
 
 #[test]

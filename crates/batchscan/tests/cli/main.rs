@@ -62,5 +62,6 @@ mod sessions;
 mod shared_database;
 mod shutdown;
 mod tls;
+mod upgrades;
 mod usage_errors;
 mod user_secrets;
