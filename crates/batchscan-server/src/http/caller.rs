@@ -111,6 +111,7 @@ impl FromRequestParts<App> for BasicOrBearer {
 /// dashboard with a dialog.
 fn with_both_challenges(error: ApiError) -> Response {
     let has_no_token = matches!(error, ApiError::MissingToken | ApiError::InvalidClient { .. });
+    let error = if let ApiError::MissingToken = error { ApiError::MissingTokenOrSecret } else { error };
     let mut response = error.into_response();
     if has_no_token {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, BASIC_CHALLENGE);

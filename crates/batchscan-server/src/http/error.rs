@@ -37,6 +37,8 @@ pub enum ApiError {
     InvalidClient { by_basic: bool },
     /// No bearer token.
     MissingToken,
+    /// An export without `Authorization`.
+    MissingTokenOrSecret,
     /// An invalid or expired bearer token.
     InvalidToken(TokenError),
     /// A session of the dashboard that has ended.
@@ -139,6 +141,11 @@ impl ApiError {
             ApiError::MissingToken => (
                 StatusCode::UNAUTHORIZED,
                 "Not authenticated: send the header Authorization: Bearer ACCESS_TOKEN",
+            ),
+            ApiError::MissingTokenOrSecret => (
+                StatusCode::UNAUTHORIZED,
+                "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the \
+                header Authorization: Bearer ACCESS_TOKEN",
             ),
             ApiError::InvalidToken(TokenError::Expired(_)) => {
                 (StatusCode::UNAUTHORIZED, "The access token has expired: get a new one")
@@ -273,7 +280,7 @@ mod tests {
             ("Unauthorized", "expired", ApiError::InvalidToken(TokenError::Expired(client))),
             ("Unauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
             ("NotFound", "unknown", ApiError::NoSuchBatch),
-            ("ExportUnauthorized", "none", ApiError::MissingToken),
+            ("ExportUnauthorized", "none", ApiError::MissingTokenOrSecret),
             ("ExportUnauthorized", "wrong", ApiError::InvalidClient { by_basic: true }),
             ("ExportUnauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
             ("MethodNotAllowed", "method", ApiError::MethodNotAllowed("")),

@@ -41,7 +41,11 @@ async fn an_export_accepts_the_credentials_with_basic() {
 async fn an_export_without_credentials_asks_for_them() {
     let (app, client, _) = TestApp::signed_in().await;
     let none = app.send("GET", PATH).await;
-    none.is_detail(401, "Not authenticated: send the header Authorization: Bearer ACCESS_TOKEN");
+    none.is_detail(
+        401,
+        "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the header \
+        Authorization: Bearer ACCESS_TOKEN",
+    );
     none.has_headers(&[("www-authenticate", BOTH)]);
     for (id, secret) in [(&*client.id, "wrong"), ("bs_unknown", &client.secret), ("", ""), (" ", " ")] {
         let wrong = export(&app, "GET", PATH, id, secret).await;

@@ -72,7 +72,11 @@ impl PostgresMirror {
 }
 
 async fn connect(url: &PostgresUrl) -> Result<Client, Failure> {
-    connect_to_primary(url).await.map_err(Failure::Other)
+    connect_to_primary(url).await.map_err(|cause| {
+        Failure::Other(format!(
+            "{cause}; check that the server is running, and the host, port, user and password"
+        ))
+    })
 }
 
 /// From pg_class: `to_regclass` fails without a privilege.

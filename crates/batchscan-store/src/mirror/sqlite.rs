@@ -29,6 +29,9 @@ impl SqliteMirror {
     pub(super) fn open(path: &Path) -> Result<(Self, MirrorPosition), Failure> {
         // SQLite has its own meaning for some names that are not absolute, such as `:memory:`.
         let path = std::path::absolute(path)?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
+            return Err(Failure::Other(format!("{} is not a folder; create it first", folder.display())));
+        }
         let mut connection = Connection::open(&path)?;
         connection.busy_timeout(LOCK_TIMEOUT)?;
         if is_empty(&connection)? {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use batchscan_formats::Format;
 use batchscan_store::{DatabaseUrl, DatabaseUrlError};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
@@ -68,6 +69,11 @@ impl TypedValueParser for MirrorOutputParser {
             Some("") => Err(invalid_value(command, arg, "expected a file, postgres://… or -")),
             text => match text.filter(is_url) {
                 Some(_) => DatabaseUrlParser.parse_ref(command, arg, value).map(MirrorOutput::Database),
+                None if Format::for_writing(value.as_ref()).is_some() => {
+                    let error =
+                        "a mirror is an SQLite file, such as batches.db; `batchscan pull` writes this format";
+                    Err(invalid_value(command, arg, error))
+                }
                 None => Ok(MirrorOutput::Database(DatabaseUrl::Sqlite(value.into()))),
             },
         }

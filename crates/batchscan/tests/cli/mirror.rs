@@ -360,6 +360,8 @@ fn a_target_that_is_not_a_mirror_of_this_organisation_is_not_changed() {
         "mirror --output own.db",
         "mirror --output scans.db",
         "mirror --output missing/copy.db",
+        "mirror --output batches.csv",
+        "mirror --output postgres://ann:pw@127.0.0.1:1/nursery",
         "mirror --output copy.db --since abc",
         "mirror --output mysql://ann:pw@host/db",
         "mirror --output postgres://ann:pw@host",
