@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Download } from '@playwright/test';
 import { FIELDS, type Batch } from '../src/data/batch';
 import { lastDays, parseCsv, plusDays, query, today } from './expected';
 import { Database, fetchBatches } from './service';
@@ -14,6 +15,7 @@ import {
   message,
   openSignedIn,
   test,
+  warnings,
   type Page,
 } from './test';
 
@@ -29,11 +31,15 @@ const toCells = (batch: Batch, names = NAMES): string[] =>
     return name === 'batch_creation_date' ? text.slice(0, 19).replace('T', ' ') : text;
   });
 
-async function exportCsv(page: Page): Promise<{ name: string; head: string[]; rows: string[][] }> {
+async function exportAs(page: Page, file: string): Promise<Download> {
   const pending = page.waitForEvent('download');
   await button(page, 'Export').click();
-  await button(page, 'CSV file').click();
-  const download = await pending;
+  await button(page, file).click();
+  return pending;
+}
+
+async function exportCsv(page: Page): Promise<{ name: string; head: string[]; rows: string[][] }> {
+  const download = await exportAs(page, 'CSV file');
   const text = readFileSync(await download.path(), 'utf8');
   expect(text[0], 'Excel needs the byte order mark').toBe('\uFEFF');
   const [head, ...rows] = parseCsv(text.slice(1));
@@ -131,6 +137,53 @@ test('the export of the table has its columns and order', async ({ page, demo })
   expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-table.csv`);
   expect(head).toEqual(['Name', 'Batch ID', 'Scanned (UTC)', 'Usable rate (%)']);
   expect(rows).toEqual(batches.map((batch) => toCells(batch, [...names])));
+});
+
+test('without filters, the files of the API can be saved', async ({ page, demo }) => {
+  const { from, to } = lastDays(90);
+  await openSignedIn(page, demo);
+  const dates = new URLSearchParams({ start_date: `${from}T00:00:00Z`, end_date: `${to}T23:59:59.999999Z` });
+  const headers = { Authorization: `Basic ${btoa(`${demo.clientId}:${demo.clientSecret}`)}` };
+  const expected = await (await fetch(`${demo.url}/v2/export.csv?${dates}`, { headers })).text();
+  const file = await exportAs(page, 'CSV');
+  expect(file.suggestedFilename()).toBe(`batches-${from}-to-${to}.csv`);
+  expect(readFileSync(await file.path(), 'utf8')).toBe(expected);
+  const [head, ...rows] = parseCsv(expected);
+  expect(head).toEqual(NAMES);
+  expect(rows.map(([id]) => id)).toEqual((await fetchBatches(demo, { from, to })).map((batch) => batch.batch_id));
+  for (const [name, extension] of [['Excel', 'xlsx'], ['Parquet', 'parquet']] as const) {
+    expect((await exportAs(page, name)).suggestedFilename()).toBe(`batches-${from}-to-${to}.${extension}`);
+  }
+  await expect(button(page, 'Parquet')).toBeHidden();
+  await warnings(page).selectOption('with');
+  await button(page, 'Export').click();
+  await expect(button(page, 'CSV file')).toBeVisible();
+  await expect(button(page, 'Parquet')).toBeHidden();
+});
+
+test.describe('a failed export', () => {
+  test.use({ allowedErrors: /503|422|ERR_FAILED/ });
+
+  test('is reported, and can be repeated', async ({ page, demo }) => {
+    await openSignedIn(page, demo);
+    const path = '**/v2/export.csv?*';
+    await button(page, 'Export').click();
+    await page.route(path, (route) => route.fulfill({ status: 503 }));
+    await button(page, 'CSV').click();
+    await expect(page.getByText('The export failed. The service is unavailable.')).toBeVisible();
+    await page.unroute(path);
+    await page.route(path, (route) => route.fulfill({ status: 422, json: { detail: 'Too large.' } }));
+    await button(page, 'CSV').click();
+    await expect(page.getByText('The export failed. Too large.')).toBeVisible();
+    await page.unroute(path);
+    await page.route(path, (route) => route.abort());
+    await button(page, 'CSV').click();
+    await expect(page.getByText('The export failed. The connection is lost.')).toBeVisible();
+    await page.unroute(path);
+    const pending = page.waitForEvent('download');
+    await button(page, 'CSV').click();
+    await pending;
+  });
 });
 
 test('formulas and HTML in the data stay text', async ({ page }) => {

@@ -78,6 +78,18 @@ test('the table ends above the footer at any window height', async ({ page, demo
   }
 });
 
+for (const locale of ['en-GB', 'en-US', 'de-DE']) {
+  test.describe(`in ${locale}`, () => {
+    test.use({ locale });
+
+    test('the table is as wide as a small screen', async ({ page, demo }) => {
+      await openSignedIn(page, demo, '/batches');
+      const hidden = await page.getByRole('grid').locator('..').evaluate((box) => box.scrollWidth - box.clientWidth);
+      expect(hidden).toBe(0);
+    });
+  });
+}
+
 test.describe('on a phone', () => {
   test.use({ viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
 

@@ -1,6 +1,6 @@
 import type { Period } from '../src/data/period';
 import { dayCount, expectChanges, expectFigures, expectFiguresOf, lastDays, plusDays, previous, query, today } from './expected';
-import { fetchBatches } from './service';
+import { Database, fetchBatches } from './service';
 import { button, chart, drawn, expect, field, keyFigures, loaded, openSignedIn, test, type Page } from './test';
 
 const expectPeriod = async (page: Page, { from, to }: Period): Promise<void> => {
@@ -22,11 +22,31 @@ test('the figures are compared with the previous period', async ({ page, demo })
   await expectChanges(page, await fetchBatches(demo, period), await fetchBatches(demo, previous(period)));
 });
 
+test('this year is compared with the same days of last year, unless these have next to no batches', async ({ page }) => {
+  const year = Number(today().slice(0, 4));
+  const batches = (count: number, year: number): object[] =>
+    Array.from({ length: count }, (_, at) => ({
+      batch_id: `${year}-${at}`,
+      batch_name: `Tray ${at}`,
+      batch_creation_date: `${year}-01-01T00:00:00.${100 + at}Z`,
+      number_of_images: 1,
+      warnings: false,
+    }));
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Years', [...batches(12, year), ...batches(1, year - 1)]));
+  await openSignedIn(page, service, '/?window=this-year');
+  await expect(page.getByText(/^Not compared: only 1 batch in the previous period, 1 Jan/)).toBeVisible();
+  expect((await keyFigures(page))['Batches']).toEqual({ value: '12', change: '' });
+  database.importBatches('Years', batches(6, year - 1));
+  await page.reload();
+  await expect.poll(async () => (await keyFigures(page))['Batches']?.change).toBe('+100% from 6');
+});
+
 test('an empty previous period is not compared', async ({ page, demo }) => {
   const [first] = await fetchBatches(demo, { from: '1900-01-01', to: today() });
   const day = first!.batch_creation_date.slice(0, 10);
   await openSignedIn(page, demo, `/${query({ from: day, to: plusDays(day, 9) })}`);
-  await expect(page.getByText('No scans in the previous period.', { exact: true })).toBeVisible();
+  await expect(page.getByText('Not compared: no batches in the previous period')).toBeVisible();
   expect(Object.values(await keyFigures(page)).filter(({ change }) => change !== '')).toEqual([]);
 });
 
@@ -61,9 +81,11 @@ test('From after To is reported, and setting To fixes it', async ({ page, demo }
 test('each preset sets its period', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   const year = Number(today().slice(0, 4));
+  const thisWeek = lastDays(((new Date(today()).getUTCDay() + 6) % 7) + 1);
   const presets = {
     Yesterday: lastDays(1, plusDays(today(), -1)),
-    'This week': lastDays(((new Date(today()).getUTCDay() + 6) % 7) + 1),
+    'This week': thisWeek,
+    'Last week': lastDays(7, plusDays(thisWeek.from, -1)),
     'Last 7 days': lastDays(7),
     'Last 30 days': lastDays(30),
     'Last 365 days': lastDays(365),

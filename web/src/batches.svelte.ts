@@ -3,7 +3,7 @@
 import { BATCHES_MAX, isCurrent, offlineWaitMs, ServiceError, type Failure, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
-import { previousPeriod, samePeriod, type Period } from './data/period';
+import { samePeriod, type Period } from './data/period';
 import { Loader, type LoadState } from './loading.svelte';
 import { session } from './session.svelte';
 
@@ -65,11 +65,11 @@ class Batches {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Starts loading the period unless it is loaded or loading, and after it the previous period. */
-  ensureLoaded(period: Period): void {
+  ensureLoaded(period: Period, previous: Period): void {
     if (this.main === null || !(samePeriod(this.main.period, period) || this.main.covers(period))) {
       this.#loadMain(period);
     }
-    if (this.main?.state === 'complete') this.#ensurePrevious(previousPeriod(period));
+    if (this.main?.state === 'complete') this.#ensurePrevious(previous);
   }
 
   /** Starts loading a period for comparison, unless it is loaded or loading. */

@@ -2,16 +2,16 @@
 // something on the screen reads it.
 import { batches, type PeriodLoader } from './batches.svelte';
 import { Columns } from './data/columns';
-import { NO_FILTER, select } from './data/filter';
-import { cropSpreads, findOutliers, unusualRows, type CropSpreads } from './data/outliers';
-import { dayCount, daysUpTo, plusDays, previousPeriod, samePeriod, TYPICAL_DAYS, TYPICAL_DAYS_MAX, type Period } from './data/period';
+import { NO_FILTER, select, type Filter } from './data/filter';
+import { findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
+import { dayCount, daysUpTo, plusDays, samePeriod, TYPICAL_DAYS, TYPICAL_DAYS_MAX, type Period } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
   distributions,
   dots,
   headline,
-  rowsByCrop,
+  rowsBy,
   series,
   type Headline,
   type Measure,
@@ -27,7 +27,7 @@ const DOTS_MAX = 2_500;
 const SHORT_DAYS = 31;
 
 const NO_COLUMNS = new Columns();
-const NO_SPREADS: CropSpreads = new Map();
+const NO_RANGES: TypicalRanges = new Map();
 
 class Results {
   measure = $state<Measure>('germination');
@@ -39,10 +39,7 @@ class Results {
   #period = $derived(view.current.period);
   #filter = $derived(view.current.filter);
 
-  rows = $derived.by(() => {
-    void batches.version;
-    return select(this.columns, this.#filter, this.#period, this.#spreadsOfFilter);
-  });
+  rows = $derived(this.rowsWith({}));
   sortedRows = $derived(sorted(this.columns, this.rows, view.current.sort));
 
   /** All rows of the period, whatever the filter. */
@@ -51,24 +48,22 @@ class Results {
   headline = $derived(headline(this.columns, this.rows));
   /** Null until the whole previous period is loaded: a part is no comparison. */
   previousHeadline: Headline | null = $derived.by(() => {
-    const period = previousPeriod(view.current.period);
-    const loader = batches.main?.covers(view.current.period) ? batches.loaderFor(period) : null;
+    const loader = batches.main?.covers(view.current.period) ? batches.loaderFor(view.previous) : null;
     if (loader === null) return null;
-    void batches.version;
-    return headline(loader.columns, select(loader.columns, view.current.filter, period, this.#spreadsOfFilter));
+    return headline(loader.columns, this.rowsWith({}, loader.columns, view.previous));
   });
+  /** Whether all batches are of one day: nothing to draw over time. */
+  isOneDay = $derived(
+    batches.main?.state === 'complete' && this.columns.day[this.rows[0]!] === this.columns.day[this.rows.at(-1)!],
+  );
 
   series = $derived(series(this.columns, this.rows, view.current.period, this.measure, CROP_COLOURS_MAX));
   distributions = $derived(distributions(this.columns, this.rows, this.measure));
   dots = $derived(dots(this.columns, this.rows, DOTS_MAX));
   activity = $derived(activity(this.columns, this.rows, view.current.period));
 
-  crops = $derived(
-    rowsByCrop(this.columns, this.periodRows).map(({ index, rows }) => ({
-      name: this.columns.cropName(index),
-      batches: rows.length,
-    })),
-  );
+  crops = $derived(this.#counts('crop'));
+  operators = $derived(this.#counts('operator'));
   /** For the filter: also the crops that are loaded, but not in the period. */
   knownCrops = $derived.by(() => {
     void batches.version;
@@ -100,14 +95,19 @@ class Results {
   isPartlyCompared = $derived(
     batches.main?.state !== 'complete' || (this.daysBefore !== null && !this.#loaderBefore?.covers(this.daysBefore)),
   );
-  #spreads = $derived(this.#spreadsOf(TYPICAL_DAYS));
+  #recentRanges = $derived(this.#rangesOf(TYPICAL_DAYS));
   /** What is typical for each crop, the same on every screen. */
-  spreads: CropSpreads = $derived(
-    this.hasAllDays ? new Map([...this.#spreadsOf(TYPICAL_DAYS_MAX), ...this.#spreads]) : this.#spreads,
+  ranges: TypicalRanges = $derived(
+    this.hasAllDays ? new Map([...this.#rangesOf(TYPICAL_DAYS_MAX), ...this.#recentRanges]) : this.#recentRanges,
   );
+  /** How far the rates are from what is typical of each batch's crop. */
+  fromTypical = $derived({
+    germination: meanFromTypical(this.columns, this.rows, this.ranges, 'germination'),
+    usable: meanFromTypical(this.columns, this.rows, this.ranges, 'usable'),
+  });
   // Other filters do not depend on them.
-  #spreadsOfFilter = $derived(this.#filter.warnings === 'low' ? this.spreads : NO_SPREADS);
-  #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.spreads));
+  #rangesOfFilter = $derived(this.#filter.warnings === 'low' ? this.ranges : NO_RANGES);
+  #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.ranges));
   outliers = $derived.by(() => {
     const shown = new Uint8Array(this.columns.length);
     for (const row of this.rows) shown[row] = 1;
@@ -118,12 +118,22 @@ class Results {
   typicalTo = $derived(daysUpTo(this.#period, view.today, 1).to);
   /** Batches of crops with too few batches to compare. */
   notCompared = $derived(
-    this.crops.filter(({ name }) => !this.spreads.has(name)).reduce((sum, { batches }) => sum + batches, 0),
+    this.crops.filter(({ name }) => !this.ranges.has(name)).reduce((sum, { batches }) => sum + batches, 0),
   );
+
+  /** The rows that match the filter with a change to it. */
+  rowsWith(change: Partial<Filter>, columns = this.columns, period = this.#period): Int32Array {
+    void batches.version;
+    return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
+  }
 
   /** Over how many days the crop is compared. */
   typicalDays(crop: string | null): number {
-    return this.#spreads.has(crop) ? TYPICAL_DAYS : TYPICAL_DAYS_MAX;
+    return this.#recentRanges.has(crop) ? TYPICAL_DAYS : TYPICAL_DAYS_MAX;
+  }
+
+  #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {
+    return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
   }
 
   #daysBefore(days: number): Period | null {
@@ -132,15 +142,15 @@ class Results {
     return from < start ? { from, to: plusDays(start, -1) } : null;
   }
 
-  #spreadsOf(days: number): CropSpreads {
+  #rangesOf(days: number): TypicalRanges {
     void batches.version;
-    if (this.isComparing) return NO_SPREADS;
+    if (this.isComparing) return NO_RANGES;
     const period = daysUpTo(this.#period, view.today, days);
     const parts = [{ columns: this.columns, rows: select(this.columns, NO_FILTER, period) }];
     const columns = this.#loaderBefore?.columns;
     const before = { ...period, to: this.daysBefore?.to ?? '' };
     if (columns !== undefined) parts.push({ columns, rows: select(columns, NO_FILTER, before) });
-    return cropSpreads(parts);
+    return typicalRanges(parts);
   }
 
   /** The most frequent crops of the period have a colour, the others are grey. */
@@ -148,14 +158,6 @@ class Results {
     const names = this.crops.slice(0, CROP_COLOURS_MAX).map(({ name }) => name ?? '');
     const slots = cropSlots(session.organisation, names, CROP_COLOURS_MAX);
     return new Map(names.map((name, at) => [name, slots[at]!]));
-  });
-
-  operators = $derived.by(() => {
-    const { operator, operators } = this.columns;
-    const counts = new Int32Array(operators.length + 1);
-    for (const row of this.periodRows) counts[operator[row]! + 1]!++;
-    const named = Array.from(counts, (batches, at) => ({ name: at === 0 ? null : operators[at - 1]!, batches }));
-    return named.filter(({ batches }) => batches > 0).sort((a, b) => b.batches - a.batches);
   });
 
   /** The colour slot of a crop: 0 to CROP_COLOURS_MAX - 1, or -1 for grey. */

@@ -3,7 +3,7 @@
 import type { Batch } from './data/batch';
 import type { Comparison } from './data/comparison';
 import { NO_FILTER, type Filter } from './data/filter';
-import { isPeriod, presetPeriod, type Period, type Preset } from './data/period';
+import { isPeriod, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
 import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './data/zone';
@@ -18,6 +18,9 @@ class CurrentView {
   /** For presets. A page that is left open follows it. */
   today = $state(dayAt(Date.now()));
   current = $state.raw<View>(parseUrl(new URL(location.href), dayAt(Date.now())));
+
+  /** The period to compare with. */
+  previous = $derived(previousPeriod(this.current.period, this.current.preset));
 
   /** The screen before a batch. */
   list = $state<'overview' | 'table'>('table');

@@ -198,7 +198,6 @@ class PageLoader {
     const headers = { Accept: 'application/json', Authorization: `Bearer ${await this.#options.token()}` };
     const signal = this.#cancelled.signal;
     const response = await request(`/v2/batches?${query}`, { headers }, signal, this.#options.fetch);
-    if (response.status === 401) throw new ServiceError({ kind: 'signed-out' });
     const randomSecs = (): number => UNAVAILABLE_WAIT_SECS_MIN + this.#random() * UNAVAILABLE_WAIT_SECS_SPREAD;
     const page = parsePage(parseBody(response, this.#now, randomSecs), response.status);
     if (this.cursor === null) this.etag = response.etag;
@@ -240,13 +239,8 @@ export async function isCurrent(period: Period, token: string, etag: string, fet
   const init: RequestInit = { method: 'HEAD', headers, cache: 'no-store' };
   const response = await request(`/v2/batches?${query}`, init, undefined, fetch);
   if (response.status === 304) return true;
-  if (response.status === 401) throw new ServiceError({ kind: 'signed-out' });
-  if (response.status === 200) return response.etag === etag;
-  if (isUnavailable(response.status)) {
-    const secs = retryAfterSecs(response.retryAfter, Date.now()) ?? UNAVAILABLE_WAIT_SECS_MIN;
-    throw new ServiceError({ kind: 'unavailable', retryAfterSecs: secs });
-  }
-  throw rejected(response.status, detailOf('', response.status));
+  expectOk(response);
+  return response.etag === etag;
 }
 
 interface Page {
@@ -268,16 +262,24 @@ function parsePage(body: unknown, status: number): Page {
   }
 }
 
-/** The JSON of a 200 response; throws for all others. */
-export function parseBody(response: ApiResponse, now: () => number, defaultSecs: () => number): unknown {
-  const { status } = response;
+/** Throws `ServiceError` for any other status than 200. */
+export function expectOk(
+  { status, retryAfter, body }: Omit<ApiResponse, 'etag'>,
+  now: () => number = Date.now,
+  defaultSecs = () => UNAVAILABLE_WAIT_SECS_MIN,
+): void {
+  if (status === 401) throw new ServiceError({ kind: 'signed-out' });
   if (isUnavailable(status)) {
-    const secs = retryAfterSecs(response.retryAfter, now()) ?? defaultSecs();
-    throw new ServiceError({ kind: 'unavailable', retryAfterSecs: secs });
+    throw new ServiceError({ kind: 'unavailable', retryAfterSecs: retryAfterSecs(retryAfter, now()) ?? defaultSecs() });
   }
-  if (status !== 200) throw rejected(status, detailOf(response.body, status));
+  if (status !== 200) throw rejected(status, detailOf(body, status));
+}
+
+/** The JSON of a 200 response; throws for all others. */
+export function parseBody(response: ApiResponse, now: () => number, defaultSecs?: () => number): unknown {
+  expectOk(response, now, defaultSecs);
   const body = parseJson(response.body);
-  if (body === undefined) throw rejected(status, 'The response of the service is not JSON.');
+  if (body === undefined) throw rejected(response.status, 'The response of the service is not JSON.');
   return body;
 }
 

@@ -1,9 +1,8 @@
 // Two series of a rate to compare: two crops, two people, or a period and the same a year before.
 
 import type { Columns } from './columns';
-import { select, type Filter } from './filter';
 import type { Period } from './period';
-import { meanOf, rowsByCrop, series, type Measure, type SeriesPoint, type Step } from './statistics';
+import { meanOf, rowsBy, series, type Group, type Measure, type SeriesPoint, type Step } from './statistics';
 
 /** `a` and `b` are crops or people; '' stands for "not recorded". */
 export type Comparison = { by: 'crop' | 'operator'; a: string; b: string } | { by: 'year' };
@@ -11,12 +10,12 @@ export type Comparison = { by: 'crop' | 'operator'; a: string; b: string } | { b
 export interface Side {
   rows: Int32Array;
   mean: number | null;
+  step: Step;
   points: SeriesPoint[];
 }
 
-/** The mean per step of the batches that match a filter, and of all of them. */
-export function sideOf(columns: Columns, filter: Filter, period: Period, measure: Measure): Side & { step: Step } {
-  const rows = select(columns, filter, period);
+/** The mean of the rows per step, and of all of them. */
+export function sideOf(columns: Columns, rows: Int32Array, period: Period, measure: Measure): Side {
   const { all, step } = series(columns, rows, period, measure, 0);
   return { rows, mean: meanOf(all), points: all, step };
 }
@@ -30,17 +29,12 @@ export function differentCrops(
   a: Int32Array,
   b: Int32Array,
 ): { a: string | null; b: string | null; shared: (string | null)[] } | null {
-  const [ofA, ofB] = [rowsByCrop(columns, a), rowsByCrop(columns, b)];
-  const [mainA, mainB] = [ofA[0]?.index, ofB[0]?.index];
-  if (mainA === undefined || mainB === undefined || mainA === mainB) return null;
-  const countsB = new Map(ofB.map(({ index, rows }) => [index, rows.length]));
-  const shared = ofA.filter(({ index }) => countsB.has(index));
-  const share = ({ index, rows }: (typeof ofA)[number]): number =>
-    Math.min(rows.length / a.length, countsB.get(index)! / b.length);
+  const [ofA, ofB] = [rowsBy('crop', columns, a), rowsBy('crop', columns, b)];
+  const [mainA, mainB] = [ofA[0], ofB[0]];
+  if (mainA === undefined || mainB === undefined || mainA.name === mainB.name) return null;
+  const countsB = new Map(ofB.map(({ name, rows }) => [name, rows.length]));
+  const shared = ofA.filter(({ name }) => countsB.has(name));
+  const share = ({ name, rows }: Group): number => Math.min(rows.length / a.length, countsB.get(name)! / b.length);
   if (shared.reduce((sum, crop) => sum + share(crop), 0) >= COMMON_MIN) return null;
-  return {
-    a: columns.cropName(mainA),
-    b: columns.cropName(mainB),
-    shared: shared.map(({ index }) => columns.cropName(index)),
-  };
+  return { a: mainA.name, b: mainB.name, shared: shared.map(({ name }) => name) };
 }

@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { Columns } from './columns';
 import { activeFilters, NO_FILTER, select, type Filter } from './filter';
-import { cropSpreads } from './outliers';
+import { typicalRanges } from './outliers';
 import { sorted } from './sort';
 import { allRows, cpuMs, manyBatches, sampleBatch, sampleColumns } from './test-data';
 
@@ -39,7 +39,7 @@ describe('select', () => {
     const rates = Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00` }));
     const weak = { avg_germination_rate: '40.00' };
     const columns = sampleColumns([...rates, weak, { ...weak, batch_name: 'Bench 7' }, { ...weak, crop_type: 'Rare' }, { avg_usable_seedling_rate: '40.00' }]);
-    const spreads = cropSpreads([{ columns, rows: allRows(columns) }]);
+    const spreads = typicalRanges([{ columns, rows: allRows(columns) }]);
     const low = (text = ''): number[] => [...select(columns, { ...NO_FILTER, warnings: 'low', text }, undefined, spreads)];
     expect(low()).toEqual([21, 22, 24]);
     expect(low('bench 7')).toEqual([22]);
@@ -90,6 +90,30 @@ describe('select', () => {
       expect(selected(columns, { text }), text).toEqual([]);
     }
     expect(selected(columns, { text: 'bench 3' })).toEqual([3]);
+  });
+
+  it('finds the batches of a month, of today and of yesterday', () => {
+    const days = ['2025-11-13', '2026-03-13', '2026-11-15', '2026-11-16'];
+    const columns = sampleColumns([
+      ...days.map((day, at) => ({ batch_name: `Bench ${at}`, batch_creation_date: `${day}T10:00:00Z` })),
+      { batch_name: 'Marigold', batch_creation_date: '2026-01-31T10:00:00Z' },
+    ]);
+    vi.useFakeTimers({ now: Date.parse('2026-11-16T12:00:00Z') });
+    for (const [text, rows] of [
+      ['November', [0, 2, 3]],
+      ['nov 2026', [2, 3]],
+      ['bench november, 2025', [0]],
+      ['März', [1]],
+      ['mar', [4]],
+      ['today', [3]],
+      ['heute', [3]],
+      ['bench yesterday', [2]],
+      ['gestern', [2]],
+      ['tray gestern', []],
+    ] as const) {
+      expect(selected(columns, { text }), text).toEqual(rows);
+    }
+    vi.useRealTimers();
   });
 
   it('finds a date in a text only as it was typed', () => {

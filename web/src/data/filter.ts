@@ -2,7 +2,7 @@
 
 import { normalize, searchWords, type Columns } from './columns';
 import { dayNumber } from './day';
-import { findOutliers, isLow, type CropSpreads } from './outliers';
+import { findOutliers, isLow, type TypicalRanges } from './outliers';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
 
@@ -34,11 +34,11 @@ export function activeFilters(filter: Filter): number {
   );
 }
 
-/** The rows that match, oldest first. Whether a batch is low depends on the `spreads`. */
-export function select(columns: Columns, filter: Filter, period?: Period, spreads: CropSpreads = new Map()): Int32Array {
+/** The rows that match, oldest first. Whether a batch is low depends on the `ranges`. */
+export function select(columns: Columns, filter: Filter, period?: Period, ranges: TypicalRanges = new Map()): Int32Array {
   const matching = selectMatching(columns, filter, period);
   if (filter.warnings !== 'low') return matching;
-  const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), spreads);
+  const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), ranges);
   const low = new Set(outliers.filter(isLow).map(({ row }) => row));
   return matching.filter((row) => low.has(row));
 }

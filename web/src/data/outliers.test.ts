@@ -3,11 +3,10 @@ import type { Batch } from './batch';
 import { allRows, sampleColumns } from './test-data';
 import {
   BATCHES_FOR_RANGE_MIN,
-  cropSpreads,
   findOutliers,
-  OUTLIER_IQRS,
+  meanFromTypical,
+  typicalRanges,
   unusualRows,
-  WARNING_WEIGHT,
   ZERO_WEIGHT,
 } from './outliers';
 
@@ -15,39 +14,54 @@ import {
 const evenly = (change: Partial<Batch> = {}): Partial<Batch>[] =>
   Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00`, ...change }));
 
-describe('cropSpreads', () => {
-  const spreads = (...parts: Partial<Batch>[][]) =>
-    cropSpreads(parts.map(sampleColumns).map((columns) => ({ columns, rows: allRows(columns) })));
+describe('typicalRanges', () => {
+  const ranges = (...parts: Partial<Batch>[][]) =>
+    typicalRanges(parts.map(sampleColumns).map((columns) => ({ columns, rows: allRows(columns) })));
 
-  it('are the 5th, 50th and 95th percentile', () => {
-    expect(spreads(evenly()).get('Tomato')).toMatchObject({
-      batches: 21,
-      germination: { range: { low: 81, median: 90, high: 99 }, iqr: 10 },
-      variation: { range: { low: 18.2, median: 18.2, high: 18.2 } },
-    });
+  const rates = (count: number, from: number, step: number): Partial<Batch>[] =>
+    Array.from({ length: count }, (_, at) => ({ avg_germination_rate: (from + at * step).toFixed(2) }));
+
+  it('reach three times as far as the quartiles, within the values', () => {
+    // Median 92, quartiles 91 and 93.
+    const usual = rates(41, 90, 0.1);
+    expect(ranges(usual).get('Tomato')).toMatchObject({ batches: 41, germination: { low: 90, median: 92, high: 94 } });
+    const extremes = [{ avg_germination_rate: '20.00' }, { avg_germination_rate: '99.90' }];
+    expect(ranges([...usual, ...extremes]).get('Tomato')?.germination).toMatchObject({ low: 88, median: 92, high: 96 });
+    expect(ranges(usual).get('Tomato')?.variation).toEqual({ low: 18, median: 18.2, high: 19 });
+  });
+
+  it('are not widened by a bad spell', () => {
+    const [usual, bad] = [rates(140, 88, 0.05), rates(60, 45, 0.2)];
+    const { low, high } = ranges([...usual, ...bad]).get('Tomato')!.germination!;
+    expect(low).toBeGreaterThan(75);
+    expect(low).toBeLessThan(88);
+    expect(high).toBe(95);
+    const columns = sampleColumns([...usual, ...bad]);
+    const found = findOutliers(columns, allRows(columns), ranges([...usual, ...bad]));
+    expect(found.map(({ row }) => row).sort((a, b) => a - b)).toEqual(bad.map((_, at) => usual.length + at));
   });
 
   it('are the same from several loaders, whatever their crop indices', () => {
     const all = evenly();
-    const parts = spreads(all.slice(9), [{ crop_type: 'Leek' }, ...all.slice(0, 9)]);
-    expect(parts).toEqual(spreads(all));
+    const parts = ranges(all.slice(9), [{ crop_type: 'Leek' }, ...all.slice(0, 9)]);
+    expect(parts).toEqual(ranges(all));
   });
 
   it('need twenty batches with the value', () => {
-    expect(spreads(evenly().slice(0, BATCHES_FOR_RANGE_MIN - 1)).size).toBe(0);
+    expect(ranges(evenly().slice(0, BATCHES_FOR_RANGE_MIN - 1)).size).toBe(0);
     const sparse = evenly().map((change, at) => (at < 2 ? { ...change, avg_usable_seedling_rate: null } : change));
-    expect(spreads(sparse).get('Tomato')).toMatchObject({ usable: null, germination: { iqr: 10 } });
+    expect(ranges(sparse).get('Tomato')).toMatchObject({ usable: null, germination: { median: 90 } });
   });
 
   it('have the name null for batches without a crop', () => {
-    expect([...spreads(evenly({ crop_type: null })).keys()]).toEqual([null]);
+    expect([...ranges(evenly({ crop_type: null })).keys()]).toEqual([null]);
   });
 });
 
 describe('findOutliers', () => {
   const found = (changes: Partial<Batch>[]) => {
     const columns = sampleColumns(changes);
-    return findOutliers(columns, allRows(columns), cropSpreads([{ columns, rows: allRows(columns) }]));
+    return findOutliers(columns, allRows(columns), typicalRanges([{ columns, rows: allRows(columns) }]));
   };
 
   it('finds nothing among evenly spread batches', () => {
@@ -58,9 +72,9 @@ describe('findOutliers', () => {
     const year = sampleColumns(evenly());
     const today = sampleColumns([{ avg_germination_rate: '40.00' }, { avg_germination_rate: '89.00' }]);
     expect(findOutliers(today, allRows(today), new Map())).toEqual([]);
-    const rows = findOutliers(today, allRows(today), cropSpreads([{ columns: year, rows: allRows(year) }]));
+    const rows = findOutliers(today, allRows(today), typicalRanges([{ columns: year, rows: allRows(year) }]));
     expect(rows.map(({ row }) => row)).toEqual([0]);
-    expect(rows[0]!.reasons[0]).toMatchObject({ typical: { low: 81, median: 90, high: 99 } });
+    expect(rows[0]!.reasons[0]).toMatchObject({ typical: { low: 80, median: 90, high: 100 } });
   });
 
   it('finds low germination, not high', () => {
@@ -69,7 +83,7 @@ describe('findOutliers', () => {
     expect(rows[0]!.reasons).toEqual([
       { kind: 'low-germination', value: 40, typical: expect.objectContaining({ median: 90 }) as object },
     ]);
-    expect(rows[0]!.weight).toBeGreaterThan(OUTLIER_IQRS);
+    expect(rows[0]!.weight).toBeGreaterThan(30);
   });
 
   it('finds a low usable rate, also with normal germination', () => {
@@ -100,18 +114,17 @@ describe('findOutliers', () => {
     expect(rows.map(({ row, reasons }) => [row, reasons[0]!.kind])).toEqual([[21, 'high-variation']]);
   });
 
-  it('ignores a difference of a single cell', () => {
+  it('ignores a difference of a few cells', () => {
     const alike = Array.from({ length: 30 }, () => ({ avg_germination_rate: '99.50' }));
-    expect(found([...alike, { avg_germination_rate: '99.00' }])).toHaveLength(0);
-    expect(found([...alike, { avg_germination_rate: '98.00' }])).toHaveLength(1);
+    expect(found([...alike, { avg_germination_rate: '97.00' }])).toHaveLength(0);
+    expect(found([...alike, { avg_germination_rate: '95.00' }])).toHaveLength(1);
   });
 
   it('finds warnings in any crop, with the lowest weight', () => {
     const changes = [...evenly(), { avg_germination_rate: '40.00' }, { crop_type: 'Rare', warnings: true }];
     const rows = found(changes);
     expect(rows.map(({ row }) => row)).toEqual([21, 22]);
-    expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning' }], weight: WARNING_WEIGHT });
-    expect(WARNING_WEIGHT).toBeLessThan(OUTLIER_IQRS);
+    expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning' }], weight: 0 });
   });
 
   it('ranks zero germination first, with or without a typical range', () => {
@@ -145,4 +158,14 @@ describe('findOutliers', () => {
   it('does not treat a missing value as low', () => {
     expect(found([...evenly(), { avg_germination_rate: null, avg_coefficient_of_variation: null }])).toHaveLength(0);
   });
+});
+
+it('measures the distance from what is typical of each crop, of several crops', () => {
+  const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
+  const ranges = typicalRanges([{ columns, rows: allRows(columns) }]);
+  const mean = (...rows: number[]): number | null => meanFromTypical(columns, Int32Array.from(rows), ranges, 'germination');
+  // 80 and 84 of 90, and 60 of 60.
+  expect(mean(0, 4, 21, 22)).toBeCloseTo(-4);
+  expect(mean(0, 4)).toBeNull();
+  expect(meanFromTypical(columns, allRows(columns), new Map(), 'germination')).toBeNull();
 });

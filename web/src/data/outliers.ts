@@ -1,22 +1,19 @@
-// The typical range of a crop, and the batches that are outliers. Uses percentiles, never standard deviations: one
-// ruined tray must not widen the range.
-//
-// The score of a value is its distance to its crop's median in interquartile ranges (IQR). For evenly spread data a
-// score of 2 is Tukey's fence (quartile + 1.5 IQR); 0.35 % of a normal distribution lie beyond.
+// The typical range of a crop, and the batches outside it. Uses quartiles, never standard deviations: one ruined tray must
+// not widen the range.
 
 import type { Batch } from './batch';
 import type { Columns } from './columns';
 import { percentile, presentValues } from './percentile';
-import { rowsByCrop } from './statistics';
+import { rowsBy, type Measure } from './statistics';
 
-/** 5th, 50th and 95th percentile. */
+/** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. */
 export interface Range {
   low: number;
   median: number;
   high: number;
 }
 
-// Below twenty, the 5th percentile is the smallest value.
+// With fewer, the quartiles are too uncertain.
 export const BATCHES_FOR_RANGE_MIN = 20;
 
 export type Reason =
@@ -27,29 +24,20 @@ export type Reason =
 export interface Outlier {
   row: number;
   reasons: Reason[];
-  /** The sum of the scores; a warning adds `WARNING_WEIGHT`, a rate of 0 `ZERO_WEIGHT`. */
+  /** How far the values are outside their ranges; a rate of 0 adds `ZERO_WEIGHT`. */
   weight: number;
 }
 
-export const OUTLIER_IQRS = 2;
-
-// Below any outlier score: many warnings are only about a blurred picture.
-export const WARNING_WEIGHT = 1;
-
-// Above any score: 100 points at the smallest IQR are 200.
+// Above the sum of any distances.
 export const ZERO_WEIGHT = 1_000;
 
-// Rates are in percent with two digits, and trays have about a hundred cells: a smaller spread would make an outlier of
-// a single cell.
-const IQR_MIN = 0.5;
-
 /** The outliers, the newest day first, and the strongest of a day first. */
-export function findOutliers(columns: Columns, rows: Int32Array, spreads: CropSpreads): Outlier[] {
+export function findOutliers(columns: Columns, rows: Int32Array, ranges: TypicalRanges): Outlier[] {
   const all: Outlier[] = [];
-  for (const { index, rows: cropRows } of rowsByCrop(columns, rows)) {
-    const spread = spreads.get(columns.cropName(index));
+  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
+    const typical = ranges.get(name);
     for (const row of cropRows) {
-      const outlier = toOutlier(columns, row, spread);
+      const outlier = toOutlier(columns, row, typical);
       if (outlier !== null) all.push(outlier);
     }
   }
@@ -81,25 +69,38 @@ const MEASURED = [
   { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: -1 },
 ] as const;
 
-function toOutlier(columns: Columns, row: number, spreads: CropSpread | undefined): Outlier | null {
+function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined): Outlier | null {
   const reasons: Reason[] = [];
   let weight = 0;
   for (const { kind, value: name, sign } of MEASURED) {
     const value = columns[name][row]!;
-    const spread = spreads?.[name] ?? null;
-    const score = spread === null ? 0 : sign * scoreBelow(value, spread);
+    const typical = ranges?.[name] ?? null;
+    // NaN for a batch without the value: every comparison with it is false.
+    const outside = typical === null ? 0 : sign === 1 ? typical.low - value : value - typical.high;
     const isZero = value === 0 && sign === 1;
-    if (!isZero && !(spread !== null && score > 0 && isUnusual(value, spread))) continue;
-    reasons.push({ kind, value, typical: spread?.range ?? null });
-    weight += score + (isZero ? ZERO_WEIGHT : 0);
+    if (!isZero && !(outside > 0)) continue;
+    reasons.push({ kind, value, typical });
+    weight += outside + (isZero ? ZERO_WEIGHT : 0);
     // What did not germinate is not usable either.
     if (isZero) break;
   }
-  if (columns.warning[row] === 1) {
-    reasons.push({ kind: 'warning' });
-    weight += WARNING_WEIGHT;
-  }
+  if (columns.warning[row] === 1) reasons.push({ kind: 'warning' });
   return reasons.length === 0 ? null : { row, reasons, weight };
+}
+
+/** The mean difference of a rate from the median of each batch's own crop. Null for a single crop, and without ranges. */
+export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
+  const crops = rowsBy('crop', columns, rows);
+  let sum = 0;
+  let count = 0;
+  for (const { name, rows } of crops) {
+    const typical = ranges.get(name)?.[measure];
+    if (!typical) continue;
+    const values = presentValues(columns[measure], rows);
+    for (const value of values) sum += value - typical.median;
+    count += values.length;
+  }
+  return crops.length < 2 || count === 0 ? null : sum / count;
 }
 
 /** Some batches of one loader. */
@@ -109,59 +110,57 @@ export interface Part {
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
-export interface CropSpread extends Record<Value, Spread | null> {
+export interface CropRanges extends Record<Value, Range | null> {
   batches: number;
 }
 
 type Value = 'germination' | 'usable' | 'variation' | 'size';
 
 /** By crop (null: not recorded); only those with enough batches. */
-export type CropSpreads = Map<string | null, CropSpread>;
+export type TypicalRanges = Map<string | null, CropRanges>;
 
-export function cropSpreads(parts: readonly Part[]): CropSpreads {
+export function typicalRanges(parts: readonly Part[]): TypicalRanges {
   const byCrop = new Map<string | null, Part[]>();
   for (const { columns, rows } of parts) {
-    for (const crop of rowsByCrop(columns, rows)) {
-      const name = columns.cropName(crop.index);
-      byCrop.set(name, [...(byCrop.get(name) ?? []), { columns, rows: crop.rows }]);
+    for (const crop of rowsBy('crop', columns, rows)) {
+      byCrop.set(crop.name, [...(byCrop.get(crop.name) ?? []), { columns, rows: crop.rows }]);
     }
   }
-  const spreads: CropSpreads = new Map();
+  const ranges: TypicalRanges = new Map();
   for (const [crop, parts] of byCrop) {
     const batches = parts.reduce((sum, { rows }) => sum + rows.length, 0);
     if (batches < BATCHES_FOR_RANGE_MIN) continue;
-    spreads.set(crop, {
+    ranges.set(crop, {
       batches,
-      germination: spreadOf(parts, 'germination'),
-      usable: spreadOf(parts, 'usable'),
-      variation: spreadOf(parts, 'variation'),
-      size: spreadOf(parts, 'size'),
+      germination: rangeOf(parts, 'germination'),
+      usable: rangeOf(parts, 'usable'),
+      variation: rangeOf(parts, 'variation'),
+      size: rangeOf(parts, 'size'),
     });
   }
-  return spreads;
+  return ranges;
 }
 
-export interface Spread {
-  range: Range;
-  iqr: number;
-}
+// From the median, so many times the distance to a quartile. Beyond it are 2 % of a normal distribution on either side.
+const QUARTILES = 3;
+// A bad spell moves only the quartile on its own side: neither counts for more than 1.5 times the other. Rates near 100 %
+// are naturally about that skewed.
+const RATIO_MAX = 1.5;
+// Trays have about a hundred cells: a smaller distance would make an outlier of a few cells.
+const DISTANCE_MIN = 1;
 
-/** Whether a value is outside the typical range, and far from the median. */
-export function isUnusual(value: number, spread: Spread): boolean {
-  const { low, high } = spread.range;
-  return (value < low || value > high) && Math.abs(scoreBelow(value, spread)) >= OUTLIER_IQRS;
-}
-
-/** NaN for a batch without the value: every comparison with it is false. */
-function scoreBelow(value: number, spread: Spread): number {
-  return (spread.range.median - value) / Math.max(spread.iqr, IQR_MIN);
-}
-
-function spreadOf(parts: readonly Part[], value: Value): Spread | null {
+function rangeOf(parts: readonly Part[], value: Value): Range | null {
   const values = concat(parts.map(({ columns, rows }) => presentValues(columns[value], rows))).sort();
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
   const at = (p: number): number => percentile(values, p)!;
-  return { range: { low: at(0.05), median: at(0.5), high: at(0.95) }, iqr: at(0.75) - at(0.25) };
+  const [below, above] = [at(0.5) - at(0.25), at(0.75) - at(0.5)];
+  const distance = (own: number, other: number): number =>
+    QUARTILES * Math.max(DISTANCE_MIN, Math.min(own, RATIO_MAX * other));
+  return {
+    low: Math.floor(Math.max(at(0), at(0.5) - distance(below, above))),
+    median: at(0.5),
+    high: Math.ceil(Math.min(at(1), at(0.5) + distance(above, below))),
+  };
 }
 
 function concat(arrays: readonly Float64Array[]): Float64Array {

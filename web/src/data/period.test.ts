@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_PRESET, dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, previousPeriod, daysUpTo, requestDates, TYPICAL_DAYS, yearBefore } from './period';
+import { DEFAULT_PRESET, dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, daysUpTo, requestDates, TYPICAL_DAYS, yearBefore } from './period';
 
 describe('presets', () => {
   it('include today', () => {
@@ -8,10 +8,12 @@ describe('presets', () => {
     expect(dayCount(presetPeriod('365d', '2024-03-02'))).toBe(365);
   });
 
-  it('are yesterday, and the week since Monday', () => {
+  it('are yesterday, the week since Monday, and the week before it', () => {
     expect(presetPeriod('yesterday', '2026-03-01')).toEqual({ from: '2026-02-28', to: '2026-02-28' });
     expect(presetPeriod('this-week', '2026-03-01')).toEqual({ from: '2026-02-23', to: '2026-03-01' });
     expect(presetPeriod('this-week', '2026-03-02')).toEqual({ from: '2026-03-02', to: '2026-03-02' });
+    const week = { from: '2026-02-16', to: '2026-02-22' };
+    for (const today of ['2026-02-23', '2026-03-01']) expect(presetPeriod('last-week', today)).toEqual(week);
   });
 
   it('end this year today and last year in December', () => {
@@ -27,8 +29,17 @@ describe('presets', () => {
 });
 
 it('returns the previous period of the same length', () => {
-  expect(previousPeriod({ from: '2026-03-01', to: '2026-03-31' })).toEqual({ from: '2026-01-29', to: '2026-02-28' });
-  expect(previousPeriod({ from: '2024-03-01', to: '2024-03-01' })).toEqual({ from: '2024-02-29', to: '2024-02-29' });
+  const previous = (from: string, to: string): unknown => previousPeriod({ from, to }, null);
+  expect(previous('2026-03-01', '2026-03-31')).toEqual({ from: '2026-01-29', to: '2026-02-28' });
+  expect(previous('2024-03-01', '2024-03-01')).toEqual({ from: '2024-02-29', to: '2024-02-29' });
+});
+
+it('compares a year and a week that are not over with the same days of the last one', () => {
+  const previous = (preset: Preset): unknown => previousPeriod(presetPeriod(preset, '2026-03-04'), preset);
+  expect(previous('this-year')).toEqual({ from: '2025-01-01', to: '2025-03-04' });
+  expect(previous('last-year')).toEqual({ from: '2024-01-01', to: '2024-12-31' });
+  expect(previous('this-week')).toEqual({ from: '2026-02-23', to: '2026-02-25' });
+  expect(previous('last-week')).toEqual({ from: '2026-02-16', to: '2026-02-22' });
 });
 
 it('shifts a period by a year', () => {
@@ -44,7 +55,7 @@ it('returns the days up to the last day, but not beyond today', () => {
 
 it('needs no more than the default period and the previous one', () => {
   const period = presetPeriod(DEFAULT_PRESET, '2026-03-02');
-  expect(daysUpTo(period, '2026-03-02', TYPICAL_DAYS).from).toBe(previousPeriod(period).from);
+  expect(daysUpTo(period, '2026-03-02', TYPICAL_DAYS).from).toBe(previousPeriod(period, DEFAULT_PRESET).from);
 });
 
 it('requests whole days to the last microsecond', () => {

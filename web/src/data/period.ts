@@ -13,6 +13,7 @@ export const PRESETS = [
   '1d',
   'yesterday',
   'this-week',
+  'last-week',
   '7d',
   '30d',
   '90d',
@@ -35,14 +36,17 @@ export const PERIOD_DAYS_MAX = 7_320;
 /** Early enough for any scan, and the previous period still has a four-digit year. */
 export const FIRST_DAY = '1900-01-01';
 
-/** "Last n days" includes today; "this week", from Monday, and "this year" end today. */
+/** "Last n days" includes today; "this week" and "this year" end today. Weeks start on Monday. */
 export function presetPeriod(preset: Preset, today: string): Period {
   const year = Number(today.slice(0, 4));
+  const monday = dayText(weekStart(dayNumber(today)));
   switch (preset) {
     case 'yesterday':
       return { from: plusDays(today, -1), to: plusDays(today, -1) };
     case 'this-week':
-      return { from: dayText(weekStart(dayNumber(today))), to: today };
+      return { from: monday, to: today };
+    case 'last-week':
+      return { from: plusDays(monday, -7), to: plusDays(monday, -1) };
     case 'this-year':
       return { from: `${today.slice(0, 4)}-01-01`, to: today };
     case 'last-year':
@@ -52,10 +56,11 @@ export function presetPeriod(preset: Preset, today: string): Period {
   }
 }
 
-/** The period of the same length that ends the day before this one starts. */
-export function previousPeriod(period: Period): Period {
-  const start = dayNumber(period.from);
-  return { from: dayText(start - dayCount(period)), to: dayText(start - 1) };
+/** The period to compare with: the same days of last year or last week, or as many days before the first. */
+export function previousPeriod(period: Period, preset: Preset | null): Period {
+  if (preset === 'this-year' || preset === 'last-year') return yearBefore(period);
+  const days = preset === 'this-week' ? 7 : dayCount(period);
+  return { from: plusDays(period.from, -days), to: plusDays(period.to, -days) };
 }
 
 /** The day a number of days later, or earlier if it is negative. */

@@ -1,8 +1,10 @@
-// A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46".
+// A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46",
+// "November", "nov 2026", "today", "gestern".
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
-import { dayNumber, dayText } from './day';
+import { dayNumber, dayText, weekStart } from './day';
+import { dayNumberAt } from './zone';
 
 export interface SearchDate {
   /** The days it stands for; without a year, those of every year. */
@@ -17,6 +19,10 @@ const SLASHED = [
   String.raw`(?<day>\d{1,2})/(?<month>\d{1,2})${SHORT_YEAR}`,
   String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})${SHORT_YEAR}`,
 ];
+const monthNames = [locale, 'en', 'de'].flatMap((tag) => {
+  const format = new Intl.DateTimeFormat(tag, { month: 'long', timeZone: 'UTC' });
+  return Array.from({ length: 12 }, (_, month) => normalize(format.format(Date.UTC(2026, month))));
+});
 const isMonthFirst = new Intl.DateTimeFormat(locale).formatToParts()[0]!.type === 'month';
 const PATTERNS = [
   String.raw`(?<year>20\d\d)-(?<month>\d{1,2})-(?<day>\d{1,2})`,
@@ -26,16 +32,18 @@ const PATTERNS = [
   String.raw`(?<day>\d{1,2})\.?\s?(?<month>\p{L}{3,})\.?${YEAR}`,
   String.raw`(?<month>\p{L}{3,})\.?\s(?<day>\d{1,2})${YEAR}`,
   String.raw`(?:week|wk|w|cw|kw|woche)\s?(?<week>\d{1,2})${YEAR}`,
-].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])${pattern}(?![\p{L}\p{N}])`, 'u'));
+  // A month without a year as a whole word: "mar" is more likely the start of a name.
+  String.raw`(?<month>\p{L}{3,})\.?,?\s?(?<year>20\d\d)`,
+  `(?<month>${monthNames.join('|')})`,
+  '(?<today>today|heute)|yesterday|gestern',
+].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
 export function parseSearchDate(text: string): SearchDate | null {
   const searched = normalize(text);
   for (const pattern of PATTERNS) {
     const found = pattern.exec(searched);
     if (found === null) continue;
-    const { year, month = '', day, week } = found.groups!;
-    const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
-    const days = week === undefined ? daysOf(years, monthNumber(month), Number(day)) : daysOfWeek(years, Number(week));
+    const days = daysOf(found.groups!);
     if (days.length > 0) return { days: new Set(days), rest: searched.replace(found[0], ' ') };
   }
   return null;
@@ -44,8 +52,13 @@ export function parseSearchDate(text: string): SearchDate | null {
 const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
 const twoDigits = (n: number): string => String(n).padStart(2, '0');
 
-function daysOf(years: number[], month: number, day: number): number[] {
-  const days = years.map((year) => dayNumber(`${year}-${twoDigits(month)}-${twoDigits(day)}`));
+function daysOf({ year, month, day, week, today }: Record<string, string | undefined>): number[] {
+  const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
+  if (week !== undefined) return daysOfWeek(years, Number(week));
+  if (month === undefined) return [dayNumberAt(Date.now()) - (today === undefined ? 1 : 0)];
+  const daysOfMonth = day === undefined ? Array.from({ length: 31 }, (_, at) => at + 1) : [Number(day)];
+  const prefixes = years.map((year) => `${year}-${twoDigits(monthNumber(month))}`);
+  const days = prefixes.flatMap((prefix) => daysOfMonth.map((day) => dayNumber(`${prefix}-${twoDigits(day)}`)));
   return days.filter((day) => !Number.isNaN(day));
 }
 
@@ -53,8 +66,7 @@ function daysOf(years: number[], month: number, day: number): number[] {
 function daysOfWeek(years: number[], week: number): number[] {
   return years.flatMap((year) => {
     const january4 = dayNumber(`${year}-01-04`);
-    // 1970-01-01 was a Thursday, three days after its Monday.
-    const monday = Math.floor((january4 + 3) / 7) * 7 - 3 + (week - 1) * 7;
+    const monday = weekStart(january4) + (week - 1) * 7;
     const isOfYear = dayText(monday + 3).startsWith(`${year}`);
     return isOfYear ? Array.from({ length: 7 }, (_, at) => monday + at) : [];
   });
@@ -65,8 +77,3 @@ function monthNumber(text: string): number {
   if (/^\d/.test(text)) return Number(text);
   return (monthNames.findIndex((name) => name.startsWith(text)) % 12) + 1;
 }
-
-const monthNames = [locale, 'en', 'de'].flatMap((tag) => {
-  const format = new Intl.DateTimeFormat(tag, { month: 'long', timeZone: 'UTC' });
-  return Array.from({ length: 12 }, (_, month) => normalize(format.format(Date.UTC(2026, month))));
-});

@@ -40,7 +40,7 @@ describe('signIn', () => {
   it.each<[string, Step, object]>([
     ['wrong credentials', json({ detail: 'no' }, 401), { kind: 'wrong-credentials' }],
     ['a busy service', json({}, 503, { 'Retry-After': '5' }), { kind: 'unavailable', retryAfterSecs: 5 }],
-    ['a busy service that names no time', json({}, 429), { kind: 'unavailable', retryAfterSecs: 4 }],
+    ['a busy service that names no time', json({}, 429), { kind: 'unavailable', retryAfterSecs: 3 }],
     ['no connection', 'down', { kind: 'offline' }],
     ['a failure', json({ detail: 'Internal error' }, 500), { kind: 'rejected', status: 500, detail: 'Internal error' }],
     [

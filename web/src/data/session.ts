@@ -27,7 +27,6 @@ interface Options {
 const TOKEN_TTL_DEFAULT_SECS = 300;
 // The share of its lifetime after which a token is renewed.
 const RENEW_AFTER = 0.8;
-const RETRY_SECS = 4;
 
 /** Throws `ServiceError`, or the signal's reason when the caller aborts. */
 export async function signIn(
@@ -71,7 +70,7 @@ async function post(
   const body = new URLSearchParams(form).toString();
   const response = await request(path, { method: 'POST', headers, body }, signal, fetch);
   if (response.status === 401 || response.status === 204) return null;
-  return parseSignedIn(parseBody(response, now, () => RETRY_SECS), sentAt, response.status);
+  return parseSignedIn(parseBody(response, now), sentAt, response.status);
 }
 
 // The characters of a bearer token (RFC 6750). Others could not be sent in a header.

@@ -106,13 +106,13 @@ export function series(columns: Columns, rows: Int32Array, period: Period, measu
   const step = stepFor(period);
   const steps = stepsOf(period, step);
   const inPeriod = rowsIn(columns, rows, period);
-  const crops = rowsByCrop(columns, inPeriod);
+  const crops = rowsBy('crop', columns, inPeriod);
   const shown = crops.slice(0, Math.max(0, cropsMax));
   return {
     step,
     all: pointsOf(columns, inPeriod, steps, measure),
-    crops: shown.map(({ index, rows: cropRows }) => ({
-      crop: columns.cropName(index),
+    crops: shown.map(({ name, rows: cropRows }) => ({
+      crop: name,
       batches: cropRows.length,
       points: pointsOf(columns, cropRows, steps, measure),
     })),
@@ -134,11 +134,11 @@ export interface Distribution {
 /** One per crop that has the measure; those with most batches first. */
 export function distributions(columns: Columns, rows: Int32Array, measure: Measure): Distribution[] {
   const found: Distribution[] = [];
-  for (const { index, rows: cropRows } of rowsByCrop(columns, rows)) {
+  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     const values = ascendingValues(columns[measure], cropRows);
     if (values.length === 0) continue;
     found.push({
-      crop: columns.cropName(index),
+      crop: name,
       batches: cropRows.length,
       min: values[0]!,
       q1: percentile(values, 0.25)!,
@@ -192,12 +192,19 @@ export function activity(
   return all;
 }
 
-/** The rows of each crop, those with most batches first, then by name, "not recorded" last. */
-export function rowsByCrop(columns: Columns, rows: Int32Array): { index: number; rows: Int32Array }[] {
-  return splitRows(rows, columns.crops.length + 1, (row) => columns.crop[row]! + 1)
-    .map((cropRows, group) => ({ index: group - 1, rows: cropRows }))
-    .filter((crop) => crop.rows.length > 0)
-    .sort((a, b) => b.rows.length - a.rows.length || byName(columns.cropName(a.index), columns.cropName(b.index)));
+export interface Group {
+  /** Null for "not recorded". */
+  name: string | null;
+  rows: Int32Array;
+}
+
+/** The rows of each crop or operator, those with most batches first, then by name, "not recorded" last. */
+export function rowsBy(by: 'crop' | 'operator', columns: Columns, rows: Int32Array): Group[] {
+  const names = by === 'crop' ? columns.crops : columns.operators;
+  return splitRows(rows, names.length + 1, (row) => columns[by][row]! + 1)
+    .map((rows, group) => ({ name: names[group - 1] ?? null, rows }))
+    .filter(({ rows }) => rows.length > 0)
+    .sort((a, b) => b.rows.length - a.rows.length || byName(a.name, b.name));
 }
 
 function byName(a: string | null, b: string | null): number {

@@ -101,6 +101,7 @@ export const de: Text = {
       '1d': 'Heute',
       yesterday: 'Gestern',
       'this-week': 'Diese Woche',
+      'last-week': 'Letzte Woche',
       '7d': 'Letzte 7 Tage',
       '30d': 'Letzte 30 Tage',
       '90d': 'Letzte 90 Tage',
@@ -131,7 +132,7 @@ export const de: Text = {
     all: 'Alle',
     withWarnings: 'Mit Warnungen',
     withoutWarnings: 'Ohne Warnungen',
-    low: 'Auffällig niedrig',
+    low: 'Unter üblich',
     operators: {
       label: 'Gescannt von',
       all: 'Alle',
@@ -141,7 +142,6 @@ export const de: Text = {
     search: 'Suche',
     searchExample: 'Name, 13.11., KW 46',
     clear: 'Filter löschen',
-    noOptions: 'Keine Optionen.',
   },
 
   loading: {
@@ -206,9 +206,12 @@ export const de: Text = {
     up: 'Mehr',
     points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
-    noPrevious: 'Keine Scans im vorherigen Zeitraum.',
-    noMatch: 'Keine passende Charge im vorherigen Zeitraum.',
-    compared: (period) => `Verglichen mit dem vorherigen Zeitraum, ${period}.`,
+    typical: (points, direction) =>
+      direction === 'same'
+        ? 'üblich für diese Kulturen'
+        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Üblichen dieser Kulturen`,
+    compared: (isComparable, n, period) =>
+      `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} im`} vorherigen Zeitraum, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
     retry: 'Erneut versuchen',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
@@ -278,10 +281,8 @@ export const de: Text = {
   outliers: {
     title: 'Auffällige Chargen',
     comparing: 'Vergleich mit früheren Chargen\u00a0…',
-    none: 'Keine: Keimrate, Anteil brauchbar und Größenstreuung sind unauffällig, und es gibt keine Warnungen.',
-    some: (shown, total) => `${count(shown)} von ${count(total)}, der neueste Tag zuerst.`,
-    typical: (day, few) =>
-      `Üblich: die mittleren 90 % der Chargen einer Kultur in den 180 Tagen bis ${date(day)}, bei weniger als ${few} in 365 Tagen.`,
+    none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
+    typical: (day) => `Üblich ist, was die meisten Chargen einer Kultur in den 180 Tagen bis ${date(day)} hatten.`,
     tooFew: (n) => `${batches(n)} ohne Vergleich: zu wenige der Kultur.`,
     compareAllDays: 'Mit 365 Tagen vergleichen',
     partial: 'Nicht alle davon konnten geladen werden.',
@@ -290,11 +291,11 @@ export const de: Text = {
     reason: (reason) => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value)}`} gekeimt${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} gekeimt${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value)}`} brauchbar${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} brauchbar${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Die Größe streut um ${percent(reason.value)}${typical(reason.typical)}.`;
+          return `Die Größe streut um ${percent(reason.value, 2)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Warnung des Scanners.';
       }
@@ -349,8 +350,8 @@ export const de: Text = {
     lowestUsable: 'Niedrigster Anteil brauchbar zuerst',
     warningsFirst: 'Warnungen zuerst',
     warning: 'Warnung',
-    low: 'auffällig niedrig',
-    high: 'auffällig hoch',
+    low: 'unter üblich',
+    high: 'über üblich',
     germination: 'Gekeimt',
     usable: 'Brauchbar',
   },
@@ -360,6 +361,8 @@ export const de: Text = {
     csv: 'CSV-Datei',
     excel: 'Excel-Datei',
     print: 'Drucken oder als PDF sichern',
+    service: 'Alle Chargen und Spalten, wie die API sie liefert:',
+    failed: (why) => `Der Export ist fehlgeschlagen. ${why}`,
   },
 
   batch: {
@@ -380,7 +383,7 @@ export const de: Text = {
     tooFew: (min, crop, day) =>
       `Weniger als ${count(min)} Chargen von ${crop} in den 365 Tagen bis ${date(day)}: zu wenige zum Vergleichen.`,
     band: (n, crop, days, day) =>
-      `Fläche: mittlere 90 % der ${batches(n)} von ${crop} in den ${days} Tagen bis ${date(day)}.`,
+      `Fläche: was für die ${batches(n)} von ${crop} in den ${days} Tagen bis ${date(day)} üblich ist.`,
     tray: 'Durchschnittliche Platte',
     allFields: 'Alle Felder',
     yes: 'Ja',
@@ -388,11 +391,8 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, isUnusual, typical) => {
-      const side = isLow ? 'niedrig' : 'hoch';
-      return `${isUnusual ? `Auffällig ${side}` : `Eher ${side}, aber nicht auffällig`} (üblich: ${typical}).`;
-    },
-    within: (typical) => `Im üblichen Bereich (${typical}).`,
+    outside: (isLow, typical) => `${isLow ? 'Unter' : 'Über'} üblich (${typical})`,
+    within: (typical) => `Üblich (${typical})`,
     to: (low, high) => `${low} bis ${high}`,
     adjacent: 'Benachbarte Chargen',
     previous: (crop) => `Vorherige Charge ${crop}`,

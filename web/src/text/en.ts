@@ -3,7 +3,7 @@ import type { Failure } from '../data/errors';
 import type { Range, Reason } from '../data/outliers';
 import type { Preset } from '../data/period';
 import type { Measure, Step } from '../data/statistics';
-import { ago, count, date, percent } from '../data/format';
+import { ago, count, date, percent, type Change } from '../data/format';
 
 const batches = (n: number): string => (n === 1 ? '1 batch' : `${count(n)} batches`);
 const typical = (range: Range | null): string =>
@@ -104,6 +104,7 @@ export const en = {
       '1d': 'Today',
       yesterday: 'Yesterday',
       'this-week': 'This week',
+      'last-week': 'Last week',
       '7d': 'Last 7 days',
       '30d': 'Last 30 days',
       '90d': 'Last 90 days',
@@ -146,7 +147,6 @@ export const en = {
     search: 'Search',
     searchExample: 'Name, date, week 46',
     clear: 'Clear filters',
-    noOptions: 'No options.',
   },
 
   loading: {
@@ -211,9 +211,10 @@ export const en = {
     up: 'Up',
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
-    noPrevious: 'No scans in the previous period.',
-    noMatch: 'No batches match in the previous period.',
-    compared: (period: string): string => `Compared with the previous period, ${period}.`,
+    typical: (points: string, direction: Change['direction']): string =>
+      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}typical for these crops`,
+    compared: (isComparable: boolean, n: number, period: string): string =>
+      `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,
     failed: 'The previous period could not be loaded.',
     retry: 'Retry',
     pending: 'Comparison appears when loading finishes.',
@@ -282,11 +283,9 @@ export const en = {
   outliers: {
     title: 'Unusual batches',
     comparing: 'Comparing with earlier batches…',
-    none: 'None: no unusually low germination or usable rate, no unusually uneven sizes, no warnings.',
-    some: (shown: number, total: number): string => `${count(shown)} of ${count(total)}, newest day first.`,
-    typical: (day: string, few: number): string =>
-      `Typical: the middle 90% of a crop’s batches in the 180 days up to ${date(day)}, or in 365 days if there are fewer than ${few}.`,
-    tooFew: (n: number): string => `${batches(n)} could not be compared: too few of the crop.`,
+    none: 'None: no rate below typical, no size variation above typical, no warnings.',
+    typical: (day: string): string => `Typical is what most batches of a crop had in the 180 days up to ${date(day)}.`,
+    tooFew: (n: number): string => `${batches(n)} not compared: too few of the crop.`,
     compareAllDays: 'Compare with 365 days',
     partial: 'Not all of these could be loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
@@ -294,11 +293,11 @@ export const en = {
     reason: (reason: Reason): string => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value)}`} germinated${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} germinated${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value)}`} usable${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} usable${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Seedling size varies by ${percent(reason.value)}${typical(reason.typical)}.`;
+          return `Seedling size varies by ${percent(reason.value, 2)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Scanner warning.';
       }
@@ -365,6 +364,8 @@ export const en = {
     csv: 'CSV file',
     excel: 'Excel file',
     print: 'Print or save as PDF',
+    service: 'All batches and columns, as the API gives them:',
+    failed: (why: string): string => `The export failed. ${why}`,
   },
 
   batch: {
@@ -385,7 +386,7 @@ export const en = {
     tooFew: (min: number, crop: string, day: string): string =>
       `Fewer than ${count(min)} batches of ${crop} in the 365 days up to ${date(day)}: too few to compare.`,
     band: (n: number, crop: string, days: number, day: string): string =>
-      `Shaded: middle 90% of the ${batches(n)} of ${crop} in the ${days} days up to ${date(day)}.`,
+      `Shaded: what is typical of the ${batches(n)} of ${crop} in the ${days} days up to ${date(day)}.`,
     tray: 'Average tray',
     allFields: 'All fields',
     yes: 'Yes',
@@ -393,11 +394,8 @@ export const en = {
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, isUnusual: boolean, typical: string): string => {
-      const side = isLow ? 'low' : 'high';
-      return `${isUnusual ? `Unusually ${side}` : `Rather ${side}, but not unusual`} (typical: ${typical}).`;
-    },
-    within: (typical: string): string => `Typical (${typical}).`,
+    outside: (isLow: boolean, typical: string): string => `${isLow ? 'Below' : 'Above'} typical (${typical})`,
+    within: (typical: string): string => `Typical (${typical})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     adjacent: 'Adjacent batches',
     previous: (crop: string): string => `Previous ${crop} batch`,

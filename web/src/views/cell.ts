@@ -1,6 +1,7 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
 import { count, decimal, instant, NONE, percent } from '../data/format';
+import type { Range } from '../data/outliers';
 import { text } from '../text';
 
 export function cellText(batch: Batch, field: Field): string {
@@ -23,24 +24,31 @@ export function cellText(batch: Batch, field: Field): string {
   }
 }
 
+/** Whether a value is typical, below or above, with the range. */
+export function comparisonText(value: number, { low, high }: Range, show = (n: number) => percent(n, 0)): string {
+  const typical = text.batch.to(show(low), show(high));
+  if (value >= low && value <= high) return text.batch.within(typical);
+  return text.batch.outside(value < low, typical);
+}
+
 export function isNumber(field: Field): boolean {
   return field.kind === 'integer' || field.kind === 'decimal' || field.kind === 'percent';
 }
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
-  batch_name: 13.5,
-  crop_type: 11.25,
+  batch_name: 12,
+  crop_type: 9.75,
   number_of_images: 4.75,
   total_cells_per_tray: 6,
-  avg_germination_rate: 7.75,
-  avg_usable_seedling_rate: 7.75,
+  avg_germination_rate: 7.25,
+  avg_usable_seedling_rate: 7.25,
   avg_coefficient_of_variation: 7,
   avg_median_seedling_size_mm2: 6.5,
   scanned_by_email: 14,
   analysis_link: 18,
   comment: 20,
-  warnings: 5.25,
+  warnings: 5.75,
 };
 
 /** Fixed widths, so that columns do not move while scrolling. */

@@ -1,0 +1,26 @@
+// The files of the export menu: made here from the shown batches, or by the service from all of a period.
+
+import { expectOk } from './api';
+import { ServiceError } from './errors';
+import { requestDates, type Period } from './period';
+
+export { csv } from './csv';
+export { xlsx } from './xlsx';
+
+// A large file over a slow connection.
+const DOWNLOAD_MS_MAX = 600_000;
+
+/** All batches of a period from `/v2/export.EXTENSION`. Throws `ServiceError`. */
+export async function fetchFile(period: Period, extension: string, token: string): Promise<{ file: Blob; name: string }> {
+  const path = `/v2/export.${extension}?${new URLSearchParams(requestDates(period))}`;
+  try {
+    const signal = AbortSignal.timeout(DOWNLOAD_MS_MAX);
+    const response = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal });
+    const { status, ok, headers } = response;
+    expectOk({ status, retryAfter: headers.get('Retry-After'), body: ok ? '' : await response.text() });
+    const name = /filename="([^"]+)"/.exec(headers.get('Content-Disposition') ?? '')?.[1] ?? `batches.${extension}`;
+    return { file: await response.blob(), name };
+  } catch (error) {
+    throw error instanceof ServiceError ? error : new ServiceError({ kind: 'offline' });
+  }
+}
