@@ -24,6 +24,7 @@
 //! | [`ports`] | free ports |
 //! | [`server`] | a server's folder, log and process |
 //! | `process_tree` | signals to a process and its descendants |
+//! | [`random`] | random numbers that a test can repeat |
 //! | `watchdog` | cleanup after our own death |
 //! | `programs` | finding and running the servers' programs |
 
@@ -35,6 +36,7 @@ pub mod postgres;
 pub mod process;
 mod process_tree;
 mod programs;
+pub mod random;
 pub mod replication;
 pub mod server;
 pub mod settings;
@@ -45,6 +47,7 @@ pub use haproxy::HaProxy;
 pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use process::Process;
+pub use random::Random;
 pub use settings::Settings;
 
 use std::time::{Duration, Instant};

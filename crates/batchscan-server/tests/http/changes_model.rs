@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use batchscan_model::BatchId;
 use batchscan_store::KeyRotation;
+use batchscan_testbed::Random;
 use serde_json::value::RawValue;
 
 use super::*;
@@ -22,20 +23,8 @@ const TIMES: u64 = 20;
 /// The tables of an organisation's batches, besides its versions in `organisation`.
 const TABLES: [&str; 3] = ["batch", "moved_batch", "data_version"];
 
-/// Reproducible random numbers (SplitMix64).
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 11) % end
-    }
-
-    fn id(&mut self) -> String {
-        format!("é{}", self.below(IDS))
-    }
+fn random_id(random: &mut Random) -> String {
+    format!("é{}", random.below(IDS))
 }
 
 #[derive(serde::Deserialize)]
@@ -144,13 +133,13 @@ async fn write(app: &TestApp, org: &str, random: &mut Random) {
                 let first = instant("2026-01-01T00:00:00Z");
                 let new = |_| {
                     let created = first.plus_secs(random.below(TIMES).cast_signed());
-                    named(&random.id(), &created.to_string(), &format!("{}", random.below(1_000)))
+                    named(&random_id(random), &created.to_string(), &format!("{}", random.below(1_000)))
                 };
                 let batches: Vec<_> = (0..12).map(new).collect();
                 app.import(org, &batches).await;
             }
             7..=9 => {
-                let ids = vec![BatchId::new(random.id()).unwrap()];
+                let ids = vec![BatchId::new(random_id(random)).unwrap()];
                 // It may not exist. All removals are forgotten now and then.
                 let prune_before =
                     if random.below(4) == 0 { "2200-01-01T00:00:00Z" } else { "1970-01-01T00:00:00Z" };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use batchscan_model::{Batch, DateRange};
 use batchscan_store::{Encoding, Page, PageLimit, PageRequest, Resume};
+use batchscan_testbed::Random;
 use rusqlite::Connection;
 
 use crate::fixture::{Fixture, batch, commented, range, request, text_of, whole};
@@ -158,14 +159,4 @@ fn random_batch(random: &mut Random, round: u64) -> Batch {
 
 fn random_end(random: &mut Random) -> Option<i64> {
     (random.below(3) > 0).then(|| i64::try_from(random.below(300)).unwrap())
-}
-
-/// Reproducible pseudo-random numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
 }

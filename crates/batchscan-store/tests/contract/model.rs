@@ -8,6 +8,7 @@ use batchscan_store::{
     AdminError, ArrayBody, ArrayRequest, Caller, Encoding, ImportStep, OrgName, PageRequest, PageResult,
     Store,
 };
+use batchscan_testbed::Random;
 
 use crate::changes::Mirror;
 use crate::fixture::{
@@ -48,24 +49,13 @@ impl Org {
     }
 }
 
-/// Reproducible random numbers (SplitMix64).
-struct Random(u64);
+fn random_micros(random: &mut Random) -> i64 {
+    random.below(DATES).cast_signed() - 5
+}
 
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 11) % end
-    }
-
-    fn micros(&mut self) -> i64 {
-        self.below(DATES).cast_signed() - 5
-    }
-
-    fn range(&mut self) -> DateRange {
-        let mut end = || (self.below(2) == 0).then(|| self.micros());
-        range(end(), end())
-    }
+fn random_range(random: &mut Random) -> DateRange {
+    let mut end = || (random.below(2) == 0).then(|| random_micros(random));
+    range(end(), end())
 }
 
 pub(crate) async fn random_operations_have_the_results_of_a_model(fixture: &Fixture) {
@@ -111,7 +101,7 @@ pub(crate) async fn random_operations_have_the_results_of_a_model(fixture: &Fixt
 async fn import_some(store: &Store, name: &str, org: &mut Org, random: &mut Random) {
     let mut batches = Vec::new();
     for _ in 0..random.below(30) {
-        let new = batch(&format!("é{}", random.below(IDS)), random.micros());
+        let new = batch(&format!("é{}", random.below(IDS)), random_micros(random));
         batches.push(commented(new, &"x".repeat(usize::try_from(random.below(300)).unwrap())));
     }
     match random.below(5) {
@@ -154,7 +144,7 @@ async fn read_changes(store: &Store, org: &mut Org, random: &mut Random) {
 
 /// Walks over pages and reads an array, in a random range and encoding.
 async fn check_reads(store: &Store, org: &Org, random: &mut Random) {
-    let range = random.range();
+    let range = random_range(random);
     let encoding = if random.below(2) == 0 { Encoding::Gzip } else { Encoding::Identity };
     let rows = 1 + usize::try_from(random.below(20)).unwrap();
     let (mut resume, mut texts) = (None, Vec::new());

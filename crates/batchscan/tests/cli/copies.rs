@@ -1,14 +1,14 @@
-//! `batchscan copy`: tokens, secrets and cursors keep working, and an interrupted copy is continued.
+//! `batchscan copy`: tokens, secrets, cursors and positions keep working, and an interrupted copy is continued.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use batchscan_testbed::Random;
 use serde_json::Value;
 use snapbox::{IntoData, file, str};
 
 use crate::http::{auth, get, token};
-use crate::import_kills::Random;
 use crate::organisations::listed;
 use crate::program::{Outcome, Running, batchscan};
 use crate::scans;
@@ -16,7 +16,7 @@ use crate::service::Service;
 use crate::site::{Credential, ORG, Site, fresh_database, postgres};
 
 /// Killed copies, half of them into PostgreSQL.
-const KILLS: u64 = 6;
+const KILLS: u32 = 6;
 /// With several organisations, some are complete when the copy is killed.
 const KILLED_ORGS: u64 = 6;
 
@@ -77,6 +77,8 @@ struct Source {
     revoked: Client,
     /// From before the batches moved.
     cursor: String,
+    /// A position in the changes, also from then.
+    since: String,
     last_number: i64,
 }
 
@@ -98,11 +100,13 @@ impl Source {
         site.run(&["credential", "rotate", &clients[1].credential.id]).succeeds();
         let page = get(&service, "/v2/batches", &clients[0].token).json();
         let cursor = page["next_token"].as_str().unwrap().to_owned();
+        let changes = get(&service, "/v2/changes", &clients[0].token).json();
+        let since = changes["since"].as_str().unwrap().to_owned();
         // Moved from before the cursor to after it.
         let moved =
             (0..50).map(|number| scans::line(number, "moved").replace("2026-01-01T", "2026-01-31T") + "\n");
         site.import(&site.write("moved.ndjson", moved.collect::<String>()));
-        Self { site, service, clients, revoked, cursor, last_number }
+        Self { site, service, clients, revoked, cursor, since, last_number }
     }
 
     /// A service on a copy sends the same responses as the one on the source.
@@ -120,6 +124,25 @@ impl Source {
         assert_eq!(get(copy, "/v1/batches", &self.revoked.token).status, 401);
         assert_eq!(auth(copy, &self.revoked.credential).status, 401);
         assert_eq!(self.remaining_pages(&self.service), self.remaining_pages(copy));
+        assert_eq!(self.changes(&self.service), self.changes(copy));
+    }
+
+    /// The rest of the complete state after the position, and the changes since it began.
+    #[track_caller]
+    fn changes(&self, service: &Service) -> Vec<Value> {
+        let (mut batches, mut since, mut more) = (Vec::new(), self.since.clone(), true);
+        while more {
+            let changes = get(service, &format!("/v2/changes?since={since}"), &self.clients[0].token).json();
+            batches.extend_from_slice(changes["data"].as_array().unwrap());
+            since = changes["since"].as_str().unwrap().to_owned();
+            more = changes["more"].as_bool().unwrap();
+        }
+        assert_eq!(
+            batches.len() as u64,
+            SIZES[0].1 - 1_000 + 2 * 50,
+            "those that moved, at their new place and as changes"
+        );
+        batches
     }
 
     /// The batches after the cursor, without those that moved.
@@ -324,7 +347,7 @@ fn a_missing_source_creates_no_target() {
         &site.database,
         &site.url("target.db"),
         str![[r#"
-error: there is no database at [SITE]/scans.db: create one with `batchscan serve` or `batchscan org add`, or choose another with --database
+error: there is no database at [SITE]/scans.db: check the path, or create one with `batchscan org add`
 
 "#]],
     );

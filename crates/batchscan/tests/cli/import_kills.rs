@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use batchscan_testbed::Random;
 use serde_json::Value;
 
 use crate::http::{get, token};
@@ -30,9 +31,9 @@ impl Growth {
     }
 }
 
-const KILLS: u64 = 14;
+const KILLS: u32 = 14;
 /// Kills without another process, so that the next one recovers the file.
-const RECOVERIES: u64 = 3;
+const RECOVERIES: u32 = 3;
 /// The batches that the reader requests, including new ones.
 const WATCHED: u64 = 300;
 const WATCHED_OLD: u64 = 200;
@@ -41,29 +42,6 @@ const GROWTH: Growth = Growth { first: 30_000, added: 500 };
 
 fn comment(generation: u64) -> String {
     format!("generation {generation}")
-}
-
-/// Reproducible random numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 8
-    }
-
-    /// Random times, one in each part of a duration, in random order.
-    pub(crate) fn moments(&mut self, parts: u64, time: Duration) -> Vec<Duration> {
-        let mut order: Vec<u64> = (0..parts).collect();
-        for index in (1..order.len()).rev() {
-            order.swap(index, usize::try_from(self.next() % (index as u64 + 1)).unwrap());
-        }
-        let part = time / u32::try_from(parts).unwrap();
-        let micros = u64::try_from(part.as_micros()).unwrap().max(1);
-        let moment = |nth| part * u32::try_from(nth).unwrap() + Duration::from_micros(self.next() % micros);
-        order.into_iter().map(moment).collect()
-    }
 }
 
 /// A database with generations.
@@ -173,8 +151,8 @@ fn a_killed_import_leaves_the_old_state_or_the_new_one() {
         "{KILLS} kills over {:?}: {committed} after the commit, {responses} responses meanwhile",
         range.import_time
     );
-    assert!(committed < KILLS, "every kill came too late");
-    assert!(responses > KILLS, "{responses} responses");
+    assert!(committed < u64::from(KILLS), "every kill came too late");
+    assert!(responses > u64::from(KILLS), "{responses} responses");
 }
 
 #[test]

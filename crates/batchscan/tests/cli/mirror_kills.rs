@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use batchscan_testbed::Random;
+
 use crate::http::token;
-use crate::import_kills::{Random, StopOnDrop};
+use crate::import_kills::StopOnDrop;
 use crate::mirror::{Lines, Target, moved, served};
 use crate::program::Running;
 use crate::scans;
 use crate::site::{ORG, Site};
 use crate::user::User;
 
-const KILLS: u64 = 15;
+const KILLS: u32 = 15;
 /// The mirror is compared after each round.
-const ROUND_KILLS: u64 = 5;
+const ROUND_KILLS: u32 = 5;
 /// A mirror runs for less than this: about three times as long as it needs to start.
 const RUN_TIME: Duration = Duration::from_millis(300);
 const BATCHES: u64 = 60;
@@ -31,16 +33,16 @@ impl Writer<'_> {
     fn run(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             self.changes += 1;
-            let (number, comment) = (self.random.next() % BATCHES, self.changes.to_string());
+            let (number, comment) = (self.random.below(BATCHES), self.changes.to_string());
             let removed = self.present.range(number..).next().copied();
-            match (self.random.next() % 3, removed) {
+            match (self.random.below(3), removed) {
                 (0, Some(number)) => {
                     let id = format!("scan-{number:07}");
                     self.site.run(&["batch", "remove", "--yes", "--org", ORG, &id]).succeeds();
                     self.present.remove(&number);
                 }
                 (1, _) => {
-                    let to = BATCHES + self.random.next() % 1_000;
+                    let to = BATCHES + self.random.below(1_000);
                     self.site.import(&self.site.write("change.ndjson", moved(number, to, &comment)));
                     self.present.insert(number);
                 }

@@ -4,15 +4,17 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use batchscan_testbed::Random;
+
 use crate::credentials::within as until;
-use crate::import_kills::{Generations, Growth, Random, StopOnDrop, read_continuously};
+use crate::import_kills::{Generations, Growth, StopOnDrop, read_continuously};
 use crate::memory::{BATCHES, EXTRA_MIB_MAX, import_peak_kib, within};
 use crate::organisations::listed;
 use crate::program::Running;
 use crate::scans;
 use crate::site::{ORG, Site, postgres};
 
-const KILLS: u64 = 8;
+const KILLS: u32 = 8;
 /// The server checks twice a second whether the client is connected; the rest is for the rollback.
 const LOCK_LIMIT: Duration = Duration::from_secs(3);
 /// Batches are staged before they are merged.
@@ -75,8 +77,8 @@ fn a_killed_import_into_postgresql_leaves_one_state_and_no_lock() {
         "{KILLS} kills over {:?}: {committed} after the commit, {responses} responses meanwhile, the next import waited {longest_wait:?} at most",
         range.import_time
     );
-    assert!(committed < KILLS, "every kill came too late");
-    assert!(responses > KILLS, "{responses} responses");
+    assert!(committed < u64::from(KILLS), "every kill came too late");
+    assert!(responses > u64::from(KILLS), "{responses} responses");
 }
 
 /// The time of an import into the same organisation that changes nothing.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
+use batchscan_testbed::Random;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::import_kills::Random;
 use crate::program::{Outcome, Running, wait};
 use crate::proxy::{End, Plan, Proxy};
 use crate::scans;
@@ -73,7 +73,7 @@ fn cuts(traffic: u64) -> Vec<Cut> {
         let lot = |formats: &[&'static str]| formats[usize::try_from(number).unwrap() % formats.len()];
         Cut {
             format: if number < CUTS { lot(&TEXT) } else { lot(&OTHERS) },
-            after: chance.next() % traffic,
+            after: chance.below(traffic),
             end: if (number / 2).is_multiple_of(2) { End::Closed } else { End::Reset },
             later_pass: (number / 4).is_multiple_of(2),
         }
@@ -203,7 +203,7 @@ fn a_killed_pull_is_complete_or_can_be_resumed() {
     let user = user.at(&proxy.url());
     let mut chance = Random(SEED);
     // Killed while pages are written, and after the last byte while the file is converted and renamed.
-    let bytes = (0..6).map(|_| (chance.next() % complete.traffic, Duration::ZERO)).collect::<Vec<_>>();
+    let bytes = (0..6).map(|_| (chance.below(complete.traffic), Duration::ZERO)).collect::<Vec<_>>();
     let moments = [0, 2, 7, 16, 36, 70].map(Duration::from_millis);
     let after_last_byte = moments.map(|moment| (complete.traffic, moment));
     let mut left = [0; 3];
