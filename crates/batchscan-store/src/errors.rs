@@ -22,9 +22,7 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file does not exist.
-    #[error(
-        "there is no database at {0}: create one with `batchscan serve` or `batchscan org add`, or choose another with --database"
-    )]
+    #[error("there is no database at {0}: check the path, or create one with `batchscan org add`")]
     Missing(PathBuf),
     /// The PostgreSQL database has no tables yet.
     #[error("{0} has no batchscan tables yet: create them with `batchscan serve` or `batchscan org add`")]

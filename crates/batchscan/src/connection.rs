@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::args::Connection;
 use crate::client_secret;
 use crate::profiles::{self, Profile, Profiles};
+use crate::terminal::note;
 
 /// A client and the service it connects to.
 pub(crate) struct Service {
@@ -63,7 +64,11 @@ pub(crate) fn resolve_or(
     let url = url.with_context(no_service)?;
     // Saved credentials must not be sent to another service, or as another client's.
     if let (Some(other), None) = (saved.as_ref().filter(|saved| saved.url != url), &connection.client_id) {
-        bail!("no client id given: profile {} is for {}, not {url}", connection.profile, other.url);
+        bail!(
+            "no client id given: profile {} is for {}, not {url}; use --client-id, or `batchscan login`",
+            connection.profile,
+            other.url
+        );
     }
     let saved = saved.filter(|saved| saved.url == url);
     let saved_cert = || saved.as_ref().and_then(|saved| saved.ca_cert.clone());
@@ -93,7 +98,7 @@ pub(crate) fn new_profile(
     Ok(Profile { url, client_id, client_secret, ca_cert })
 }
 
-/// Builds the client. Its retries are shown on the progress bar.
+/// Builds the client. Its retries are shown on the progress bar; if that is finished, a note tells of the first one.
 pub(crate) fn connect(
     profile: &Profile,
     connection: &Connection,
@@ -107,8 +112,10 @@ pub(crate) fn connect(
         .retry_for(connection.retry_for)
         .on_retry(move |retry| {
             counter.fetch_add(1, Ordering::Relaxed);
-            flag.store(true, Ordering::Relaxed);
-            if !bar.is_hidden() {
+            let is_first = !flag.swap(true, Ordering::Relaxed);
+            if bar.is_finished() && is_first {
+                note(&format!("note: {}; trying again", short_cause(retry.error)));
+            } else if !bar.is_hidden() {
                 tokio::spawn(count_down(bar.clone(), short_cause(retry.error), retry.wait));
             }
         });

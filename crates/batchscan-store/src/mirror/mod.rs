@@ -73,12 +73,17 @@ pub enum MirrorError {
     #[error("{0} exists and is not a mirror: choose another --output; nothing was changed")]
     NotAMirror(String),
     /// The target is a mirror of another service.
-    #[error("{target} is a mirror of {service}: choose another --output; nothing was changed")]
+    #[error(
+        "{target} is a mirror of {service}: choose another --output, or, if only the address has changed, run there \
+         UPDATE mirror_position SET service = '{new_service}'; nothing was changed"
+    )]
     OtherService {
         /// The target, without a password.
         target: String,
         /// The address of that service.
         service: String,
+        /// The given address.
+        new_service: String,
     },
     /// The position in the target is not the one that this process has written.
     #[error("another process writes to {0}: run only one `batchscan mirror` for it")]
@@ -178,7 +183,8 @@ impl Mirror {
         };
         let (target, mut position) = opened.map_err(|failure| failure.of(&name))?;
         if !position.since.is_empty() && position.service != service {
-            return Err(MirrorError::OtherService { target: name, service: position.service });
+            let new_service = service.to_owned();
+            return Err(MirrorError::OtherService { target: name, service: position.service, new_service });
         }
         service.clone_into(&mut position.service);
         Ok(Self { target, name, position })
@@ -194,17 +200,18 @@ impl Mirror {
         &self.name
     }
 
-    /// Writes changes and the position after them in one transaction.
-    pub async fn apply(&mut self, changes: &MirrorChanges) -> Result<(), MirrorError> {
+    /// Writes changes and the position after them in one transaction. Returns how many batches were deleted because they
+    /// were not seen when everything was read again.
+    pub async fn apply(&mut self, changes: &MirrorChanges) -> Result<u64, MirrorError> {
         let (next, reread) = self.position.after(changes);
         let since = &self.position.since;
         let applied = match &mut self.target {
             Target::Sqlite(mirror) => mirror.apply(changes, since, &next, reread),
             Target::Postgres(mirror) => mirror.apply(changes, since, &next, reread).await,
         };
-        applied.map_err(|failure| failure.of(&self.name))?;
+        let removed = applied.map_err(|failure| failure.of(&self.name))?;
         self.position = next;
-        Ok(())
+        Ok(removed)
     }
 }
 

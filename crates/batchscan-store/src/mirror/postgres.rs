@@ -47,7 +47,7 @@ impl PostgresMirror {
         since: &str,
         next: &MirrorPosition,
         reread: Reread,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         // The connection may have been closed while the service waited for changes.
         if self.client.is_closed() {
             self.client = connect(&self.url).await?;
@@ -63,20 +63,18 @@ impl PostgresMirror {
             writing.batch_execute(CLEAR_SEEN).await?;
         }
         write(&writing, changes, reread.is_running).await?;
+        let mut removed = 0;
         if reread.ends {
-            writing.batch_execute(REMOVE_UNSEEN).await?;
+            removed = writing.execute_typed(REMOVE_UNSEEN, &[]).await?;
             writing.batch_execute(CLEAR_SEEN).await?;
         }
-        Ok(writing.commit().await?)
+        writing.commit().await?;
+        Ok(removed)
     }
 }
 
 async fn connect(url: &PostgresUrl) -> Result<Client, Failure> {
-    connect_to_primary(url).await.map_err(|cause| {
-        Failure::Other(format!(
-            "{cause}; check that the server is running, and the host, port, user and password"
-        ))
-    })
+    connect_to_primary(url).await.map_err(Failure::Other)
 }
 
 /// From pg_class: `to_regclass` fails without a privilege.

@@ -32,6 +32,9 @@ impl SqliteMirror {
         if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
             return Err(Failure::Other(format!("{} is not a folder; create it first", folder.display())));
         }
+        if path.is_dir() {
+            return Err(Failure::Other("it is a folder".to_owned()));
+        }
         let mut connection = Connection::open(&path)?;
         connection.busy_timeout(LOCK_TIMEOUT)?;
         if is_empty(&connection)? {
@@ -61,10 +64,10 @@ impl SqliteMirror {
         since: &str,
         next: &MirrorPosition,
         reread: Reread,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         // SQLite goes on writing to a file that was deleted.
         if file_id(&self.path).ok() != Some(self.file) {
-            return Err(Failure::Other("the file was deleted or replaced".to_owned()));
+            return Err(Failure::Other("the file was deleted or replaced; run it again".to_owned()));
         }
         let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let position = params![next.service, next.since, next.is_rereading, since];
@@ -75,11 +78,13 @@ impl SqliteMirror {
             writing.execute(CLEAR_SEEN, [])?;
         }
         write(&writing, changes, reread.is_running)?;
+        let mut removed = 0;
         if reread.ends {
-            writing.execute(REMOVE_UNSEEN, [])?;
+            removed = writing.execute(REMOVE_UNSEEN, [])?;
             writing.execute(CLEAR_SEEN, [])?;
         }
-        Ok(writing.commit()?)
+        writing.commit()?;
+        Ok(removed as u64)
     }
 }
 
@@ -129,6 +134,9 @@ impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Failure::NotAMirror,
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                Failure::Other("no permission to write the file and its folder".to_owned())
+            }
             _ => Failure::Other(error.to_string()),
         }
     }

@@ -20,7 +20,13 @@ pub(crate) async fn connect_to_primary(url: &PostgresUrl) -> Result<Client, Stri
                 tokio::spawn(connection);
                 return Ok(client);
             }
-            Err(error) => causes.push(format!("{host}: {}", describe(&error))),
+            Err(error) => {
+                let hint = match error.as_db_error() {
+                    Some(_) => "",
+                    None => "; check that the server is running, and the host, port and password in the URL",
+                };
+                causes.push(format!("{host}: {}{hint}", describe(&error)));
+            }
         }
     }
     Err(causes.join("; "))

@@ -1,6 +1,7 @@
-//! The `--database` option.
+//! Options for databases and files: `--database`, `--output`.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use batchscan_formats::Format;
 use batchscan_store::{DatabaseUrl, DatabaseUrlError};
@@ -77,6 +78,22 @@ impl TypedValueParser for MirrorOutputParser {
                 None => Ok(MirrorOutput::Database(DatabaseUrl::Sqlite(value.into()))),
             },
         }
+    }
+}
+
+/// Parses the path of a file. Rejects the URL of a database, without repeating its password.
+#[derive(Clone)]
+pub(super) struct FileParser;
+
+impl TypedValueParser for FileParser {
+    type Value = PathBuf;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<PathBuf, clap::Error> {
+        if value.is_empty() || value.to_string_lossy().contains("://") {
+            let error = "expected a file; `batchscan mirror` keeps a copy in a database";
+            return Err(invalid_value(command, arg, error));
+        }
+        Ok(value.into())
     }
 }
 

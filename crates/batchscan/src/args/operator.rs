@@ -160,7 +160,7 @@ pub(crate) enum OrgCommand {
     },
 }
 
-/// Issue, list, rotate and revoke credentials
+/// Issue, list, rotate and revoke credentials, and print sign-in links
 #[derive(Debug, Args)]
 pub(crate) struct Credential {
     #[command(flatten)]
@@ -231,7 +231,7 @@ pub(crate) enum CredentialCommand {
 /// Options of sign-in links
 #[derive(Debug, Args)]
 pub(crate) struct LinkOptions {
-    /// Time for which the link works, 15m to 7d; not longer than its credential
+    /// Time for which the link works, 15m to 7d, but never longer than the credential is valid
     #[arg(long, env = "BATCHSCAN_LINK_VALID", value_name = "TIME", default_value = "24h", value_parser = parse_link_time)]
     pub(crate) link_valid: Duration,
     /// URL of the dashboard, for the link [default: http://127.0.0.1:8080]
@@ -323,7 +323,7 @@ pub(crate) enum BatchCommand {
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
         ids: Vec<BatchId>,
     },
-    /// Remove batches: all of them, or none if one does not exist
+    /// Remove batches by id; if one id does not exist, none is removed
     Remove {
         /// Organisation
         #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
@@ -331,7 +331,7 @@ pub(crate) enum BatchCommand {
         /// Ids of the batches
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
         ids: Vec<BatchId>,
-        /// Forget removals that are older: a copy that was not updated since then is read again completely
+        /// Keep the record of removals for this time; a copy that was last updated earlier is read again from the start
         #[arg(long, env = "BATCHSCAN_KEEP_REMOVALS", value_name = "DAYS", default_value_t = 400,
               value_parser = clap::value_parser!(u16).range(1..))]
         keep_removals: u16,

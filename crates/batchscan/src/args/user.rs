@@ -10,7 +10,7 @@ use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
-use super::database::{MirrorOutput, MirrorOutputParser};
+use super::database::{FileParser, MirrorOutput, MirrorOutputParser};
 use super::values::{
     excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date, parse_limit,
     parse_public_url, parse_start_date, parse_url,
@@ -125,7 +125,7 @@ pub(crate) struct Pull {
     #[command(flatten)]
     pub(crate) columns: ColumnsArgs,
     /// File to write; - is standard output
-    #[arg(long, short, env = "BATCHSCAN_OUTPUT", value_name = "FILE")]
+    #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "FILE", value_parser = FileParser)]
     pub(crate) output: PathBuf,
     /// File format [default: by file extension]
     #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
@@ -226,7 +226,7 @@ pub(crate) struct Summary {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
     /// File to write, .xlsx or .csv [default: a table on standard output]
-    #[arg(long, short, env = "BATCHSCAN_OUTPUT", value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "FILE", value_parser = FileParser, conflicts_with = "json")]
     pub(crate) output: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long, requires = "output")]

@@ -82,7 +82,10 @@ async fn rotate(
     if json {
         return Ok(());
     }
-    print(&format!("The old secret works until {}.\n", format_time(Some(retire_at))))?;
+    match retire_at > now {
+        true => print(&format!("The old secret works until {}.\n", format_time(Some(retire_at))))?,
+        false => print("The old secret no longer works.\n")?,
+    }
     if let Some(until) = ended {
         print(&format!("An older secret, valid until {}, was ended.\n", format_time(Some(until))))?;
     }

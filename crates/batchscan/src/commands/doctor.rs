@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use batchscan_store::{DatabaseUrl, DoctorReport, OpenError};
+use batchscan_store::{DatabaseUrl, DoctorReport};
 use serde_json::json;
 
 use super::context::open;
@@ -13,12 +12,7 @@ use crate::progress::{self, progress_bar};
 use crate::terminal::print;
 
 pub(crate) async fn run(command: Doctor) -> anyhow::Result<ExitCode> {
-    let store = match open(&command.database).await {
-        Err(OpenError::Missing(path)) => {
-            bail!("there is no database at {}: choose another with --database", path.display())
-        }
-        opened => opened?,
-    };
+    let store = open(&command.database).await?;
     let bar = progress_bar("checking", "{msg} {bar:32} {human_pos} of {human_len} batches");
     let found = store.doctor(progress::callback(&bar)).await;
     bar.finish_and_clear();

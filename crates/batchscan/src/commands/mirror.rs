@@ -100,7 +100,7 @@ impl MirrorTask {
             let (more, is_empty) = (changes.more, changes.is_empty());
             match self.apply(changes, &mut totals).await {
                 // As in `| head`.
-                Err(error) if is_broken_pipe(&error) => return Ok(End::Complete),
+                Err(error) if is_broken_pipe(&error) && !follow => return Ok(End::Complete),
                 applied => applied?,
             }
             if more {
@@ -121,13 +121,17 @@ impl MirrorTask {
     }
 
     async fn apply(&mut self, changes: Changes, totals: &mut Totals) -> anyhow::Result<()> {
-        self.service.is_retrying.store(false, Ordering::Relaxed);
+        if self.service.is_retrying.swap(false, Ordering::Relaxed) && self.is_complete {
+            note("note: the service responds again");
+        }
         totals.removed += changes.removed.len() as u64;
         let restarts = std::mem::take(&mut self.is_restarting);
         if changes.is_empty() && self.target.since() == Some(changes.since.as_str()) {
             return Ok(());
         }
-        totals.changed += self.target.apply(changes, restarts).await?;
+        let applied = self.target.apply(changes, restarts).await?;
+        totals.changed += applied.changed;
+        totals.removed += applied.removed;
         self.bar.set_position(totals.changed);
         Ok(())
     }
@@ -187,22 +191,24 @@ impl Target {
         matches!(self, Target::Database(_))
     }
 
-    /// Writes changes and the position after them. Returns the number of batches.
-    async fn apply(&mut self, changes: Changes, restarts: bool) -> anyhow::Result<u64> {
+    /// Writes changes and the position after them. Returns the number of batches, and of those that were deleted at the
+    /// end of reading everything again.
+    async fn apply(&mut self, changes: Changes, restarts: bool) -> anyhow::Result<Totals> {
         match self {
             Target::Stdout { since } => {
-                let count = print_lines(&changes)?;
+                let changed = print_lines(&changes)?;
                 *since = Some(changes.since);
-                Ok(count)
+                Ok(Totals { changed, removed: 0 })
             }
             Target::Database(mirror) => {
                 let batches =
                     changes.batches.batches().map(|received| received.map(|received| received.batch));
                 let batches = batches.collect::<Result<Vec<Batch>, Error>>()?;
-                let count = batches.len() as u64;
+                let changed = batches.len() as u64;
                 let Changes { removed, since, more, .. } = changes;
-                mirror.apply(&MirrorChanges { batches, removed, since, more, restarts }).await?;
-                Ok(count)
+                let removed =
+                    mirror.apply(&MirrorChanges { batches, removed, since, more, restarts }).await?;
+                Ok(Totals { changed, removed })
             }
         }
     }

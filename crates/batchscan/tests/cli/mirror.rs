@@ -263,6 +263,23 @@ pub(crate) fn serve_again(site: &Site, address: &str, database: &str, flags: &[&
     Service::start(command.args(flags).env("BATCHSCAN_DATABASE", site.url(database)))
 }
 
+#[test]
+fn an_interruption_is_reported_when_it_begins_and_when_it_is_over() {
+    let site = Site::new();
+    let mut service = site.serve(&[]);
+    let user = User::of(&site, &service);
+    let mut command = Target::File.command(&user, &["--follow"]);
+    let _following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
+    wait_until(|| !user.read("lines").is_empty());
+    let address = service.address().to_owned();
+    service.stop();
+    let errors = || String::from_utf8(user.read("errors")).unwrap();
+    wait_until(|| errors() == "note: the service is unreachable; trying again\n");
+    let _service = serve_again(&site, &address, "scans.db", &[]);
+    site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
+    wait_until(|| errors().ends_with("trying again\nnote: the service responds again\n"));
+}
+
 /// After a restored backup, everything is read again. Readers see no moment without the batches that stay. Kills do not
 /// matter here either.
 #[test]
@@ -330,7 +347,7 @@ fn forgotten_removals_are_not_missed() {
         &target.update(&user),
         str![[r#"
 note: the service cannot continue from the last position; reading everything again
-3 new or changed, 0 removed; up to date
+3 new or changed, 2 removed; up to date
 
 "#]],
     );
@@ -395,7 +412,7 @@ fn a_deleted_file_is_detected() {
     site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
     assert_eq!(wait(&mut following.0, FOLLOW_LIMIT), Some(1));
     let error = String::from_utf8(user.read("errors")).unwrap();
-    assert_eq!(error, "error: cannot use copy.db: the file was deleted or replaced\n");
+    assert_eq!(error, "error: cannot use copy.db: the file was deleted or replaced; run it again\n");
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn a_wrong_value_names_its_option_and_what_is_expected() {
             "pull --url https:///scans",
             "pull --retry-for 5",
             "pull --format xml",
+            "pull --output postgres://ann:word@127.0.0.1/nursery",
             "pull --columns batch_nam",
             "pull --crop ''",
             "pull --start-date tomorrow",
