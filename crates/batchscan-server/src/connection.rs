@@ -218,7 +218,6 @@ impl<S: Socket> ClientStream<S> {
     ) -> Poll<io::Result<usize>> {
         let bytes = ready!(self.with_timeout(cx, written))?;
         self.in_flight.note_written(bytes);
-        self.update_reset_on_close();
         // On HTTP/2, these may be the bytes of another response.
         if !self.is_h2 {
             self.in_flight.note_progress();
@@ -226,6 +225,7 @@ impl<S: Socket> ClientStream<S> {
         Poll::Ready(Ok(bytes))
     }
 
+    /// Called before every write, so that no byte of an unfinished response is sent without it.
     fn update_reset_on_close(&mut self) {
         let must_reset = self.in_flight.must_reset();
         if must_reset != self.resets_on_close {
@@ -279,6 +279,7 @@ impl<S: Socket> AsyncWrite for ClientStream<S> {
         if self.replacement.is_some() {
             return self.write_replacement(cx, bytes.len());
         }
+        self.update_reset_on_close();
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.count_written(cx, written)
     }
@@ -291,6 +292,7 @@ impl<S: Socket> AsyncWrite for ClientStream<S> {
         if let [only] = slices {
             return self.poll_write(cx, only);
         }
+        self.update_reset_on_close();
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         self.count_written(cx, written)
     }
