@@ -1,7 +1,7 @@
 // Languages, time zones, drill-down, comparison, paper.
 import { count, lastDays, plusDays, query, tally, today } from './expected';
 import { Database, fetchBatches } from './service';
-import { batchCount, button, chart, drawn, expect, expectRows, grid, heading, link, loaded, openSignedIn, test, warnings, type Page } from './test';
+import { batchCount, button, chart, drawn, expect, expectRows, goSignedIn, grid, heading, link, loaded, openSignedIn, test, warnings, type Page } from './test';
 
 const BATCH = { batch_name: 'Tray', crop_type: 'Tomato', number_of_images: 1, warnings: false };
 
@@ -38,17 +38,23 @@ test('a crop in a chart leads to its batches, and keeps its colour in another pe
   await expectRows(page, batches);
 });
 
-test('all unusual batches can be shown, the newest day first', async ({ page, demo }) => {
+test('all unusual batches can be shown, the worst first', async ({ page, demo }) => {
   await openSignedIn(page, demo, `/${query(lastDays(360))}`);
   const section = page.getByRole('region', { name: 'Unusual batches' });
   await expect(section.getByRole('listitem')).toHaveCount(6);
   const [, total] = /Show all (\d+)/.exec((await section.textContent())!)!;
   await button(page, `Show all ${total}`).click();
   await expect(section.getByRole('listitem')).toHaveCount(Number(total));
-  const days = await section.locator('li > p:nth-of-type(1)').evaluateAll((all) => all.map((p) => p.textContent.split(',')[0]!));
-  const times = days.map((day) => Date.parse(day)).filter((time) => !Number.isNaN(time));
-  expect(times.length).toBeGreaterThan(60);
-  expect(times).toEqual([...times].sort((a, b) => b - a));
+  // How far all values of a batch are outside their ranges.
+  const outside = (text: string): number =>
+    [...text.matchAll(/(Only|by) ([\d.]+)%[^(.]*\(typical: (\d+)% to (\d+)%\)/g)].reduce(
+      (sum, [, kind, value, low, high]) => sum + (kind === 'Only' ? Number(low) - Number(value) : Number(value) - Number(high)),
+      0,
+    );
+  const texts = await section.locator('li > .why').allTextContents();
+  const weights = texts.filter((text) => !text.includes('Nothing')).map((text) => Number(outside(text).toFixed(2)));
+  expect(weights[0]).toBeGreaterThan(1);
+  expect(weights).toEqual([...weights].sort((a, b) => b - a));
 
   const last = section.getByRole('listitem').last().getByRole('link');
   const name = (await last.textContent())!;
@@ -79,7 +85,7 @@ test('the week so far is marked, and not compared with whole weeks', async ({ pa
   await page.clock.install({ time: '2026-03-11T12:00:00Z' });
   await openSignedIn(page, service);
   const panel = page.getByRole('region', { name: 'Germination rate over time', exact: true }).first();
-  await expect(panel).toContainText('Weekly average went from 90.0% to 92.0%. Lowest: 90.0%, in the week of 23 Feb 2026.');
+  await expect(panel).toContainText('Highest in the week of 2 Mar 2026 (92.0%), lowest in the week of 23 Feb 2026 (90.0%).');
   await expect(panel).toContainText('This week so far: 50.0%.');
   await drawn(page);
   const { width, height } = (await chart(page, 'rates').boundingBox())!;
@@ -153,15 +159,17 @@ test('what is typical is the same in any period, in the list and on the page of 
   const unusual = page.getByRole('region', { name: 'Unusual batches' });
   const compared = page.getByRole('region', { name: 'Compared with other batches of this crop' });
   const seen = new Set<string>();
+  const id = (await fetchBatches(demo, lastDays(20))).find(({ crop_type }) => crop_type !== null)!.batch_id;
   for (const days of [30, 90, 400]) {
     await openSignedIn(page, demo, `/${query(lastDays(days))}`);
-    await expect(unusual).toContainText('180 days up to');
-    if (days === 90) await button(page, 'Compare with 365 days').click();
+    await expect(unusual).toContainText('in the last 365 days.');
     const first = unusual.getByRole('listitem').filter({ hasText: 'typical: ' }).first();
     const [, low, high] = /typical: (\d+)% to (\d+)%/.exec((await first.textContent())!)!;
     await first.getByRole('link').click();
-    await expect(compared).toContainText(/in the (180|365) days up to/);
+    await expect(compared).toContainText('in the last 365 days.');
     await expect(compared).toContainText(`typical (${low}% to ${high}%)`);
+    await goSignedIn(page, demo, `/batches/${id}${query(lastDays(days))}`);
+    await expect(compared).toContainText('in the last 365 days.');
     seen.add((await compared.textContent())!);
   }
   expect(seen.size).toBe(1);
@@ -228,7 +236,7 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   await warnings(page).selectOption('Below typical');
   await expectRows(page, 1);
   await page.setViewportSize({ width: 390, height: 844 });
-  await expect(page.getByRole('main').getByRole('listitem')).toContainText('▼ Germination: below typical');
+  await expect(page.getByRole('main').getByRole('listitem')).toContainText('Unusual: ▼ Germination');
 });
 
 test('an Excel file can be saved, which closes the menu', async ({ page, demo }) => {

@@ -242,10 +242,10 @@ export const de: Text = {
     single: (mean) => `Durchschnitt ${mean}.`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
     soFarKey: 'Offener Punkt: noch nicht zu Ende.',
-    falling: (since, from, last) => `Seit ${since} gefallen (${from}), ${last}.`,
-    summary: (high, highWhen, low, lowWhen, last) =>
-      `Am höchsten ${highWhen} (${high}), am niedrigsten ${lowWhen} (${low}), ${last}.`,
-    last: (step, mean) => `${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} ${mean}`,
+    falling: (since, from, last) => `Seit ${since} gefallen (${from})${last}.`,
+    summary: (highWhen, high, lowWhen, low, last) =>
+      `Am höchsten ${highWhen} (${high}), am niedrigsten ${lowWhen} (${low})${last}.`,
+    last: (step, mean) => `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
     since: (step, day) => `${{ day: 'dem', week: 'der Woche ab', month: '' }[step]} ${day}`.trim(),
     low: '10 % liegen darunter',

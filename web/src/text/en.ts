@@ -245,10 +245,10 @@ export const en = {
     single: (mean: string): string => `Average ${mean}.`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
     soFarKey: 'Hollow dot: not over yet.',
-    falling: (since: string, from: string, last: string): string => `Falling since ${since} (${from}), ${last}.`,
-    summary: (high: string, highWhen: string, low: string, lowWhen: string, last: string): string =>
-      `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low}), ${last}.`,
-    last: (step: Step, mean: string): string => `last full ${step} ${mean}`,
+    falling: (since: string, from: string, last: string): string => `Falling since ${since} (${from})${last}.`,
+    summary: (highWhen: string, high: string, lowWhen: string, low: string, last: string): string =>
+      `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low})${last}.`,
+    last: (step: Step, mean: string): string => `, last full ${step} ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
     since: (step: Step, day: string): string => (step === 'week' ? `the week of ${day}` : day),
