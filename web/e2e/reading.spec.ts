@@ -276,7 +276,7 @@ test.describe('in German', () => {
   test('texts, numbers, dates and files are German, and the language can be changed', async ({ page, demo }) => {
     const { length } = await fetchBatches(demo, lastDays(365));
     await openGerman(page, demo.link);
-    await button(page, 'Letzte 365 Tage').click();
+    await button(page, '365 Tage').click();
     await expect.poll(() => germanKeyFigure(page, 'Chargen')).toBe(new Intl.NumberFormat('de-DE').format(length));
     await expect(page.locator('html')).toHaveAttribute('lang', 'de');
     await button(page, 'English').click();
