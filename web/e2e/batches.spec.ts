@@ -99,6 +99,15 @@ test('the analysis link of a demo batch opens its report in a new tab', async ({
   await expect(report.locator('svg').first()).toBeVisible();
 });
 
+test('the link of a batch can be copied', async ({ page, context, demo }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const [batch] = (await fetchBatches(demo, lastDays(90))) as [Batch];
+  await goSignedIn(page, demo, `/batches/${batch.batch_id}`);
+  await button(page, 'Copy link').click();
+  await expect(button(page, 'Link copied')).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(page.url());
+});
+
 test('the URL of a batch outside the period finds it', async ({ page, demo }) => {
   const day = plusDays(today(), -300);
   const [batch] = (await fetchBatches(demo, { from: day, to: plusDays(day, 20) })) as [Batch];

@@ -134,12 +134,13 @@ test.describe('with errors', () => {
     expect(await batchCount(page)).toBe(partial);
     await button(page, 'Sign in again').click();
     await expect(dialog.getByLabel('Client ID')).toHaveValue(service.clientId);
+    await expect(dialog.getByLabel('Client secret')).toBeFocused();
     await restoreSpeed();
     await dialog.getByLabel('Client secret').fill(service.clientSecret);
     await dialog.getByRole('button', { name: 'Sign in' }).click();
     await expect(dialog).toHaveCount(0);
     await expect.poll(() => batchCount(page)).toBe(BATCHES - BATCHES / 50);
-    await expect(page).toHaveURL(`${service.url}/?warnings=without`);
+    await expect(page).toHaveURL(`${service.url}/?window=90d&warnings=without`);
     await expect(heading(page, 'Overview')).toBeVisible();
   });
 

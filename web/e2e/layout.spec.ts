@@ -115,6 +115,18 @@ test.describe('on a phone', () => {
     await button(page, 'Sign out').tap();
     await expect(heading(page, 'Sign in')).toBeVisible();
   });
+
+  test('unusual batches come first, and a preset closes the filters', async ({ page, demo }) => {
+    await openSignedIn(page, demo);
+    const top = async (name: string): Promise<number> => (await page.getByRole('region', { name }).boundingBox())!.y;
+    expect(await top('Unusual batches')).toBeLessThan(await top('Key figures'));
+    const filters = page.getByRole('button', { name: /Filters/ });
+    await filters.tap();
+    await button(page, 'Last 30 days').tap();
+    await expect(filters).toHaveText(/Last 30 days/);
+    await expect(filters).toHaveAttribute('aria-expanded', 'false');
+    await expect(filters).toBeFocused();
+  });
 });
 
 test.describe('in German', () => {

@@ -51,12 +51,12 @@ test('an empty previous period is not compared', async ({ page, demo }) => {
 });
 
 test('invalid dates are reported and removed from the URL', async ({ page, demo }) => {
-  const notice = page.getByText('The dates in this link are invalid. Showing the last 90 days.');
+  const notice = page.getByText('The dates in this link are invalid. They were ignored.');
   const invalid = ['?from=2026-03-09&to=2026-03-02', '?from=yesterday&to=today', '?from=1900-01-01&to=2026-01-01'];
   for (const dates of [...invalid, '?from=2026-03-02']) {
     await openSignedIn(page, demo, `/${dates}&warnings=with`);
     await expect(notice).toBeVisible();
-    expect(search(page), dates).toBe('?warnings=with');
+    expect(search(page), dates).toBe('?window=90d&warnings=with');
     await expectPeriod(page, lastDays(90));
   }
   await button(page, 'Dismiss').click();
@@ -82,11 +82,15 @@ test('each preset sets its period', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   const year = Number(today().slice(0, 4));
   const thisWeek = lastDays(((new Date(today()).getUTCDay() + 6) % 7) + 1);
+  const month = `${today().slice(0, 8)}01`;
+  const lastMonth = plusDays(month, -1);
   const presets = {
     Yesterday: lastDays(1, plusDays(today(), -1)),
     'This week': thisWeek,
     'Last week': lastDays(7, plusDays(thisWeek.from, -1)),
-    'Last 7 days': lastDays(7),
+    'Since Friday': lastDays(((new Date(today()).getUTCDay() + 2) % 7) + 1),
+    'This month': { from: month, to: today() },
+    'Last month': { from: `${lastMonth.slice(0, 8)}01`, to: lastMonth },
     'Last 30 days': lastDays(30),
     'Last 365 days': lastDays(365),
     'This year': { from: `${year}-01-01`, to: today() },
@@ -102,6 +106,16 @@ test('each preset sets its period', async ({ page, demo }) => {
     const batches = await fetchBatches(demo, period);
     if (batches.length > 0) await expectFigures(page, batches);
   }
+});
+
+test('the page opens with the preset used last, unless the address has a period', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  expect(search(page)).toBe('?window=90d');
+  await button(page, 'This month').click();
+  await page.goto(demo.url);
+  await expect.poll(() => search(page)).toBe('?window=this-month');
+  await page.goto(`${demo.url}/?window=30d`);
+  await expectPeriod(page, lastDays(30));
 });
 
 test('From and To set the period and the URL', async ({ page, demo }) => {

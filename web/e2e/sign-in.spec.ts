@@ -35,7 +35,7 @@ test('the requested URL is shown after signing in', async ({ page, demo }) => {
   await page.goto(`${demo.url}/batches?warnings=with`);
   await signIn(page, demo);
   await expect(heading(page, 'Batches')).toBeVisible();
-  await expect(page).toHaveURL(`${demo.url}/batches?warnings=with`);
+  await expect(page).toHaveURL(`${demo.url}/batches?window=90d&warnings=with`);
 });
 
 test('the link of the demo signs in, and the secret is in neither URL nor history', async ({ page, context, demo }) => {
@@ -46,7 +46,7 @@ test('the link of the demo signs in, and the secret is in neither URL nor histor
   const debug = await context.newCDPSession(page);
   const { entries } = await debug.send('Page.getNavigationHistory');
   const urls = entries.map(({ url }) => url).filter((url) => url !== 'about:blank');
-  expect(urls).toEqual([`${demo.url}/`, `${demo.url}/batches`]);
+  expect(urls).toEqual([`${demo.url}/?window=90d`, `${demo.url}/batches?window=90d`]);
   await page.goBack();
   await expect(heading(page, 'Overview')).toBeVisible();
 });
@@ -56,7 +56,7 @@ test('the link works in a tab that already shows the dashboard', async ({ page, 
   await expect(heading(page, 'Sign in')).toBeVisible();
   await page.goto(demo.link);
   await expect(heading(page, 'Overview')).toBeVisible();
-  await expect(page).toHaveURL(`${demo.url}/`);
+  await expect(page).toHaveURL(`${demo.url}/?window=90d`);
 });
 
 test('the secret is not in storage, cookies or the page, and scripts cannot read the cookie', async ({
@@ -187,7 +187,7 @@ test.describe('failures', () => {
     await page.goto(`${demo.url}/#sign-in=${demo.clientId}:not-the-secret`);
     const notice = page.getByText('Sign-in link failed. Wrong client ID or secret.');
     await expect(notice).toBeVisible();
-    await expect(page).toHaveURL(`${demo.url}/`);
+    await expect(page).toHaveURL(`${demo.url}/?window=90d`);
     await button(page, 'Dismiss').click();
     await expect(notice).toBeHidden();
     await button(page, 'Last 365 days').click();

@@ -3,7 +3,7 @@
 import { BATCHES_MAX, isCurrent, offlineWaitMs, ServiceError, type Failure, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
-import { samePeriod, type Period } from './data/period';
+import { samePeriod, typicalPeriod, type Period } from './data/period';
 import { Loader, type LoadState } from './loading.svelte';
 import { session } from './session.svelte';
 
@@ -11,10 +11,13 @@ import { session } from './session.svelte';
 const REDRAW_MS = 500;
 // How often the service is asked for changes. Without changes, that costs it next to nothing.
 const REFRESH_MS = 60_000;
+// A few new batches hardly change what is typical, and a year can be many pages.
+const YEAR_REFRESH_MS = 3_600_000;
 
 /** The batches of one period, growing as pages arrive. */
 export class PeriodLoader extends Loader {
   readonly columns = new Columns();
+  readonly createdAt = Date.now();
   #drawnAt = -Infinity;
 
   constructor(
@@ -32,6 +35,8 @@ export class PeriodLoader extends Loader {
 
   protected override onPage(page: Batch[]): void {
     this.columns.append(page);
+    // The others are read when they are complete.
+    if (this !== batches.main) return;
     const now = performance.now();
     if (now - this.#drawnAt < REDRAW_MS) return;
     this.#drawnAt = now;
@@ -46,14 +51,13 @@ export class PeriodLoader extends Loader {
   }
 }
 
-/** What another period is for: the typical ranges of crops, or the same period of last year. */
-type Purpose = 'typical' | 'last-year';
-
 class Batches {
   main = $state.raw<PeriodLoader | null>(null);
   previous = $state.raw<PeriodLoader | null>(null);
-  /** Periods that a view asked for. */
-  others = $state.raw<Partial<Record<Purpose, PeriodLoader>>>({});
+  /** The last 365 days, which show what is typical. */
+  year = $state.raw<PeriodLoader | null>(null);
+  /** The same period of last year, if a view asked for it. */
+  lastYear = $state.raw<PeriodLoader | null>(null);
   /** Incremented when the columns of a loader change; columns themselves are not reactive. */
   version = $state(0);
   /** When `main` was last known to be up to date. */
@@ -69,17 +73,19 @@ class Batches {
     if (this.main === null || !(samePeriod(this.main.period, period) || this.main.covers(period))) {
       this.#loadMain(period);
     }
-    if (this.main?.state === 'complete') this.#ensurePrevious(previous);
+    if (this.main?.state === 'complete') this.previous = this.#ensure(this.previous, previous);
   }
 
-  /** Starts loading a period for comparison, unless it is loaded or loading. */
-  ensureOther(purpose: Purpose, period: Period): void {
-    if (this.loaderFor(period) !== null) return;
-    if (this.loaders.some((loader) => samePeriod(loader.period, period))) return;
-    this.others[purpose]?.discard();
-    const loader = new PeriodLoader(period);
-    this.others = { ...this.others, [purpose]: loader };
-    loader.start();
+  /** Starts loading the last 365 days after the period and the previous one, unless they are loaded or loading. */
+  ensureYear(today: string): void {
+    const { main } = this;
+    if (main?.state !== 'complete' && main?.state !== 'too-many') return;
+    if (this.previous?.state === 'loading') return;
+    this.year = this.#ensure(this.year, typicalPeriod(today));
+  }
+
+  ensureLastYear(period: Period): void {
+    this.lastYear = this.#ensure(this.lastYear, period);
   }
 
   reload(period: Period): void {
@@ -99,8 +105,16 @@ class Batches {
     return this.loaders.find((loader) => loader.covers(period)) ?? null;
   }
 
+  /** The loader that has the last 365 days, or as many of them as fit into memory. */
+  yearLoader(today: string): PeriodLoader | null {
+    const { year } = this;
+    const period = typicalPeriod(today);
+    const isLoaded = year !== null && samePeriod(year.period, period) && (year.state === 'complete' || year.state === 'too-many');
+    return isLoaded ? year : this.loaderFor(period);
+  }
+
   get loaders(): PeriodLoader[] {
-    return [this.main, this.previous, ...Object.values(this.others)].filter((loader) => loader !== null);
+    return [this.main, this.previous, this.year, this.lastYear].filter((loader) => loader !== null);
   }
 
   /** Asks the service for changes now, and then regularly. */
@@ -137,18 +151,19 @@ class Batches {
       if (state === 'failed') return this.#refreshIn(REFRESH_MS);
       this.main?.discard();
       this.main = next;
-      this.#reloadPrevious();
+      this.#reload('previous');
+      if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reload('year');
       this.#setRefreshed();
     });
     this.#next = next;
     next.start();
   }
 
-  #reloadPrevious(): void {
-    const { previous } = this;
-    if (previous === null) return;
-    const next = new PeriodLoader(previous.period, (state) => {
-      if (state === 'complete' && this.previous === previous) this.previous = next;
+  #reload(role: 'previous' | 'year'): void {
+    const old = this[role];
+    if (old === null) return;
+    const next = new PeriodLoader(old.period, (state) => {
+      if (state !== 'failed' && this[role] === old) this[role] = next;
     });
     next.start();
   }
@@ -163,7 +178,7 @@ class Batches {
     const failure = error instanceof ServiceError ? error.failure : null;
     if (failure?.kind === 'signed-out') {
       void session.renewRejected().then(
-        (isRenewed) => (isRenewed ? this.refresh() : session.expire()),
+        (isRenewed) => (isRenewed ? this.refresh() : this.#expire()),
         (error: unknown) => this.#refreshLater(error),
       );
       return;
@@ -178,6 +193,12 @@ class Batches {
     this.#refreshIn(waitMs);
   }
 
+  /** The page asks to sign in again; after that, it refreshes. */
+  #expire(): void {
+    this.waiting = null;
+    session.expire();
+  }
+
   #refreshIn(ms: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.refresh(), ms);
@@ -190,19 +211,19 @@ class Batches {
     this.#next = null;
   }
 
-  #ensurePrevious(period: Period): void {
-    if (this.loaderFor(period) !== null) return;
-    if (this.previous !== null && samePeriod(this.previous.period, period)) return;
-    this.previous?.discard();
-    this.previous = new PeriodLoader(period);
-    this.previous.start();
+  /** The loader of a period for comparison, or the current one if the period is loaded or loading. */
+  #ensure(current: PeriodLoader | null, period: Period): PeriodLoader | null {
+    if (this.loaderFor(period) !== null) return current;
+    if (current !== null && samePeriod(current.period, period)) return current;
+    current?.discard();
+    const loader = new PeriodLoader(period);
+    loader.start();
+    return loader;
   }
 
   #discardOthers(): void {
-    this.previous?.discard();
-    this.previous = null;
-    for (const loader of Object.values(this.others)) loader.discard();
-    this.others = {};
+    for (const loader of this.loaders) if (loader !== this.main) loader.discard();
+    this.previous = this.year = this.lastYear = null;
   }
 }
 

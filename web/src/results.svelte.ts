@@ -1,10 +1,10 @@
 // The batches that match the view, and their statistics. Each value is computed at most once per change, and only while
 // something on the screen reads it.
-import { batches, type PeriodLoader } from './batches.svelte';
+import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
 import { findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
-import { dayCount, daysUpTo, plusDays, samePeriod, TYPICAL_DAYS, TYPICAL_DAYS_MAX, type Period } from './data/period';
+import { typicalPeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -22,9 +22,6 @@ import { view } from './view.svelte';
 
 // More dots would only cover each other.
 const DOTS_MAX = 2_500;
-
-// In a longer period, most crops have enough batches in `TYPICAL_DAYS`.
-const SHORT_DAYS = 31;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: TypicalRanges = new Map();
@@ -71,35 +68,21 @@ class Results {
     for (const { name } of this.crops) others.delete(name ?? '');
     return [...this.crops, ...[...others].sort().map((name) => ({ name, batches: 0 }))];
   });
-  /** Whether the user asked for the days that only crops with few batches need. */
-  wantsAllDays = $state(false);
-  /** Whether these days are compared: also in a short period, for a single batch, and when they are loaded. */
-  hasAllDays = $derived.by(() => {
-    if (this.wantsAllDays || dayCount(this.#period) <= SHORT_DAYS || view.current.screen.name === 'batch') return true;
-    const before = this.#daysBefore(TYPICAL_DAYS_MAX);
-    return before === null || batches.loaderFor(before) !== null;
+  /** The batches of the last 365 days, when they are loaded. */
+  #year = $derived(batches.yearLoader(view.today));
+  /** Whether they are not loaded and are not being loaded. */
+  isNotComparable = $derived(
+    this.#year === null &&
+      (batches.main?.state === 'partial' || batches.main?.state === 'failed' || batches.year?.state === 'failed'),
+  );
+  /** Nothing is called unusual until the period and the last 365 days are loaded. */
+  isComparing = $derived(batches.main?.state === 'loading' || (this.#year === null && !this.isNotComparable));
+  /** What is typical for each crop, in every period and on every screen. */
+  #allRanges = $derived.by(() => {
+    const columns = this.#year?.columns;
+    return columns === undefined ? NO_RANGES : typicalRanges(columns, select(columns, NO_FILTER, typicalPeriod(view.today)));
   });
-  /** The days to compare with before the loaded ones; null if there are none. */
-  daysBefore = $derived(this.#daysBefore(this.hasAllDays ? TYPICAL_DAYS_MAX : TYPICAL_DAYS));
-  /** Their loader, when it has ended. */
-  #loaderBefore = $derived.by(() => {
-    const { daysBefore } = this;
-    if (daysBefore === null) return null;
-    const hasEnded = ({ state, period }: PeriodLoader): boolean => state !== 'loading' && samePeriod(period, daysBefore);
-    return batches.loaderFor(daysBefore) ?? batches.loaders.find(hasEnded) ?? null;
-  });
-  isComparing = $derived(
-    batches.main?.state === 'loading' || (this.daysBefore !== null && this.#loaderBefore === null),
-  );
-  /** Whether some of these batches could not be loaded. */
-  isPartlyCompared = $derived(
-    batches.main?.state !== 'complete' || (this.daysBefore !== null && !this.#loaderBefore?.covers(this.daysBefore)),
-  );
-  #recentRanges = $derived(this.#rangesOf(TYPICAL_DAYS));
-  /** What is typical for each crop, the same on every screen. */
-  ranges: TypicalRanges = $derived(
-    this.hasAllDays ? new Map([...this.#rangesOf(TYPICAL_DAYS_MAX), ...this.#recentRanges]) : this.#recentRanges,
-  );
+  ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** How far the rates are from what is typical of each batch's crop. */
   fromTypical = $derived({
     germination: meanFromTypical(this.columns, this.rows, this.ranges, 'germination'),
@@ -114,12 +97,15 @@ class Results {
     return this.#outliersOfPeriod.filter(({ row }) => shown[row] === 1);
   });
   unusual = $derived(unusualRows(this.#outliersOfPeriod));
-  /** The last day that is compared. */
-  typicalTo = $derived(daysUpTo(this.#period, view.today, 1).to);
-  /** Batches of crops with too few batches to compare. */
+  /** The shown batches of crops with too few batches to compare. */
   notCompared = $derived(
-    this.crops.filter(({ name }) => !this.ranges.has(name)).reduce((sum, { batches }) => sum + batches, 0),
+    rowsBy('crop', this.columns, this.rows).reduce((sum, { name, rows }) => sum + (this.ranges.has(name) ? 0 : rows.length), 0),
   );
+  /** How many batches of the last 365 days match the filter; null if it is not known. */
+  matchesOfYear = $derived.by(() => {
+    if (this.#year === null) return null;
+    return this.rowsWith({}, this.#year.columns, typicalPeriod(view.today)).length;
+  });
 
   /** The rows that match the filter with a change to it. */
   rowsWith(change: Partial<Filter>, columns = this.columns, period = this.#period): Int32Array {
@@ -127,30 +113,8 @@ class Results {
     return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
   }
 
-  /** Over how many days the crop is compared. */
-  typicalDays(crop: string | null): number {
-    return this.#recentRanges.has(crop) ? TYPICAL_DAYS : TYPICAL_DAYS_MAX;
-  }
-
   #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {
     return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
-  }
-
-  #daysBefore(days: number): Period | null {
-    const start = batches.main?.state === 'complete' ? batches.main.period.from : '';
-    const { from } = daysUpTo(this.#period, view.today, days);
-    return from < start ? { from, to: plusDays(start, -1) } : null;
-  }
-
-  #rangesOf(days: number): TypicalRanges {
-    void batches.version;
-    if (this.isComparing) return NO_RANGES;
-    const period = daysUpTo(this.#period, view.today, days);
-    const parts = [{ columns: this.columns, rows: select(this.columns, NO_FILTER, period) }];
-    const columns = this.#loaderBefore?.columns;
-    const before = { ...period, to: this.daysBefore?.to ?? '' };
-    if (columns !== undefined) parts.push({ columns, rows: select(columns, NO_FILTER, before) });
-    return typicalRanges(parts);
   }
 
   /** The most frequent crops of the period have a colour, the others are grey. */

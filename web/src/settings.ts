@@ -1,4 +1,4 @@
-// The user's choices for this browser (language, theme, time zone), in localStorage. Without storage, a choice lasts as
+// The user's choices for this browser (language, theme, time zone, preset), in localStorage. Without storage, a choice lasts as
 // long as the page.
 
 export function readSetting(name: string): string | null {

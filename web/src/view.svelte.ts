@@ -3,21 +3,29 @@
 import type { Batch } from './data/batch';
 import type { Comparison } from './data/comparison';
 import { NO_FILTER, type Filter } from './data/filter';
-import { isPeriod, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
+import { DEFAULT_PRESET, isPeriod, isPreset, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
 import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './data/zone';
 import { measurePaint } from './paint-timing';
+import { readSetting, storeSetting } from './settings';
 import { idleTimer } from './visibility.svelte';
 
 const DAY_CHECK_MS = 60_000;
+// The setting with the preset that was used last.
+const PRESET = 'preset';
+
+function parse(url: URL, today: string): View {
+  const preset = readSetting(PRESET);
+  return parseUrl(url, today, isPreset(preset) ? preset : DEFAULT_PRESET);
+}
 
 type HistoryMode = 'push' | 'replace';
 
 class CurrentView {
   /** For presets. A page that is left open follows it. */
   today = $state(dayAt(Date.now()));
-  current = $state.raw<View>(parseUrl(new URL(location.href), dayAt(Date.now())));
+  current = $state.raw<View>(parse(new URL(location.href), dayAt(Date.now())));
 
   /** The period to compare with. */
   previous = $derived(previousPeriod(this.current.period, this.current.preset));
@@ -38,7 +46,7 @@ class CurrentView {
       this.isReturn = true;
       this.#begin('filter');
       this.today = dayAt(Date.now());
-      this.#setCurrent(parseUrl(new URL(location.href), this.today));
+      this.#setCurrent(parse(new URL(location.href), this.today));
       this.#correctUrl();
     });
   }
@@ -68,7 +76,7 @@ class CurrentView {
 
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
-    this.#show(parseUrl(url, this.today), 'push');
+    this.#show(parse(url, this.today), 'push');
     if (hasInvalidDates(url)) this.hasInvalidDates = true;
   }
 
@@ -82,6 +90,7 @@ class CurrentView {
   setPreset(preset: Preset): void {
     this.#begin('filter');
     this.hasInvalidDates = false;
+    storeSetting(PRESET, preset);
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
@@ -108,10 +117,11 @@ class CurrentView {
     this.#show({ ...this.current, compare }, 'push');
   }
 
-  // Keeps the fragment: it may contain credentials that are read a moment later.
+  // Without a period, going back to this entry would show another one. Keeps the fragment: it may contain credentials
+  // that are read a moment later.
   #correctUrl(): void {
     this.hasInvalidDates = hasInvalidDates(new URL(location.href));
-    if (this.hasInvalidDates) history.replaceState(history.state, '', toUrl(this.current) + location.hash);
+    if (this.current.screen.name !== 'not-found') history.replaceState(history.state, '', toUrl(this.current) + location.hash);
   }
 
   #followToday(): void {

@@ -39,7 +39,7 @@ describe('select', () => {
     const rates = Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00` }));
     const weak = { avg_germination_rate: '40.00' };
     const columns = sampleColumns([...rates, weak, { ...weak, batch_name: 'Bench 7' }, { ...weak, crop_type: 'Rare' }, { avg_usable_seedling_rate: '40.00' }]);
-    const spreads = typicalRanges([{ columns, rows: allRows(columns) }]);
+    const spreads = typicalRanges(columns, allRows(columns));
     const low = (text = ''): number[] => [...select(columns, { ...NO_FILTER, warnings: 'low', text }, undefined, spreads)];
     expect(low()).toEqual([21, 22, 24]);
     expect(low('bench 7')).toEqual([22]);
@@ -110,6 +110,10 @@ describe('select', () => {
       ['bench yesterday', [2]],
       ['gestern', [2]],
       ['tray gestern', []],
+      ['monday', [3]],
+      ['Montag', [3]],
+      ['bench Sunday', [2]],
+      ['Samstag', []],
     ] as const) {
       expect(selected(columns, { text }), text).toEqual(rows);
     }

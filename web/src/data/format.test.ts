@@ -62,6 +62,10 @@ describe('changes', () => {
     expect(en.changeInPoints(90, 92.5)).toMatchObject({ text: '-2.5', direction: 'down' });
   });
 
+  it('of rates are those of the displayed rates', () => {
+    expect(en.changeInPoints(89.16, 89.74)).toEqual({ value: -0.5, text: '-0.5', direction: 'down' });
+  });
+
   it('of counts are in percent', () => {
     expect(en.changeInPercent(150, 100)).toEqual({ value: 50, text: '+50%', direction: 'up' });
     expect(en.changeInPercent(0, 100)).toMatchObject({ text: '-100%', direction: 'down' });

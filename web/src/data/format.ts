@@ -37,7 +37,7 @@ export interface Formatter {
   ago(ms: number): string;
   /** Such as "4 seconds". */
   seconds(n: number): string;
-  /** The difference of two rates in percentage points. Null when either is missing. */
+  /** The difference of two rates, as displayed, in percentage points. Null when either is missing. */
   changeInPoints(now: number | null, before: number | null): Change | null;
   /** The growth of a count in percent. Null when either is missing, or `before` is 0. */
   changeInPercent(now: number | null, before: number | null): Change | null;
@@ -94,7 +94,7 @@ export function formatter(tag: string, timeZone: string): Formatter {
     seconds: (n) =>
       number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'long', maximumFractionDigits: 0 }),
     changeInPoints: (now, before) =>
-      now === null || before === null ? null : change(now - before, 'points', fixed(1)),
+      now === null || before === null ? null : change(Number((Number(now.toFixed(1)) - Number(before.toFixed(1))).toFixed(1)), 'points', fixed(1)),
     changeInPercent: (now, before) => {
       if (now === null || before === null || before === 0) return null;
       return change(((now - before) / Math.abs(before)) * 100, 'growth', { ...PERCENT, maximumFractionDigits: 0 });

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
+import type { Columns } from './columns';
 import { allRows, sampleColumns } from './test-data';
 import {
   BATCHES_FOR_RANGE_MIN,
   findOutliers,
+  isNear,
+  isUnusual,
   meanFromTypical,
   typicalRanges,
   unusualRows,
@@ -14,9 +17,10 @@ import {
 const evenly = (change: Partial<Batch> = {}): Partial<Batch>[] =>
   Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00`, ...change }));
 
+const rangesOf = (columns: Columns) => typicalRanges(columns, allRows(columns));
+
 describe('typicalRanges', () => {
-  const ranges = (...parts: Partial<Batch>[][]) =>
-    typicalRanges(parts.map(sampleColumns).map((columns) => ({ columns, rows: allRows(columns) })));
+  const ranges = (changes: Partial<Batch>[]) => rangesOf(sampleColumns(changes));
 
   const rates = (count: number, from: number, step: number): Partial<Batch>[] =>
     Array.from({ length: count }, (_, at) => ({ avg_germination_rate: (from + at * step).toFixed(2) }));
@@ -41,12 +45,6 @@ describe('typicalRanges', () => {
     expect(found.map(({ row }) => row).sort((a, b) => a - b)).toEqual(bad.map((_, at) => usual.length + at));
   });
 
-  it('are the same from several loaders, whatever their crop indices', () => {
-    const all = evenly();
-    const parts = ranges(all.slice(9), [{ crop_type: 'Leek' }, ...all.slice(0, 9)]);
-    expect(parts).toEqual(ranges(all));
-  });
-
   it('need twenty batches with the value', () => {
     expect(ranges(evenly().slice(0, BATCHES_FOR_RANGE_MIN - 1)).size).toBe(0);
     const sparse = evenly().map((change, at) => (at < 2 ? { ...change, avg_usable_seedling_rate: null } : change));
@@ -61,7 +59,7 @@ describe('typicalRanges', () => {
 describe('findOutliers', () => {
   const found = (changes: Partial<Batch>[]) => {
     const columns = sampleColumns(changes);
-    return findOutliers(columns, allRows(columns), typicalRanges([{ columns, rows: allRows(columns) }]));
+    return findOutliers(columns, allRows(columns), rangesOf(columns));
   };
 
   it('finds nothing among evenly spread batches', () => {
@@ -72,7 +70,7 @@ describe('findOutliers', () => {
     const year = sampleColumns(evenly());
     const today = sampleColumns([{ avg_germination_rate: '40.00' }, { avg_germination_rate: '89.00' }]);
     expect(findOutliers(today, allRows(today), new Map())).toEqual([]);
-    const rows = findOutliers(today, allRows(today), typicalRanges([{ columns: year, rows: allRows(year) }]));
+    const rows = findOutliers(today, allRows(today), rangesOf(year));
     expect(rows.map(({ row }) => row)).toEqual([0]);
     expect(rows[0]!.reasons[0]).toMatchObject({ typical: { low: 80, median: 90, high: 100 } });
   });
@@ -143,7 +141,7 @@ describe('findOutliers', () => {
     });
   });
 
-  it('lists the newest day first, and the strongest of a day first', () => {
+  it('lists the strongest first, and of equal ones the newest', () => {
     const on = (day: number, change: Partial<Batch>) => ({ ...change, batch_creation_date: `2026-03-0${day}T00:00:00Z` });
     const changes = [
       ...evenly(),
@@ -152,7 +150,18 @@ describe('findOutliers', () => {
       on(4, { avg_germination_rate: '40.00' }),
       on(4, { warnings: true }),
     ];
-    expect(found(changes).map(({ row }) => row)).toEqual([23, 24, 22, 21]);
+    expect(found(changes).map(({ row }) => row)).toEqual([21, 23, 24, 22]);
+  });
+
+  it('ignores a value that is less than a point outside', () => {
+    const year = sampleColumns(evenly());
+    const today = sampleColumns([{ avg_germination_rate: '79.01' }, { avg_germination_rate: '79.00' }]);
+    expect(findOutliers(today, allRows(today), rangesOf(year)).map(({ row }) => row)).toEqual([1]);
+    const range = rangesOf(year).get('Tomato')!.germination!;
+    expect([79.01, 79].map((value) => isUnusual('avg_germination_rate', value, range))).toEqual([false, true]);
+    expect([79.01, 79].map((value) => isNear(value, range))).toEqual([true, false]);
+    expect(isUnusual('avg_germination_rate', 130, range)).toBe(false);
+    expect(isUnusual('avg_median_seedling_size_mm2', 0, range)).toBe(false);
   });
 
   it('does not treat a missing value as low', () => {
@@ -162,7 +171,7 @@ describe('findOutliers', () => {
 
 it('measures the distance from what is typical of each crop, of several crops', () => {
   const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
-  const ranges = typicalRanges([{ columns, rows: allRows(columns) }]);
+  const ranges = rangesOf(columns);
   const mean = (...rows: number[]): number | null => meanFromTypical(columns, Int32Array.from(rows), ranges, 'germination');
   // 80 and 84 of 90, and 60 of 60.
   expect(mean(0, 4, 21, 22)).toBeCloseTo(-4);

@@ -3,7 +3,7 @@
 
 import type { Batch } from './batch';
 import type { Columns } from './columns';
-import { percentile, presentValues } from './percentile';
+import { ascendingValues, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure } from './statistics';
 
 /** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. */
@@ -31,7 +31,7 @@ export interface Outlier {
 // Above the sum of any distances.
 export const ZERO_WEIGHT = 1_000;
 
-/** The outliers, the newest day first, and the strongest of a day first. */
+/** The outliers, the strongest first, and of equal ones the newest. */
 export function findOutliers(columns: Columns, rows: Int32Array, ranges: TypicalRanges): Outlier[] {
   const all: Outlier[] = [];
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
@@ -41,10 +41,8 @@ export function findOutliers(columns: Columns, rows: Int32Array, ranges: Typical
       if (outlier !== null) all.push(outlier);
     }
   }
-  const { day, ms } = columns;
-  return all.sort(
-    (a, b) => day[b.row]! - day[a.row]! || b.weight - a.weight || ms[b.row]! - ms[a.row]! || b.row - a.row,
-  );
+  const { ms } = columns;
+  return all.sort((a, b) => b.weight - a.weight || ms[b.row]! - ms[a.row]! || b.row - a.row);
 }
 
 /** The rows with an unusual value, by its field. */
@@ -69,18 +67,37 @@ const MEASURED = [
   { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: -1 },
 ] as const;
 
+// In percentage points. A value that is closer to its range is not called unusual.
+const OUTSIDE_MIN = 1;
+
+/** Whether a value is outside its range, but not enough to be unusual. */
+export function isNear(value: number, { low, high }: Range): boolean {
+  return low - value < OUTSIDE_MIN && value - high < OUTSIDE_MIN;
+}
+
+/** Whether a value of a batch is unusual: a low rate, or a high variation. */
+export function isUnusual(field: keyof Batch, value: number, range: Range | null): boolean {
+  const sign = MEASURED.find((measured) => measured.field === field)?.sign;
+  if (sign === undefined) return false;
+  return (value === 0 && sign === 1) || outside(value, range, sign) >= OUTSIDE_MIN;
+}
+
+function outside(value: number, range: Range | null, sign: 1 | -1): number {
+  if (range === null) return 0;
+  return sign === 1 ? range.low - value : value - range.high;
+}
+
 function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined): Outlier | null {
   const reasons: Reason[] = [];
   let weight = 0;
-  for (const { kind, value: name, sign } of MEASURED) {
+  for (const { kind, field, value: name, sign } of MEASURED) {
     const value = columns[name][row]!;
     const typical = ranges?.[name] ?? null;
     // NaN for a batch without the value: every comparison with it is false.
-    const outside = typical === null ? 0 : sign === 1 ? typical.low - value : value - typical.high;
+    if (!isUnusual(field, value, typical)) continue;
     const isZero = value === 0 && sign === 1;
-    if (!isZero && !(outside > 0)) continue;
     reasons.push({ kind, value, typical });
-    weight += outside + (isZero ? ZERO_WEIGHT : 0);
+    weight += outside(value, typical, sign) + (isZero ? ZERO_WEIGHT : 0);
     // What did not germinate is not usable either.
     if (isZero) break;
   }
@@ -103,12 +120,6 @@ export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: Typi
   return crops.length < 2 || count === 0 ? null : sum / count;
 }
 
-/** Some batches of one loader. */
-export interface Part {
-  columns: Columns;
-  rows: Int32Array;
-}
-
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
 export interface CropRanges extends Record<Value, Range | null> {
   batches: number;
@@ -119,23 +130,17 @@ type Value = 'germination' | 'usable' | 'variation' | 'size';
 /** By crop (null: not recorded); only those with enough batches. */
 export type TypicalRanges = Map<string | null, CropRanges>;
 
-export function typicalRanges(parts: readonly Part[]): TypicalRanges {
-  const byCrop = new Map<string | null, Part[]>();
-  for (const { columns, rows } of parts) {
-    for (const crop of rowsBy('crop', columns, rows)) {
-      byCrop.set(crop.name, [...(byCrop.get(crop.name) ?? []), { columns, rows: crop.rows }]);
-    }
-  }
+export function typicalRanges(columns: Columns, rows: Int32Array): TypicalRanges {
   const ranges: TypicalRanges = new Map();
-  for (const [crop, parts] of byCrop) {
-    const batches = parts.reduce((sum, { rows }) => sum + rows.length, 0);
-    if (batches < BATCHES_FOR_RANGE_MIN) continue;
-    ranges.set(crop, {
-      batches,
-      germination: rangeOf(parts, 'germination'),
-      usable: rangeOf(parts, 'usable'),
-      variation: rangeOf(parts, 'variation'),
-      size: rangeOf(parts, 'size'),
+  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
+    if (cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
+    const rangeIn = (value: Value): Range | null => rangeOf(ascendingValues(columns[value], cropRows));
+    ranges.set(name, {
+      batches: cropRows.length,
+      germination: rangeIn('germination'),
+      usable: rangeIn('usable'),
+      variation: rangeIn('variation'),
+      size: rangeIn('size'),
     });
   }
   return ranges;
@@ -149,8 +154,7 @@ const RATIO_MAX = 1.5;
 // Trays have about a hundred cells: a smaller distance would make an outlier of a few cells.
 const DISTANCE_MIN = 1;
 
-function rangeOf(parts: readonly Part[], value: Value): Range | null {
-  const values = concat(parts.map(({ columns, rows }) => presentValues(columns[value], rows))).sort();
+function rangeOf(values: Float64Array): Range | null {
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
   const at = (p: number): number => percentile(values, p)!;
   const [below, above] = [at(0.5) - at(0.25), at(0.75) - at(0.5)];
@@ -161,14 +165,4 @@ function rangeOf(parts: readonly Part[], value: Value): Range | null {
     median: at(0.5),
     high: Math.ceil(Math.min(at(1), at(0.5) + distance(above, below))),
   };
-}
-
-function concat(arrays: readonly Float64Array[]): Float64Array {
-  const all = new Float64Array(arrays.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const array of arrays) {
-    all.set(array, at);
-    at += array.length;
-  }
-  return all;
 }

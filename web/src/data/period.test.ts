@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_PRESET, dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, daysUpTo, requestDates, TYPICAL_DAYS, yearBefore } from './period';
+import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, requestDates, typicalPeriod, yearBefore } from './period';
 
 describe('presets', () => {
   it('include today', () => {
-    expect(presetPeriod('7d', '2026-03-02')).toEqual({ from: '2026-02-24', to: '2026-03-02' });
+    expect(presetPeriod('30d', '2026-03-02')).toEqual({ from: '2026-02-01', to: '2026-03-02' });
     expect(dayCount(presetPeriod('90d', '2026-03-02'))).toBe(90);
-    expect(dayCount(presetPeriod('365d', '2024-03-02'))).toBe(365);
+    expect(dayCount(typicalPeriod('2024-03-02'))).toBe(365);
   });
 
   it('are yesterday, the week since Monday, and the week before it', () => {
@@ -14,6 +14,19 @@ describe('presets', () => {
     expect(presetPeriod('this-week', '2026-03-02')).toEqual({ from: '2026-03-02', to: '2026-03-02' });
     const week = { from: '2026-02-16', to: '2026-02-22' };
     for (const today of ['2026-02-23', '2026-03-01']) expect(presetPeriod('last-week', today)).toEqual(week);
+  });
+
+  it('are the days since the last Friday, which may be today', () => {
+    for (const today of ['2026-02-27', '2026-03-02', '2026-03-05']) {
+      expect(presetPeriod('since-friday', today)).toEqual({ from: '2026-02-27', to: today });
+    }
+    expect(presetPeriod('since-friday', '2026-03-06').from).toBe('2026-03-06');
+  });
+
+  it('are this month and the whole last month', () => {
+    expect(presetPeriod('this-month', '2026-03-02')).toEqual({ from: '2026-03-01', to: '2026-03-02' });
+    expect(presetPeriod('last-month', '2026-03-31')).toEqual({ from: '2026-02-01', to: '2026-02-28' });
+    expect(presetPeriod('last-month', '2026-01-15')).toEqual({ from: '2025-12-01', to: '2025-12-31' });
   });
 
   it('end this year today and last year in December', () => {
@@ -42,20 +55,17 @@ it('compares a year and a week that are not over with the same days of the last 
   expect(previous('last-week')).toEqual({ from: '2026-02-16', to: '2026-02-22' });
 });
 
+it('compares a month with the month before, a month that is not over with its first days', () => {
+  const previous = (preset: Preset, today: string): unknown => previousPeriod(presetPeriod(preset, today), preset);
+  expect(previous('this-month', '2026-03-04')).toEqual({ from: '2026-02-01', to: '2026-02-04' });
+  expect(previous('this-month', '2026-03-31')).toEqual({ from: '2026-02-01', to: '2026-02-28' });
+  expect(previous('last-month', '2026-03-31')).toEqual({ from: '2026-01-01', to: '2026-01-31' });
+  expect(previous('since-friday', '2026-03-02')).toEqual({ from: '2026-02-20', to: '2026-02-23' });
+});
+
 it('shifts a period by a year', () => {
   expect(yearBefore({ from: '2026-03-01', to: '2026-03-31' })).toEqual({ from: '2025-03-01', to: '2025-03-31' });
   expect(yearBefore({ from: '2024-02-29', to: '2024-03-01' })).toEqual({ from: '2023-02-28', to: '2023-03-01' });
-});
-
-it('returns the days up to the last day, but not beyond today', () => {
-  const typical = { from: '2025-09-04', to: '2026-03-02' };
-  expect(daysUpTo({ from: '2026-01-01', to: '2026-03-02' }, '2026-05-01', 180)).toEqual(typical);
-  expect(daysUpTo({ from: '2026-01-01', to: '2026-12-31' }, '2026-03-02', 180)).toEqual(typical);
-});
-
-it('needs no more than the default period and the previous one', () => {
-  const period = presetPeriod(DEFAULT_PRESET, '2026-03-02');
-  expect(daysUpTo(period, '2026-03-02', TYPICAL_DAYS).from).toBe(previousPeriod(period, DEFAULT_PRESET).from);
 });
 
 it('requests whole days to the last microsecond', () => {

@@ -12,9 +12,11 @@ export interface Period {
 export const PRESETS = [
   '1d',
   'yesterday',
+  'since-friday',
   'this-week',
   'last-week',
-  '7d',
+  'this-month',
+  'last-month',
   '30d',
   '90d',
   '365d',
@@ -36,17 +38,25 @@ export const PERIOD_DAYS_MAX = 7_320;
 /** Early enough for any scan, and the previous period still has a four-digit year. */
 export const FIRST_DAY = '1900-01-01';
 
-/** "Last n days" includes today; "this week" and "this year" end today. Weeks start on Monday. */
+/** "Last n days" includes today; "this week" and the like end today. Weeks start on Monday. */
 export function presetPeriod(preset: Preset, today: string): Period {
   const year = Number(today.slice(0, 4));
   const monday = dayText(weekStart(dayNumber(today)));
   switch (preset) {
     case 'yesterday':
       return { from: plusDays(today, -1), to: plusDays(today, -1) };
+    case 'since-friday':
+      return { from: dayText(weekStart(dayNumber(today) - FRIDAY) + FRIDAY), to: today };
     case 'this-week':
       return { from: monday, to: today };
     case 'last-week':
       return { from: plusDays(monday, -7), to: plusDays(monday, -1) };
+    case 'this-month':
+      return { from: firstOfMonth(today), to: today };
+    case 'last-month': {
+      const to = plusDays(firstOfMonth(today), -1);
+      return { from: firstOfMonth(to), to };
+    }
     case 'this-year':
       return { from: `${today.slice(0, 4)}-01-01`, to: today };
     case 'last-year':
@@ -56,10 +66,23 @@ export function presetPeriod(preset: Preset, today: string): Period {
   }
 }
 
-/** The period to compare with: the same days of last year or last week, or as many days before the first. */
+/** The days that show what is typical, whatever the period shown. */
+export function typicalPeriod(today: string): Period {
+  return presetPeriod('365d', today);
+}
+
+// Days after Monday.
+const FRIDAY = 4;
+
+function firstOfMonth(day: string): string {
+  return `${day.slice(0, 8)}01`;
+}
+
+/** The period to compare with: the same days of the last year, month or week, or as many days before the first. */
 export function previousPeriod(period: Period, preset: Preset | null): Period {
   if (preset === 'this-year' || preset === 'last-year') return yearBefore(period);
-  const days = preset === 'this-week' ? 7 : dayCount(period);
+  if (preset === 'this-month' || preset === 'last-month') return monthBefore(period, preset === 'last-month');
+  const days = preset === 'this-week' || preset === 'since-friday' ? 7 : dayCount(period);
   return { from: plusDays(period.from, -days), to: plusDays(period.to, -days) };
 }
 
@@ -68,15 +91,10 @@ export function plusDays(day: string, days: number): string {
   return dayText(dayNumber(day) + days);
 }
 
-/** What is typical is measured over these days: the default period and the previous one, which are loaded anyway. */
-export const TYPICAL_DAYS = 180;
-/** For crops with too few batches in `TYPICAL_DAYS`. */
-export const TYPICAL_DAYS_MAX = 365;
-
-/** So many days up to the last day of a period, or up to today. */
-export function daysUpTo(period: Period, today: string, days: number): Period {
-  const to = period.to < today ? period.to : today;
-  return { from: plusDays(to, 1 - days), to };
+function monthBefore({ from, to }: Period, isWhole: boolean): Period {
+  const last = plusDays(from, -1);
+  const same = `${last.slice(0, 8)}${to.slice(8)}`;
+  return { from: firstOfMonth(last), to: isWhole || same > last ? last : same };
 }
 
 /** The same days a year before. 29 February becomes 28 February. */

@@ -1,9 +1,9 @@
 // A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46",
-// "November", "nov 2026", "today", "gestern".
+// "November", "nov 2026", "today", "gestern", "Monday".
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
-import { dayNumber, dayText, weekStart } from './day';
+import { DAY_MS, dayNumber, dayText, weekStart } from './day';
 import { dayNumberAt } from './zone';
 
 export interface SearchDate {
@@ -19,10 +19,15 @@ const SLASHED = [
   String.raw`(?<day>\d{1,2})/(?<month>\d{1,2})${SHORT_YEAR}`,
   String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})${SHORT_YEAR}`,
 ];
-const monthNames = [locale, 'en', 'de'].flatMap((tag) => {
-  const format = new Intl.DateTimeFormat(tag, { month: 'long', timeZone: 'UTC' });
-  return Array.from({ length: 12 }, (_, month) => normalize(format.format(Date.UTC(2026, month))));
-});
+function namesOf(options: Intl.DateTimeFormatOptions, times: number[]): string[] {
+  return [locale, 'en', 'de'].flatMap((tag) => {
+    const format = new Intl.DateTimeFormat(tag, { ...options, timeZone: 'UTC' });
+    return times.map((time) => normalize(format.format(time)));
+  });
+}
+const monthNames = namesOf({ month: 'long' }, Array.from({ length: 12 }, (_, month) => Date.UTC(2026, month)));
+// From Thursday, 1970-01-01.
+const dayNames = namesOf({ weekday: 'long' }, Array.from({ length: 7 }, (_, day) => day * DAY_MS));
 const isMonthFirst = new Intl.DateTimeFormat(locale).formatToParts()[0]!.type === 'month';
 const PATTERNS = [
   String.raw`(?<year>20\d\d)-(?<month>\d{1,2})-(?<day>\d{1,2})`,
@@ -35,6 +40,7 @@ const PATTERNS = [
   // A month without a year as a whole word: "mar" is more likely the start of a name.
   String.raw`(?<month>\p{L}{3,})\.?,?\s?(?<year>20\d\d)`,
   `(?<month>${monthNames.join('|')})`,
+  `(?<weekday>${dayNames.join('|')})`,
   '(?<today>today|heute)|yesterday|gestern',
 ].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
@@ -52,14 +58,21 @@ export function parseSearchDate(text: string): SearchDate | null {
 const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
 const twoDigits = (n: number): string => String(n).padStart(2, '0');
 
-function daysOf({ year, month, day, week, today }: Record<string, string | undefined>): number[] {
+function daysOf({ year, month, day, week, weekday, today }: Record<string, string | undefined>): number[] {
   const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
   if (week !== undefined) return daysOfWeek(years, Number(week));
+  if (weekday !== undefined) return [lastDay(dayNames.indexOf(weekday) % 7)];
   if (month === undefined) return [dayNumberAt(Date.now()) - (today === undefined ? 1 : 0)];
   const daysOfMonth = day === undefined ? Array.from({ length: 31 }, (_, at) => at + 1) : [Number(day)];
   const prefixes = years.map((year) => `${year}-${twoDigits(monthNumber(month))}`);
   const days = prefixes.flatMap((prefix) => daysOfMonth.map((day) => dayNumber(`${prefix}-${twoDigits(day)}`)));
   return days.filter((day) => !Number.isNaN(day));
+}
+
+/** The last such day, which may be today; `weekday` counts from Thursday. */
+function lastDay(weekday: number): number {
+  const today = dayNumberAt(Date.now());
+  return today - ((((today - weekday) % 7) + 7) % 7);
 }
 
 /** The days of an ISO week: it belongs to the year of its Thursday, and week 1 contains 4 January. */

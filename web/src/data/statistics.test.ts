@@ -8,6 +8,7 @@ import {
   series,
   stepFor,
   wholeSteps,
+  fallingSince,
   type SeriesPoint,
   type Step,
 } from './statistics';
@@ -191,4 +192,14 @@ it('counts batches and images of each day of the period', () => {
     { day: '2026-03-30', batches: 2, images: 8 },
     { day: '2026-03-31', batches: 0, images: 0 },
   ]);
+});
+
+it('finds since when a mean falls, of at least three falls as displayed', () => {
+  const since = (...means: number[]): number | null =>
+    fallingSince(means.map((mean) => ({ mean }) as SeriesPoint))?.mean ?? null;
+  expect(since(94, 98, 97, 96, 95)).toBe(98);
+  expect(since(94, 98, 97, 96)).toBeNull();
+  expect(since(98, 97, 96.04, 96)).toBeNull();
+  expect(since(98, 97, 96, 95, 96)).toBeNull();
+  expect(since()).toBeNull();
 });

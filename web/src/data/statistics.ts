@@ -74,6 +74,17 @@ export interface SeriesPoint {
   high: number | null;
 }
 
+// Fewer may be chance.
+const FALLS_MIN = 3;
+
+/** The step since which the mean has fallen in every step, as displayed; null if it has not in the last three. */
+export function fallingSince(points: readonly SeriesPoint[]): SeriesPoint | null {
+  const shown = (at: number): number => Number(points[at]!.mean!.toFixed(1));
+  let at = points.length - 1;
+  while (at > 0 && shown(at) < shown(at - 1)) at--;
+  return points.length - 1 - at >= FALLS_MIN ? points[at]! : null;
+}
+
 /** The mean of all batches of the steps. */
 export function meanOf(points: readonly SeriesPoint[]): number | null {
   let sum = 0;

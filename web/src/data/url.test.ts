@@ -100,9 +100,11 @@ describe('parseUrl and toUrl', () => {
     }
   });
 
-  it('omit defaults', () => {
-    expect(toUrl(defaultView())).toBe('/');
-    expect(toUrl({ ...defaultView(), screen: { name: 'table' } })).toBe('/batches');
+  it('omit defaults, but not the period', () => {
+    expect(toUrl(defaultView())).toBe('/?window=90d');
+    expect(toUrl({ ...defaultView(), screen: { name: 'table' } })).toBe('/batches?window=90d');
+    expect(parseUrl(at('/'), TODAY, 'this-week').preset).toBe('this-week');
+    expect(parseUrl(at('/?window=30d'), TODAY, 'this-week').preset).toBe('30d');
     expect(defaultView().period).toEqual({ from: '2025-12-03', to: TODAY });
   });
 
@@ -122,10 +124,10 @@ describe('parseUrl and toUrl', () => {
   });
 
   it('keep a preset, which follows the day', () => {
-    const view = parseUrl(at('/?window=7d'), TODAY);
-    expect(view.period).toEqual({ from: '2026-02-24', to: TODAY });
-    expect(toUrl(view)).toBe('/?window=7d');
-    expect(parseUrl(at('/?window=7d'), '2026-03-03').period.to).toBe('2026-03-03');
+    const view = parseUrl(at('/?window=30d'), TODAY);
+    expect(view.period).toEqual({ from: '2026-02-01', to: TODAY });
+    expect(toUrl(view)).toBe('/?window=30d');
+    expect(parseUrl(at('/?window=30d'), '2026-03-03').period.to).toBe('2026-03-03');
     expect(parseUrl(at('/?window=soon'), TODAY)).toEqual(defaultView());
   });
 
@@ -224,7 +226,7 @@ describe('parseUrl', () => {
 });
 
 it('replaces a lone surrogate in an id', () => {
-  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } })).toBe('/batches/a%EF%BF%BDb');
+  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } })).toBe('/batches/a%EF%BF%BDb?window=90d');
 });
 
 describe('parseSignIn', () => {

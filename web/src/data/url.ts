@@ -49,11 +49,12 @@ export const DEFAULT_FIELDS: readonly (keyof Batch)[] = Object.freeze([
 export const LIST_MAX = 200;
 export const TEXT_CHARS_MAX = 200;
 
-export function parseUrl(url: URL, today: string): View {
+/** `preset` is for a URL without a period. */
+export function parseUrl(url: URL, today: string, preset: Preset = DEFAULT_PRESET): View {
   const query = url.searchParams;
   return {
     screen: parseScreen(url),
-    ...parsePeriod(query, today),
+    ...parsePeriod(query, today, preset),
     filter: {
       crops: parseList(query, 'crop'),
       warnings: parseWarnings(query.get('warnings')),
@@ -72,7 +73,7 @@ export function hasInvalidDates(url: URL): boolean {
   return (query.has('from') || query.has('to')) && !isPeriod({ from: query.get('from'), to: query.get('to') });
 }
 
-/** Path and query, without what is at its default. */
+/** Path and query, without what is at its default. Always with the period: without one, each user sees their own. */
 export function toUrl(view: View): string {
   const query = new URLSearchParams();
   const { screen, period, preset, filter, sort, fields, compare } = view;
@@ -80,7 +81,7 @@ export function toUrl(view: View): string {
   if (preset === null) {
     query.set('from', period.from);
     query.set('to', period.to);
-  } else if (preset !== DEFAULT_PRESET) query.set('window', preset);
+  } else query.set('window', preset);
   for (const crop of filter.crops) query.append('crop', crop);
   if (filter.warnings !== 'all') query.set('warnings', filter.warnings);
   for (const operator of filter.operators) query.append('by', operator);
@@ -135,11 +136,11 @@ function isDots(id: string): boolean {
   return id === '.' || id === '..';
 }
 
-function parsePeriod(query: URLSearchParams, today: string): Pick<View, 'period' | 'preset'> {
+function parsePeriod(query: URLSearchParams, today: string, other: Preset): Pick<View, 'period' | 'preset'> {
   const period = { from: query.get('from'), to: query.get('to') };
   if (isPeriod(period)) return { period, preset: null };
   const window = query.get('window');
-  const preset = isPreset(window) ? window : DEFAULT_PRESET;
+  const preset = isPreset(window) ? window : other;
   return { period: presetPeriod(preset, today), preset };
 }
 

@@ -57,7 +57,7 @@ export const de: Text = {
     dismiss: 'Schließen',
     options: 'Auswahl',
     linkFailed: (why) => `Die Anmeldung mit dem Link ist fehlgeschlagen. ${why}`,
-    invalidDates: 'Der Zeitraum in diesem Link ist ungültig. Angezeigt werden die letzten 90 Tage.',
+    invalidDates: 'Der Zeitraum in diesem Link ist ungültig. Er wurde ignoriert.',
   },
 
   notFound: {
@@ -100,12 +100,14 @@ export const de: Text = {
     presets: {
       '1d': 'Heute',
       yesterday: 'Gestern',
+      'since-friday': 'Seit Freitag',
       'this-week': 'Diese Woche',
       'last-week': 'Letzte Woche',
-      '7d': 'Letzte 7 Tage',
-      '30d': 'Letzte 30 Tage',
-      '90d': 'Letzte 90 Tage',
-      '365d': 'Letzte 365 Tage',
+      'this-month': 'Dieser Monat',
+      'last-month': 'Letzter Monat',
+      '30d': '30 Tage',
+      '90d': '90 Tage',
+      '365d': '365 Tage',
       'this-year': 'Dieses Jahr',
       'last-year': 'Letztes Jahr',
     },
@@ -193,7 +195,7 @@ export const de: Text = {
     filterTitle: 'Keine Charge passt zu den Filtern',
     filter: 'Entfernen Sie einen Filter.',
     search: 'Suche und Filter betreffen nur den angezeigten Zeitraum.',
-    searchYear: 'In den letzten 365 Tagen suchen',
+    searchYear: (n) => `In den letzten 365 Tagen suchen${n === null ? '' : ` (${batches(n)})`}`,
   },
 
   figures: {
@@ -240,11 +242,12 @@ export const de: Text = {
     single: (mean) => `Durchschnitt ${mean}.`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
     soFarKey: 'Offener Punkt: noch nicht zu Ende.',
-    summary: (step, first, last, worst, when) =>
-      `Der ${{ day: 'Tages', week: 'Wochen', month: 'Monats' }[step]}durchschnitt ging von ${first} auf ${last}. Niedrigster Wert: ${worst}, ${when}.`,
-    // The sentence ends with the date: "5. Nov." has its full stop already.
-    when: (step, day) =>
-      `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day.replace(/\.$/, '')}`,
+    falling: (since, from, last) => `Seit ${since} gefallen (${from})${last}.`,
+    summary: (highWhen, high, lowWhen, low, last) =>
+      `Am höchsten ${highWhen} (${high}), am niedrigsten ${lowWhen} (${low})${last}.`,
+    last: (step, mean) => `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} ${mean}`,
+    when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
+    since: (step, day) => `${{ day: 'dem', week: 'der Woche ab', month: '' }[step]} ${day}`.trim(),
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',
     spread: 'Mittlere 80 %',
@@ -280,12 +283,11 @@ export const de: Text = {
 
   outliers: {
     title: 'Auffällige Chargen',
-    comparing: 'Vergleich mit früheren Chargen\u00a0…',
+    comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
     none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
-    typical: (day) => `Üblich ist, was die meisten Chargen einer Kultur in den 180 Tagen bis ${date(day)} hatten.`,
+    typical: 'Üblich ist, was die meisten Chargen einer Kultur in den letzten 365 Tagen hatten.',
     tooFew: (n) => `${batches(n)} ohne Vergleich: zu wenige der Kultur.`,
-    compareAllDays: 'Mit 365 Tagen vergleichen',
-    partial: 'Nicht alle davon konnten geladen werden.',
+    notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
     showFewer: 'Weniger anzeigen',
     reason: (reason) => {
@@ -346,6 +348,7 @@ export const de: Text = {
     sortBy: 'Sortieren nach',
     newestFirst: 'Neueste zuerst',
     byName: 'Nach Name',
+    unusual: (what) => `Auffällig: ${what}`,
     lowestGermination: 'Niedrigste Keimrate zuerst',
     lowestUsable: 'Niedrigster Anteil brauchbar zuerst',
     warningsFirst: 'Warnungen zuerst',
@@ -380,18 +383,21 @@ export const de: Text = {
     warningTitle: 'Warnung.',
     warning: 'Der Scanner hat für diese Charge eine Warnung gemeldet. Ihre Werte sind vielleicht ungenau.',
     compared: 'Verglichen mit anderen Chargen dieser Kultur',
-    tooFew: (min, crop, day) =>
-      `Weniger als ${count(min)} Chargen von ${crop} in den 365 Tagen bis ${date(day)}: zu wenige zum Vergleichen.`,
-    band: (n, crop, days, day) =>
-      `Fläche: was für die ${batches(n)} von ${crop} in den ${days} Tagen bis ${date(day)} üblich ist.`,
+    tooFew: (min, crop) =>
+      `Weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen: zu wenige zum Vergleichen.`,
+    band: (n, crop) => `Fläche: was für die ${batches(n)} von ${crop} in den letzten 365 Tagen üblich ist.`,
     tray: 'Durchschnittliche Platte',
     allFields: 'Alle Felder',
     yes: 'Ja',
     no: 'Nein',
+    print: 'Drucken',
+    copyLink: 'Link kopieren',
+    copied: 'Link kopiert',
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, typical) => `${isLow ? 'Unter' : 'Über'} üblich (${typical})`,
+    outside: (isLow, isNear, typical) =>
+      `${isNear ? (isLow ? 'Knapp unter' : 'Knapp über') : isLow ? 'Unter' : 'Über'} üblich (${typical})`,
     within: (typical) => `Üblich (${typical})`,
     to: (low, high) => `${low} bis ${high}`,
     adjacent: 'Benachbarte Chargen',

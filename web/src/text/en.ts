@@ -60,7 +60,7 @@ export const en = {
     dismiss: 'Dismiss',
     options: 'Options',
     linkFailed: (why: string): string => `Sign-in link failed. ${why}`,
-    invalidDates: 'The dates in this link are invalid. Showing the last 90 days.',
+    invalidDates: 'The dates in this link are invalid. They were ignored.',
   },
 
   notFound: {
@@ -103,9 +103,11 @@ export const en = {
     presets: {
       '1d': 'Today',
       yesterday: 'Yesterday',
+      'since-friday': 'Since Friday',
       'this-week': 'This week',
       'last-week': 'Last week',
-      '7d': 'Last 7 days',
+      'this-month': 'This month',
+      'last-month': 'Last month',
       '30d': 'Last 30 days',
       '90d': 'Last 90 days',
       '365d': 'Last 365 days',
@@ -198,7 +200,7 @@ export const en = {
     filterTitle: 'No batches match your filters',
     filter: 'Try removing a filter.',
     search: 'Search and filters look only at the period shown.',
-    searchYear: 'Search last 365 days',
+    searchYear: (n: number | null): string => `Search last 365 days${n === null ? '' : ` (${batches(n)})`}`,
   },
 
   figures: {
@@ -243,10 +245,13 @@ export const en = {
     single: (mean: string): string => `Average ${mean}.`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
     soFarKey: 'Hollow dot: not over yet.',
-    summary: (step: Step, first: string, last: string, worst: string, when: string): string =>
-      `${{ day: 'Daily', week: 'Weekly', month: 'Monthly' }[step]} average went from ${first} to ${last}. Lowest: ${worst}, ${when}.`,
+    falling: (since: string, from: string, last: string): string => `Falling since ${since} (${from})${last}.`,
+    summary: (highWhen: string, high: string, lowWhen: string, low: string, last: string): string =>
+      `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low})${last}.`,
+    last: (step: Step, mean: string): string => `, last full ${step} ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
+    since: (step: Step, day: string): string => (step === 'week' ? `the week of ${day}` : day),
     low: '10% are below',
     high: '10% are above',
     spread: 'Middle 80%',
@@ -282,12 +287,11 @@ export const en = {
 
   outliers: {
     title: 'Unusual batches',
-    comparing: 'Comparing with earlier batches…',
+    comparing: 'Comparing with the last 365 days…',
     none: 'None: no rate below typical, no size variation above typical, no warnings.',
-    typical: (day: string): string => `Typical is what most batches of a crop had in the 180 days up to ${date(day)}.`,
+    typical: 'Typical is what most batches of a crop had in the last 365 days.',
     tooFew: (n: number): string => `${batches(n)} not compared: too few of the crop.`,
-    compareAllDays: 'Compare with 365 days',
-    partial: 'Not all of these could be loaded.',
+    notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
     showFewer: 'Show fewer',
     reason: (reason: Reason): string => {
@@ -349,6 +353,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     byName: 'By name',
+    unusual: (what: string): string => `Unusual: ${what}`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',
     warningsFirst: 'Warnings first',
@@ -383,18 +388,22 @@ export const en = {
     warningTitle: 'Warning.',
     warning: 'The scanner reported a warning for this batch. Its figures may be inaccurate.',
     compared: 'Compared with other batches of this crop',
-    tooFew: (min: number, crop: string, day: string): string =>
-      `Fewer than ${count(min)} batches of ${crop} in the 365 days up to ${date(day)}: too few to compare.`,
-    band: (n: number, crop: string, days: number, day: string): string =>
-      `Shaded: what is typical of the ${batches(n)} of ${crop} in the ${days} days up to ${date(day)}.`,
+    tooFew: (min: number, crop: string): string =>
+      `Fewer than ${count(min)} batches of ${crop} in the last 365 days: too few to compare.`,
+    band: (n: number, crop: string): string =>
+      `Shaded: what is typical of the ${batches(n)} of ${crop} in the last 365 days.`,
     tray: 'Average tray',
     allFields: 'All fields',
     yes: 'Yes',
     no: 'No',
+    print: 'Print',
+    copyLink: 'Copy link',
+    copied: 'Link copied',
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, typical: string): string => `${isLow ? 'Below' : 'Above'} typical (${typical})`,
+    outside: (isLow: boolean, isNear: boolean, typical: string): string =>
+      `${isNear ? (isLow ? 'Just below' : 'Just above') : isLow ? 'Below' : 'Above'} typical (${typical})`,
     within: (typical: string): string => `Typical (${typical})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     adjacent: 'Adjacent batches',

@@ -1,7 +1,7 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
 import { count, decimal, instant, NONE, percent } from '../data/format';
-import type { Range } from '../data/outliers';
+import { isNear, type Range } from '../data/outliers';
 import { text } from '../text';
 
 export function cellText(batch: Batch, field: Field): string {
@@ -24,11 +24,12 @@ export function cellText(batch: Batch, field: Field): string {
   }
 }
 
-/** Whether a value is typical, below or above, with the range. */
-export function comparisonText(value: number, { low, high }: Range, show = (n: number) => percent(n, 0)): string {
+/** Whether a value is typical, below or above, or just so, with the range. */
+export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
+  const { low, high } = range;
   const typical = text.batch.to(show(low), show(high));
   if (value >= low && value <= high) return text.batch.within(typical);
-  return text.batch.outside(value < low, typical);
+  return text.batch.outside(value < low, isNear(value, range), typical);
 }
 
 export function isNumber(field: Field): boolean {
