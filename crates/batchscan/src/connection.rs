@@ -98,7 +98,7 @@ pub(crate) fn new_profile(
     Ok(Profile { url, client_id, client_secret, ca_cert })
 }
 
-/// Builds the client. Its retries are shown on the progress bar; if that is finished, a note tells of the first one.
+/// Builds the client. Retries are shown on the progress bar. Once the bar is finished, the first retry prints a note instead.
 pub(crate) fn connect(
     profile: &Profile,
     connection: &Connection,
