@@ -257,18 +257,17 @@ describe('sorted', () => {
   });
 });
 
-describe('fifty thousand rows', () => {
+// Retried, because a busy machine can be 20 times as slow for a moment.
+describe('fifty thousand rows', { retry: 4, timeout: 30_000 }, () => {
   const columns = new Columns();
   columns.append(manyBatches(50_000));
   // Takes 1 to 10 ms, the first run more.
   const LIMIT_MS = 100;
-  const bestOf3 = async (work: () => unknown): Promise<number> =>
-    Math.min(await cpuMs(work), await cpuMs(work), await cpuMs(work));
 
   it.each<Partial<Filter>>([{}, { text: 'house 77' }, { crops: ['Tomato', ''], warnings: 'with' }])(
     'are filtered by %j within 100 ms',
     async (filter) => {
-      expect(await bestOf3(() => selected(columns, filter))).toBeLessThan(LIMIT_MS);
+      expect(await cpuMs(() => selected(columns, filter))).toBeLessThan(LIMIT_MS);
     },
   );
 
@@ -288,6 +287,6 @@ describe('fifty thousand rows', () => {
     'crop_type',
   ] as const)('are sorted by %s within 100 ms', async (field) => {
     const rows = select(columns, NO_FILTER);
-    expect(await bestOf3(() => sorted(columns, rows, { field, descending: true }))).toBeLessThan(LIMIT_MS);
+    expect(await cpuMs(() => sorted(columns, rows, { field, descending: true }))).toBeLessThan(LIMIT_MS);
   });
 });
