@@ -39,7 +39,7 @@ fn report(batch: &Value) -> String {
     let figures = [
         ("Crop", "crop_type", ""),
         ("Scanned", "batch_creation_date", ""),
-        ("Trays", "number_of_images", ""),
+        ("Images", "number_of_images", ""),
         ("Cells per tray", "total_cells_per_tray", ""),
         ("Germination rate", "avg_germination_rate", " %"),
         ("Usable seedlings", "avg_usable_seedling_rate", " %"),
@@ -55,6 +55,11 @@ fn report(batch: &Value) -> String {
     );
     for (label, field, unit) in figures {
         let value = escaped(&text(&batch[field]));
+        // Without seconds, for people.
+        let value = match (field, value.get(..16)) {
+            ("batch_creation_date", Some(minute)) => minute.replace('T', " ") + " UTC",
+            _ => value,
+        };
         let _ = write!(html, "<div><dt>{label}</dt><dd>{value}{unit}</dd></div>");
     }
     html.push_str("</dl><h2>Trays</h2><p>Green: usable. Yellow: germinated. Grey: not germinated.</p><div class=\"trays\">");
@@ -128,9 +133,11 @@ mod tests {
         let batch = serde_json::json!({
             "batch_id": "b", "batch_name": "<b>Tray</b>", "number_of_images": 9, "total_cells_per_tray": 12,
             "avg_germinated_seedlings": "10.40", "avg_usable_seedlings": "8.60", "avg_germination_rate": "86.67",
+            "batch_creation_date": "2026-11-15T06:24:11.123456Z",
         });
         let html = report(&batch);
         assert!(html.contains("<h1>&lt;b&gt;Tray&lt;/b&gt;</h1>") && html.contains("86.67 %"), "{html}");
+        assert!(html.contains("2026-11-15 06:24 UTC"), "{html}");
         let count = |class: &str| html.matches(&format!("class=\"{class}\"")).count();
         assert_eq!((count("usable"), count("germinated"), count("empty")), (6 * 9, 6, 6 * 2));
     }
