@@ -126,6 +126,8 @@ test.describe('on a phone', () => {
     await expect(filters).toHaveText(/Last 30 days/);
     await expect(filters).toHaveAttribute('aria-expanded', 'false');
     await expect(filters).toBeFocused();
+    await button(page, 'Yesterday').tap();
+    await expect(filters).toHaveText(/Yesterday/);
   });
 });
 

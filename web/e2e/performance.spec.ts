@@ -91,7 +91,7 @@ async function compared(page: Page): Promise<void> {
 /** Runs in the page, so that the debugger's objects do not count. */
 async function changeFilter(times: number): Promise<void> {
   const select = [...document.querySelectorAll('select')].find((select) =>
-    select.labels[0]!.textContent.includes('Warnings'),
+    select.labels[0]!.textContent.includes('Show'),
   )!;
   for (let at = 0; at < times; at++) {
     const painted = new Promise<void>((resolve) => {

@@ -66,7 +66,7 @@ test('all unusual batches can be shown, the worst first', async ({ page, demo })
 
 test('a batch has a way back to the screen where it was opened', async ({ page, demo }) => {
   await openSignedIn(page, demo);
-  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('link').first().click();
+  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('listitem').first().getByRole('link').click();
   await link(page, 'Back to overview').click();
   await expect(heading(page, 'Overview')).toBeVisible();
   await link(page, 'Batches').click();
@@ -123,21 +123,21 @@ test('the crop that is shown is compared with the most frequent other', async ({
   await expect(panel.getByLabel('Second')).toHaveValue(first);
 });
 
-test('a comparison is of two different things, and says when people scanned different crops', async ({ page }) => {
+test('a comparison is of two different things, and of people with what is typical of their crops', async ({ page }) => {
   const scans = [
-    ['anna@farm.example', 'Leek', 3],
-    ['anna@farm.example', 'Basil', 1],
-    ['ben@farm.example', 'Tomato', 2],
-    ['ben@farm.example', 'Basil', 1],
+    ['anna', 'Leek', 30, '80.00'],
+    ['anna', 'Tomato', 30, '95.00'],
+    ['ben', 'Leek', 3, '82.00'],
+    ['carl', 'Tomato', 3, '91.00'],
   ] as const;
-  const batches = scans.flatMap(([scanned_by_email, crop_type, n], scan) =>
+  const batches = scans.flatMap(([scanned_by_email, crop_type, n, avg_germination_rate], scan) =>
     Array.from({ length: n }, (_, at) => ({
       ...BATCH,
       batch_id: `${scanned_by_email} ${crop_type} ${at}`,
       batch_creation_date: `${plusDays(today(), -2 - scan - at)}T08:00:00Z`,
       scanned_by_email,
       crop_type,
-      avg_germination_rate: '90.00',
+      avg_germination_rate,
     })),
   );
   const database = new Database();
@@ -148,12 +148,41 @@ test('a comparison is of two different things, and says when people scanned diff
   await expect(panel.getByLabel('Second')).not.toHaveValue('Leek');
   await expect(panel.getByLabel('Second').getByRole('option', { name: 'Leek' })).toHaveCount(0);
   await panel.getByText('Two people').click();
-  const sentence = 'anna@farm.example scanned mostly Leek, ben@farm.example mostly Tomato.';
-  await expect(panel).toContainText(sentence);
-  await button(page, 'Basil').click();
-  await expect(panel).not.toContainText('mostly');
-  expect(new URL(page.url()).searchParams.getAll('crop')).toEqual(['Basil']);
-  await expect(panel).toContainText('anna@farm.example 90.0%, 1 batch');
+  await panel.getByLabel('Second').selectOption('carl');
+  await panel.getByLabel('First').selectOption('ben');
+  await expect(panel).toContainText('ben: 82.0%, 2.0 points above typical. carl: 91.0%, 4.0 points below typical.');
+});
+
+test('unusual batches can be ordered by age and shown as a table, and a small chart shows only its crop', async ({
+  page,
+  demo,
+}) => {
+  await openSignedIn(page, demo);
+  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const total = Number(/\d+/.exec(await unusual.getByRole('button', { name: /Show all/ }).innerText())![0]);
+  await unusual.getByText('Newest first').click();
+  await unusual.getByRole('button', { name: /Show all/ }).click();
+  await expect(unusual.getByRole('listitem')).toHaveCount(total);
+  const time = new Map((await fetchBatches(demo, lastDays(90))).map((batch) => [batch.batch_id, batch.batch_creation_date]));
+  const hrefs = await unusual.getByRole('listitem').getByRole('link').evaluateAll((all) => all.map((a) => (a as HTMLAnchorElement).pathname));
+  const times = hrefs.map((path) => time.get(path.replace('/batches/', ''))!);
+  expect(times).toEqual([...times].sort().reverse());
+  await link(page, 'Show in table').click();
+  await expectRows(page, total);
+
+  await link(page, 'Overview').click();
+  await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
+  await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
+  await expect(page.getByText('Dotted lines: typical range of the crop.')).toBeVisible();
+  expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
+});
+
+test('a search says how many more batches match in the last 365 days', async ({ page, demo }) => {
+  const [batch] = await fetchBatches(demo, lastDays(30));
+  const found = (await fetchBatches(demo, lastDays(365))).filter(({ crop_type }) => crop_type === batch!.crop_type);
+  await openSignedIn(page, demo, `/batches?window=30d&q=${batch!.crop_type}`);
+  await button(page, `Search last 365 days (${found.length} batches)`).click();
+  await expectRows(page, found.length);
 });
 
 test('what is typical is the same in any period, in the list and on the page of a batch', async ({ page, demo }) => {
@@ -234,7 +263,7 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61.00% ▼ below typical');
   await button(page, 'Last 90 days').click();
   await expectRows(page, batches.length);
-  await warnings(page).selectOption('Below typical');
+  await warnings(page).selectOption('Unusual');
   await expectRows(page, 1);
   await page.setViewportSize({ width: 390, height: 844 });
   await expect(page.getByRole('main').getByRole('listitem')).toContainText('Unusual: ▼ Germination');

@@ -73,7 +73,7 @@ export const button = (page: Page, name: string): Locator => page.getByRole('but
 export const grid = (page: Page): Locator => page.getByRole('grid', { name: 'Batches' });
 /** A field of the filters. */
 export const field = (page: Page, name: string): Locator => page.getByRole('search').getByLabel(name, { exact: true });
-export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Warnings' });
+export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Show' });
 export const chart = (page: Page, name: string): Locator => page.locator(`[data-chart="${name}"]`);
 
 export type KeyFigures = Record<string, { value: string; change: string }>;

@@ -89,7 +89,7 @@ class Results {
     usable: meanFromTypical(this.columns, this.rows, this.ranges, 'usable'),
   });
   // Other filters do not depend on them.
-  #rangesOfFilter = $derived(this.#filter.warnings === 'low' ? this.ranges : NO_RANGES);
+  #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
   #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.ranges));
   outliers = $derived.by(() => {
     const shown = new Uint8Array(this.columns.length);

@@ -69,6 +69,11 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
+  /** The URL of the overview of some of the shown batches. */
+  overviewHref(filter: Partial<Filter>): string {
+    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
+  }
+
   /** The URL of a screen with the same filters and another period. */
   hrefOfPeriod(screen: Screen, period: Period): string {
     return toUrl({ ...this.current, screen, period, preset: null });

@@ -18,8 +18,10 @@ const theme: Theme = {
   font: 'sans-serif',
 };
 
+const NO_ROWS = new Int32Array(0);
+
 function point(day: number, low: number, mean: number, high: number): SeriesPoint {
-  return { start: `2026-01-0${day}`, batches: 3, measured: 3, mean, low, high };
+  return { start: `2026-01-0${day}`, rows: NO_ROWS, batches: 3, measured: 3, mean, low, high };
 }
 
 // A rate of 250 or -5 is valid for the API.
@@ -50,7 +52,7 @@ it('draws the step that is not over yet apart, with a hollow dot', () => {
 });
 
 it('connects days over a weekend, up to the day that is not over yet', () => {
-  const none = { batches: 0, measured: 0, mean: null, low: null, high: null };
+  const none = { rows: NO_ROWS, batches: 0, measured: 0, mean: null, low: null, high: null };
   const days = [points[0]!, { start: '2026-01-06', ...none }, points[2]!];
   const means = (running: number, isConnected: boolean): unknown[][] => {
     const option = comparisonOption([{ points: days, colour: '#000', running, isConnected }], period, theme, 600);

@@ -2,6 +2,7 @@
 import { DAY_MS } from '../data/day';
 import type { SeriesPoint } from '../data/statistics';
 import { count, percent } from '../data/format';
+import type { Range } from '../data/outliers';
 import type { Period } from '../data/period';
 import { text } from '../text';
 import type { Option } from './echarts';
@@ -20,11 +21,13 @@ export interface Rates {
   running: number;
   /** Whether the line goes on over steps without scans, such as weekends. */
   isConnected: boolean;
+  /** The range to mark, if any. */
+  typical?: Range | null;
 }
 
 export const RATES_MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
 
-export function ratesOption({ period, lowest, ...line }: Rates, theme: Theme, width: number): Option {
+export function ratesOption({ period, lowest, typical, ...line }: Rates, theme: Theme, width: number): Option {
   const at = spans(line.points, period).map(middleMs);
   const steps = stepsOf(line, at);
   const band = { type: 'line', symbol: 'none', silent: true, stack: 'spread', lineStyle: { opacity: 0 } } as const;
@@ -40,8 +43,19 @@ export function ratesOption({ period, lowest, ...line }: Rates, theme: Theme, wi
           low === null || high === null ? '-' : onScale(high, lowest) - onScale(low, lowest),
         ]),
       },
+      ...(typical ? [typical.low, typical.high].map((rate) => flatLine(rate, period, lowest, theme)) : []),
       ...meanLines({ ...line, colour: theme.accent }, at, lowest, theme),
     ],
+  };
+}
+
+function flatLine(rate: number, period: Period, lowest: number, theme: Theme) {
+  return {
+    type: 'line' as const,
+    silent: true,
+    symbol: 'none',
+    lineStyle: { color: theme.muted, width: 1, type: 'dotted' as const },
+    data: [startMs(period), endMs(period)].map((ms) => [ms, onScale(rate, lowest)]),
   };
 }
 
@@ -156,7 +170,7 @@ function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
 }
 
 /** The lower end of the scale: a round number. Not zero, because rates differ by a few points. */
-export function lowestOf(points: readonly SeriesPoint[], key: 'mean' | 'low'): number {
+export function lowestOf<Key extends 'mean' | 'low'>(points: readonly Record<Key, number | null>[], key: Key): number {
   let low = 100;
   for (const point of points) low = Math.min(low, point[key] ?? 100);
   return Math.max(0, Math.min(80, Math.floor((low - 1) / 10) * 10));

@@ -38,11 +38,11 @@ export interface Field {
   required?: boolean;
 }
 
-/** All fields, in the order of the API. */
+/** All fields: the name first, for people, then in the order of the API. */
 export const FIELDS: readonly Field[] = (
   [
-    { name: 'batch_id', kind: 'text', required: true },
     { name: 'batch_name', kind: 'text', required: true },
+    { name: 'batch_id', kind: 'text', required: true },
     { name: 'batch_creation_date', kind: 'instant', required: true },
     { name: 'crop_type', kind: 'text' },
     { name: 'number_of_images', kind: 'integer', required: true },

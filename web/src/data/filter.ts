@@ -2,15 +2,15 @@
 
 import { normalize, searchWords, type Columns } from './columns';
 import { dayNumber } from './day';
-import { findOutliers, isLow, type TypicalRanges } from './outliers';
+import { findOutliers, type TypicalRanges } from './outliers';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
 
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  /** 'low': germination or usable rate below what is typical for the crop. */
-  warnings: 'all' | 'with' | 'without' | 'low';
+  /** 'unusual': the outliers, with warnings or without. */
+  warnings: 'all' | 'with' | 'without' | 'unusual';
   /** Empty: all. '' stands for "unknown operator". */
   operators: string[];
   /** Words that must all occur in a batch's name, crop, comment or operator; or a day or week; or the start of its id. */
@@ -34,13 +34,13 @@ export function activeFilters(filter: Filter): number {
   );
 }
 
-/** The rows that match, oldest first. Whether a batch is low depends on the `ranges`. */
+/** The rows that match, oldest first. Whether a batch is unusual depends on the `ranges`. */
 export function select(columns: Columns, filter: Filter, period?: Period, ranges: TypicalRanges = new Map()): Int32Array {
   const matching = selectMatching(columns, filter, period);
-  if (filter.warnings !== 'low') return matching;
+  if (filter.warnings !== 'unusual') return matching;
   const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), ranges);
-  const low = new Set(outliers.filter(isLow).map(({ row }) => row));
-  return matching.filter((row) => low.has(row));
+  const unusual = new Set(outliers.map(({ row }) => row));
+  return matching.filter((row) => unusual.has(row));
 }
 
 function selectMatching(columns: Columns, filter: Filter, period?: Period): Int32Array {

@@ -4,6 +4,7 @@ import type { Columns } from './columns';
 import { allRows, sampleColumns } from './test-data';
 import {
   BATCHES_FOR_RANGE_MIN,
+  belowTypicalSince,
   findOutliers,
   isNear,
   isUnusual,
@@ -96,10 +97,10 @@ describe('findOutliers', () => {
     const kinds = new Map(rows.map(({ row, reasons }) => [row, reasons.map(({ kind }) => kind)]));
     expect(kinds.get(63)).toEqual(['low-usable']);
     expect(kinds.get(64)).toEqual(['low-germination', 'low-usable']);
-    expect(kinds.get(65)).toEqual(['low-germination']);
+    expect(kinds.get(65)).toEqual(['low-germination', 'low-usable']);
     expect(unusualRows(rows)).toMatchObject({
       avg_germination_rate: new Set([64, 65]),
-      avg_usable_seedling_rate: new Set([63, 64]),
+      avg_usable_seedling_rate: new Set([63, 64, 65]),
     });
   });
 
@@ -169,12 +170,27 @@ describe('findOutliers', () => {
   });
 });
 
-it('measures the distance from what is typical of each crop, of several crops', () => {
+it('measures the distance from what is typical of each crop', () => {
   const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
   const ranges = rangesOf(columns);
   const mean = (...rows: number[]): number | null => meanFromTypical(columns, Int32Array.from(rows), ranges, 'germination');
   // 80 and 84 of 90, and 60 of 60.
   expect(mean(0, 4, 21, 22)).toBeCloseTo(-4);
-  expect(mean(0, 4)).toBeNull();
+  expect(mean(0, 4)).toBeCloseTo(-8);
   expect(meanFromTypical(columns, allRows(columns), new Map(), 'germination')).toBeNull();
+});
+
+it('finds since when the steps are below typical, of at least three', () => {
+  const columns = sampleColumns(evenly());
+  const ranges = rangesOf(columns);
+  // Row 10 has the median of 90; a step without batches is ignored.
+  const since = (...rows: (number | null)[]): string | null => {
+    const steps = rows.map((row, at) => ({ start: `step ${at}`, rows: Int32Array.from(row === null ? [] : [row]) }));
+    return belowTypicalSince(steps, columns, ranges, 'germination');
+  };
+  expect(since(8, 10, 9, 4, null, 9)).toBe('step 2');
+  expect(since(9, 9, 9)).toBe('step 0');
+  expect(since(10, 9, null, 9)).toBeNull();
+  expect(since(9, 9, 9, 10)).toBeNull();
+  expect(since()).toBeNull();
 });

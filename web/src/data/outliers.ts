@@ -4,7 +4,7 @@
 import type { Batch } from './batch';
 import type { Columns } from './columns';
 import { ascendingValues, percentile, presentValues } from './percentile';
-import { rowsBy, type Measure } from './statistics';
+import { rowsBy, type Measure, type SeriesPoint } from './statistics';
 
 /** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. */
 export interface Range {
@@ -56,11 +56,6 @@ export function unusualRows(outliers: readonly Outlier[]): UnusualRows {
   return Object.fromEntries(rows) as UnusualRows;
 }
 
-/** Whether germination or the usable rate is low for the crop. */
-export function isLow({ reasons }: Outlier): boolean {
-  return reasons.some(({ kind }) => kind === 'low-germination' || kind === 'low-usable');
-}
-
 const MEASURED = [
   { kind: 'low-germination', field: 'avg_germination_rate', value: 'germination', sign: 1 },
   { kind: 'low-usable', field: 'avg_usable_seedling_rate', value: 'usable', sign: 1 },
@@ -95,29 +90,43 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
     const typical = ranges?.[name] ?? null;
     // NaN for a batch without the value: every comparison with it is false.
     if (!isUnusual(field, value, typical)) continue;
-    const isZero = value === 0 && sign === 1;
     reasons.push({ kind, value, typical });
-    weight += outside(value, typical, sign) + (isZero ? ZERO_WEIGHT : 0);
-    // What did not germinate is not usable either.
-    if (isZero) break;
+    weight += outside(value, typical, sign) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
   }
   if (columns.warning[row] === 1) reasons.push({ kind: 'warning' });
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
-/** The mean difference of a rate from the median of each batch's own crop. Null for a single crop, and without ranges. */
+/** The mean difference of a rate from the median of each batch's own crop. Null without ranges. */
 export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
-  const crops = rowsBy('crop', columns, rows);
   let sum = 0;
   let count = 0;
-  for (const { name, rows } of crops) {
+  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     const typical = ranges.get(name)?.[measure];
     if (!typical) continue;
-    const values = presentValues(columns[measure], rows);
+    const values = presentValues(columns[measure], cropRows);
     for (const value of values) sum += value - typical.median;
     count += values.length;
   }
-  return crops.length < 2 || count === 0 ? null : sum / count;
+  return count === 0 ? null : sum / count;
+}
+
+// In percentage points, and steps in a row. Less may be chance.
+const BELOW_MIN = 1;
+const STEPS_BELOW_MIN = 3;
+
+/** The first of the steps at the end whose batches are, on average, below what is typical. Null if there are too few. */
+export function belowTypicalSince(
+  steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
+  columns: Columns,
+  ranges: TypicalRanges,
+  measure: Measure,
+): string | null {
+  const differences = steps
+    .map(({ start, rows }) => ({ start, difference: meanFromTypical(columns, rows, ranges, measure) }))
+    .filter(({ difference }) => difference !== null);
+  const last = differences.findLastIndex(({ difference }) => difference! > -BELOW_MIN);
+  return differences.length - 1 - last >= STEPS_BELOW_MIN ? differences[last + 1]!.start : null;
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */

@@ -65,6 +65,7 @@ export function wholeSteps(points: readonly SeriesPoint[], step: Step, period: P
 export interface SeriesPoint {
   /** The first UTC day of the step; may be before the start of the period. */
   start: string;
+  rows: Int32Array;
   batches: number;
   /** How many of `batches` have the measure. */
   measured: number;
@@ -72,17 +73,6 @@ export interface SeriesPoint {
   /** 10th and 90th percentile. */
   low: number | null;
   high: number | null;
-}
-
-// Fewer may be chance.
-const FALLS_MIN = 3;
-
-/** The step since which the mean has fallen in every step, as displayed; null if it has not in the last three. */
-export function fallingSince(points: readonly SeriesPoint[]): SeriesPoint | null {
-  const shown = (at: number): number => Number(points[at]!.mean!.toFixed(1));
-  let at = points.length - 1;
-  while (at > 0 && shown(at) < shown(at - 1)) at--;
-  return points.length - 1 - at >= FALLS_MIN ? points[at]! : null;
 }
 
 /** The mean of all batches of the steps. */
@@ -254,6 +244,7 @@ function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Mea
     const values = ascendingValues(columns[measure], stepRows);
     return {
       start: starts[at]!,
+      rows: stepRows,
       batches: stepRows.length,
       measured: values.length,
       mean: mean(values),

@@ -81,7 +81,7 @@ function randomView(random: () => number): View {
         : presetPeriod(preset, TODAY),
     filter: {
       crops: some(['', ...UNUSUAL], 4),
-      warnings: pick(['all', 'with', 'without', 'low']),
+      warnings: pick(['all', 'with', 'without', 'unusual']),
       operators: some(['', ...UNUSUAL], 4),
       text: pick(['', text()]),
     },

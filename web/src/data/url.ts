@@ -149,7 +149,7 @@ function parseList(query: URLSearchParams, name: string): string[] {
 }
 
 function parseWarnings(text: string | null): Filter['warnings'] {
-  return text === 'with' || text === 'without' || text === 'low' ? text : 'all';
+  return text === 'with' || text === 'without' || text === 'unusual' ? text : 'all';
 }
 
 function parseSort(text: string | null): SortKey {

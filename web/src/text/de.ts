@@ -130,11 +130,11 @@ export const de: Text = {
       some: (n) => `${count(n)} Kulturen`,
       none: 'Keine Kulturen in diesem Zeitraum.',
     },
-    warnings: 'Warnungen',
+    show: 'Anzeigen',
     all: 'Alle',
+    unusual: 'Auffällige',
     withWarnings: 'Mit Warnungen',
     withoutWarnings: 'Ohne Warnungen',
-    low: 'Unter üblich',
     operators: {
       label: 'Gescannt von',
       all: 'Alle',
@@ -209,9 +209,7 @@ export const de: Text = {
     points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
     typical: (points, direction) =>
-      direction === 'same'
-        ? 'üblich für diese Kulturen'
-        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Üblichen dieser Kulturen`,
+      direction === 'same' ? 'wie üblich' : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Üblichen`,
     compared: (isComparable, n, period) =>
       `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} im`} vorherigen Zeitraum, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
@@ -242,12 +240,14 @@ export const de: Text = {
     single: (mean) => `Durchschnitt ${mean}.`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
     soFarKey: 'Offener Punkt: noch nicht zu Ende.',
-    falling: (since, from, last) => `Seit ${since} gefallen (${from})${last}.`,
     summary: (highWhen, high, lowWhen, low, last) =>
       `Am höchsten ${highWhen} (${high}), am niedrigsten ${lowWhen} (${low})${last}.`,
-    last: (step, mean) => `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} ${mean}`,
+    last: (step, day, mean) =>
+      `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    since: (step, day) => `${{ day: 'dem', week: 'der Woche ab', month: '' }[step]} ${day}`.trim(),
+    below: (step, day) => `Unter dem Üblichen seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
+    typicalKey: 'Gepunktete Linien: üblicher Bereich der Kultur.',
+    onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',
     spread: 'Mittlere 80 %',
@@ -271,25 +271,27 @@ export const de: Text = {
       crop: 'In diesem Zeitraum gibt es nur eine Kultur.',
       operator: 'Alle Scans in diesem Zeitraum sind von einer Person.',
     },
-    summary: (a, meanA, b, meanB) => `${a}: im Durchschnitt ${meanA}. ${b}: ${meanB}.`,
+    summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
+    byCrop: 'Was üblich ist, hängt von der Kultur ab. So sind auch Personen mit verschiedenen Kulturen vergleichbar.',
     notMeasured: 'nicht gemessen',
     noBatches: 'keine Chargen',
     noLastYear: 'Keine Chargen im gleichen Zeitraum des Vorjahres.',
-    differentCrops: (a, cropA, b, cropB) => `${a} hat vor allem ${cropA} gescannt, ${b} vor allem ${cropB}.`,
-    withinCrop: 'Innerhalb einer Kultur vergleichen:',
-    nothingShared: 'Sie haben keine Kultur gemeinsam; der Unterschied kann an den Kulturen liegen.',
+    fewLastYear: (n) => `Nur ${batches(n)} im gleichen Zeitraum des Vorjahres: zu wenige für einen Vergleich.`,
     loading: 'Der gleiche Zeitraum des Vorjahres wird geladen\u00a0…',
   },
 
   outliers: {
     title: 'Auffällige Chargen',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
-    none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
+    none: 'Keine. Jede einzelne Charge liegt im üblichen Bereich ihrer Kultur, und keine hat eine Warnung.',
     typical: 'Üblich ist, was die meisten Chargen einer Kultur in den letzten 365 Tagen hatten.',
     tooFew: (n) => `${batches(n)} ohne Vergleich: zu wenige der Kultur.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
     showFewer: 'Weniger anzeigen',
+    inTable: 'Als Tabelle',
+    order: 'Reihenfolge',
+    orders: { worst: 'Schlechteste zuerst', newest: 'Neueste zuerst' },
     reason: (reason) => {
       switch (reason.kind) {
         case 'low-germination':
@@ -364,7 +366,8 @@ export const de: Text = {
     csv: 'CSV-Datei',
     excel: 'Excel-Datei',
     print: 'Drucken oder als PDF sichern',
-    service: 'Alle Chargen und Spalten, wie die API sie liefert:',
+    parquet: 'Parquet (für Datenwerkzeuge)',
+    service: 'Alle Spalten aller Chargen dieses Zeitraums:',
     failed: (why) => `Der Export ist fehlgeschlagen. ${why}`,
   },
 
@@ -392,7 +395,7 @@ export const de: Text = {
     no: 'Nein',
     print: 'Drucken',
     copyLink: 'Link kopieren',
-    copied: 'Link kopiert',
+    copied: 'Link kopiert (zum Öffnen ist eine Anmeldung nötig)',
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',

@@ -135,11 +135,11 @@ export const en = {
       some: (n: number): string => `${count(n)} crops`,
       none: 'No crops in this period.',
     },
-    warnings: 'Warnings',
+    show: 'Show',
     all: 'All',
+    unusual: 'Unusual',
     withWarnings: 'With warnings',
     withoutWarnings: 'Without warnings',
-    low: 'Below typical',
     operators: {
       label: 'Scanned by',
       all: 'Anyone',
@@ -147,7 +147,7 @@ export const en = {
       none: 'No scans in this period.',
     },
     search: 'Search',
-    searchExample: 'Name, date, week 46',
+    searchExample: 'Name, day, week 46',
     clear: 'Clear filters',
   },
 
@@ -214,7 +214,7 @@ export const en = {
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
     typical: (points: string, direction: Change['direction']): string =>
-      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}typical for these crops`,
+      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}typical`,
     compared: (isComparable: boolean, n: number, period: string): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,
     failed: 'The previous period could not be loaded.',
@@ -245,13 +245,15 @@ export const en = {
     single: (mean: string): string => `Average ${mean}.`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
     soFarKey: 'Hollow dot: not over yet.',
-    falling: (since: string, from: string, last: string): string => `Falling since ${since} (${from})${last}.`,
     summary: (highWhen: string, high: string, lowWhen: string, low: string, last: string): string =>
       `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low})${last}.`,
-    last: (step: Step, mean: string): string => `, last full ${step} ${mean}`,
+    last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    since: (step: Step, day: string): string => (step === 'week' ? `the week of ${day}` : day),
+    below: (step: Step, day: string): string =>
+      `Below typical since ${step === 'week' ? `the week of ${day}` : day}.`,
+    typicalKey: 'Dotted lines: typical range of the crop.',
+    onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',
     spread: 'Middle 80%',
@@ -273,27 +275,27 @@ export const en = {
     thisPeriod: 'This period',
     lastYear: 'A year earlier',
     none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
-    summary: (a: string, meanA: string, b: string, meanB: string): string =>
-      `${a}: ${meanA} on average. ${b}: ${meanB}.`,
+    summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
+    byCrop: 'What is typical depends on the crop, so people with different crops can be compared.',
     notMeasured: 'not measured',
     noBatches: 'no batches',
     noLastYear: 'No batches in the same period last year.',
-    differentCrops: (a: string, cropA: string, b: string, cropB: string): string =>
-      `${a} scanned mostly ${cropA}, ${b} mostly ${cropB}.`,
-    withinCrop: 'Compare them within one crop:',
-    nothingShared: 'They have no crop in common, so the difference may be due to the crops.',
+    fewLastYear: (n: number): string => `Only ${batches(n)} in the same period last year: too few to compare.`,
     loading: 'Loading the same period a year earlier…',
   },
 
   outliers: {
     title: 'Unusual batches',
     comparing: 'Comparing with the last 365 days…',
-    none: 'None: no rate below typical, no size variation above typical, no warnings.',
+    none: 'None. No single batch is outside what is typical of its crop, and none has a warning.',
     typical: 'Typical is what most batches of a crop had in the last 365 days.',
     tooFew: (n: number): string => `${batches(n)} not compared: too few of the crop.`,
     notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
     showFewer: 'Show fewer',
+    inTable: 'Show in table',
+    order: 'Order',
+    orders: { worst: 'Worst first', newest: 'Newest first' },
     reason: (reason: Reason): string => {
       switch (reason.kind) {
         case 'low-germination':
@@ -368,8 +370,9 @@ export const en = {
     button: 'Export',
     csv: 'CSV file',
     excel: 'Excel file',
+    parquet: 'Parquet (for data tools)',
     print: 'Print or save as PDF',
-    service: 'All batches and columns, as the API gives them:',
+    service: 'Every column of all batches in this period:',
     failed: (why: string): string => `The export failed. ${why}`,
   },
 
@@ -398,7 +401,7 @@ export const en = {
     no: 'No',
     print: 'Print',
     copyLink: 'Copy link',
-    copied: 'Link copied',
+    copied: 'Link copied (opening it needs a sign-in)',
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',

@@ -1,6 +1,6 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
-import { count, decimal, instant, NONE, percent } from '../data/format';
+import { changeInPoints, count, decimal, instant, NONE, percent } from '../data/format';
 import { isNear, type Range } from '../data/outliers';
 import { text } from '../text';
 
@@ -30,6 +30,12 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
   const typical = text.batch.to(show(low), show(high));
   if (value >= low && value <= high) return text.batch.within(typical);
   return text.batch.outside(value < low, isNear(value, range), typical);
+}
+
+/** How far a mean is from what is typical. */
+export function fromTypicalText(difference: number | null): string | null {
+  const change = changeInPoints(difference, 0);
+  return change === null ? null : text.figures.typical(decimal(Math.abs(change.value), 1), change.direction);
 }
 
 export function isNumber(field: Field): boolean {

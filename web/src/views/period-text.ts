@@ -19,8 +19,8 @@ export function dayLabel(day: string, today: string): string {
 /** The period, its length, and the filters: a printed page has no other sign of them. */
 export function describeView({ period, filter }: View): string {
   const names = (all: string[], unknown: string): string[] => all.map((name) => name || unknown);
-  const { low, withWarnings, withoutWarnings } = text.filters;
-  const warnings = { all: [], with: [withWarnings], without: [withoutWarnings], low: [low] }[filter.warnings];
+  const { unusual, withWarnings, withoutWarnings } = text.filters;
+  const warnings = { all: [], with: [withWarnings], without: [withoutWarnings], unusual: [unusual] }[filter.warnings];
   const parts = [
     `${formatPeriod(period)}, ${text.period.days(dayCount(period))}`,
     ...names(filter.crops, text.cropNotRecorded),
