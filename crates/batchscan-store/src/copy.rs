@@ -6,6 +6,7 @@
 use batchscan_model::OrgId;
 use tokio::sync::mpsc;
 
+use crate::audit::AuditRange;
 use crate::dump::{DumpStep, Fingerprint, FingerprintBuilder, OrgFilter, Shared};
 use crate::errors::AdminError;
 use crate::store::Store;
@@ -13,6 +14,7 @@ use crate::types::Organisation;
 
 /// The maximum number of queued steps, which bounds the memory of a copy.
 const STEPS_QUEUED_MAX: usize = 4;
+const AUDIT_ENTRIES_PER_STEP: i64 = 1_000;
 
 /// A copied organisation.
 #[derive(Clone, Debug)]
@@ -157,8 +159,19 @@ impl Store {
         };
         match tokio::join!(self.dump(filter, dump), forward, target.load(to_load)) {
             // The target failed first, and has the reason.
-            (Err(AdminError::Aborted), (), loaded) => loaded,
-            (dumped, (), loaded) => dumped.and(loaded),
+            (Err(AdminError::Aborted), (), loaded) => loaded?,
+            (dumped, (), loaded) => dumped.and(loaded)?,
+        }
+        self.copy_audit_into(target).await
+    }
+
+    async fn copy_audit_into(&self, target: &Store) -> Result<(), AdminError> {
+        let mut range = AuditRange { since: None, after: 0, limit: AUDIT_ENTRIES_PER_STEP };
+        loop {
+            let entries = self.audit(range).await?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            range.after = last.id;
+            target.copy_audit(entries).await?;
         }
     }
 

@@ -15,10 +15,12 @@
 //! 7. **No repeats while paging.** A batch whose creation date is corrected during paging is not returned twice
 //!    (decision 025).
 //! 8. **Never back in time.** A page is not older than [`PageRequest::min_version`], on whichever host it is read.
-//! 9. **Kinds of errors.** [`StoreError::Unreachable`] can be retried, [`StoreError::Unreadable`] after a repair,
-//!    [`StoreError::Broken`] cannot.
+//! 9. **Audit.** Every change by an operator adds an entry to the audit log in the same transaction.
+//! 10. **Kinds of errors.** [`StoreError::Unreachable`] can be retried, [`StoreError::Unreadable`] after a repair,
+//!     [`StoreError::Broken`] cannot.
 
 mod array;
+mod audit;
 mod backup;
 mod changes;
 mod copy;
@@ -44,6 +46,7 @@ mod types;
 mod url;
 
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
+pub use audit::{AuditEntry, AuditRange};
 pub use changes::{ChangeKey, Changes, ChangesPosition, ChangesRequest, SyncProgress};
 pub use copy::{CopiedOrg, CopyError, copy_database};
 pub use credentials::{Credential, CredentialLookup, CredentialStatus, NewCredential, Rotation, Secret};

@@ -2,6 +2,7 @@
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 
+use crate::audit::AuditEntry;
 use crate::changes::ChangeKey;
 use crate::credentials::{Credential, CredentialStatus, Secret};
 use crate::dump::{BatchRecord, MovedRecord, OrgRecord, VersionRecord};
@@ -188,6 +189,37 @@ pub(crate) fn service_key(row: &impl Columns) -> Result<ServiceKey, StoreError> 
         purpose: KeyPurpose::from_name(&text(row, 1)?).ok_or_else(|| invalid("purpose of a key"))?,
         bytes: bytes.ok_or_else(|| invalid("key"))?,
         created_at: instant(row, 3)?,
+    })
+}
+
+/// Adds an entry with the next id. A change of a credential ($6) is one of its organisation.
+pub(crate) const INSERT_AUDIT: &str = "
+    INSERT INTO audit (id, at, actor, source, action, org, subject, detail)
+    SELECT coalesce(max(id), 0) + 1, $1, $2, $3, $4,
+           coalesce($5, (SELECT o.name FROM credential c JOIN organisation o ON o.id = c.org_id
+                         WHERE c.client_id = $6)),
+           $6, $7
+    FROM audit";
+/// Adds an entry of a copied database.
+pub(crate) const COPY_AUDIT: &str = "
+    INSERT INTO audit (id, at, actor, source, action, org, subject, detail)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+/// For [`audit_entry`].
+pub(crate) const AUDIT_ENTRIES: &str = "
+    SELECT id, at, actor, source, action, org, subject, detail FROM audit
+    WHERE at >= $1 AND id > $2 ORDER BY id LIMIT $3";
+
+pub(crate) fn audit_entry(row: &impl Columns) -> Result<AuditEntry, StoreError> {
+    let maybe_text = |column| Ok::<_, StoreError>(row.text(column)?.map(str::to_owned));
+    Ok(AuditEntry {
+        id: integer(row, 0)?,
+        at: instant(row, 1)?,
+        actor: text(row, 2)?,
+        source: text(row, 3)?,
+        action: text(row, 4)?,
+        org: maybe_text(5)?,
+        subject: maybe_text(6)?,
+        detail: maybe_text(7)?,
     })
 }
 

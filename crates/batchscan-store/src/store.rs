@@ -2,6 +2,7 @@
 
 use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
 
+use crate::audit::{AuditEntry, AuditRange};
 use crate::changes::{Changes, ChangesRequest};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
 use crate::doctor::DoctorReport;
@@ -231,12 +232,15 @@ impl Store {
         client: &ClientId,
         rotation: Rotation,
     ) -> Result<Option<UtcInstant>, AdminError> {
-        call!(self.change_credential(client, move |credential| credential.rotate(&rotation)))
+        call!(
+            self.change_credential("credential rotate", client, move |credential| credential
+                .rotate(&rotation))
+        )
     }
 
     /// Revokes a credential.
     pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
-        call!(self.change_credential(client, move |credential| credential.revoke(now)))
+        call!(self.change_credential("credential revoke", client, move |credential| credential.revoke(now)))
     }
 
     /// Adds a session or a sign-in link. The oldest of the credential ends if it has too many.
@@ -270,6 +274,16 @@ impl Store {
     /// Imports batches in one transaction.
     pub async fn import(&self, org: &str, rows: ImportRows) -> Result<ImportCounts, AdminError> {
         call!(self.import(org, rows))
+    }
+
+    /// Entries of the audit log, oldest first.
+    pub async fn audit(&self, range: AuditRange) -> Result<Vec<AuditEntry>, AdminError> {
+        call!(self.audit(range))
+    }
+
+    /// Adds entries of a copied database, except those that it has already.
+    pub(crate) async fn copy_audit(&self, entries: Vec<AuditEntry>) -> Result<(), AdminError> {
+        call!(self.copy_audit(entries))
     }
 
     /// Checks the database and every stored batch.

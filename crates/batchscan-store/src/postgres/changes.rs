@@ -11,6 +11,7 @@ use super::organisations::lock_org;
 use super::pages::{Attempt, BATCHES, Permits, Prepared, Query, Text, compress};
 use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
+use crate::audit::batches_removed;
 use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::random_mark;
@@ -71,10 +72,11 @@ impl PostgresStore {
         ids: Vec<BatchId>,
         prune_before: UtcInstant,
     ) -> Result<(), AdminError> {
-        self.change(async |transaction| {
-            let org = lock_org(transaction, org).await?;
-            remove(transaction, org, &ids).await?;
-            prune(transaction, org, prune_before).await
+        self.change_audited(async |transaction| {
+            let id = lock_org(transaction, org).await?;
+            remove(transaction, id, &ids).await?;
+            prune(transaction, id, prune_before).await?;
+            Ok(((), batches_removed(org, &ids)))
         })
         .await
     }

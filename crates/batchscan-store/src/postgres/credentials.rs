@@ -11,6 +11,7 @@ use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::sessions;
 use super::store::{PostgresStore, on_any_host};
+use crate::audit::{Change, keys_changed};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
@@ -77,41 +78,46 @@ impl PostgresStore {
         // At the first start, one process creates them under a lock, and the others find them.
         let created = self.change_keys(async |transaction| {
             if read_keys(transaction.client()).await?.is_empty() {
-                insert_keys(transaction, &keys::create(&KeyPurpose::ALL, now)?).await?;
+                let new = keys::create(&KeyPurpose::ALL, now)?;
+                insert_keys(transaction, &new).await?;
+                return Ok(keys_changed(&new, &[]));
             }
-            Ok(())
+            Ok(Vec::new())
         });
         Ok(created.await?)
     }
 
     pub(crate) async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
         self.change_keys(async |transaction| {
-            insert_keys(transaction, &keys::create(&KeyPurpose::ROTATED, rotation.now)?).await?;
+            let new = keys::create(&KeyPurpose::ROTATED, rotation.now)?;
+            insert_keys(transaction, &new).await?;
             let all = read_keys(transaction.client()).await?;
             let replaced = keys::replaced_before(&all, rotation.remove_before);
             let delete = "DELETE FROM service_key WHERE kid = ANY ($1)";
             transaction.execute_typed(delete, &params![TEXT_ARRAY: replaced]).await?;
-            Ok(())
+            Ok(keys_changed(&new, &replaced))
         })
         .await
     }
 
     async fn change_keys(
         &self,
-        change: impl AsyncFnOnce(&Transaction<'_>) -> Result<(), AdminError>,
+        change: impl AsyncFnOnce(&Transaction<'_>) -> Result<Vec<Change>, AdminError>,
     ) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             transaction.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE").await?;
-            change(transaction).await?;
-            Ok(read_keys(transaction.client()).await?)
+            let changes = change(transaction).await?;
+            Ok((read_keys(transaction.client()).await?, changes))
         })
         .await
     }
 
     pub(crate) async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
+            let change = Change::of("credential issue", new.client.as_str());
             let org = lock_org(transaction, org).await?;
-            insert(transaction, &new.for_org(org)).await
+            insert(transaction, &new.for_org(org)).await?;
+            Ok(((), vec![change]))
         })
         .await
     }
@@ -127,10 +133,11 @@ impl PostgresStore {
     /// Changes a credential that exists and is not revoked.
     pub(crate) async fn change_credential<T>(
         &self,
+        action: &'static str,
         client: &ClientId,
         change: impl FnOnce(&mut Credential) -> T,
     ) -> Result<T, AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
             let mut credential = require_changeable(collect(&rows)?.pop(), client)?;
             let done = change(&mut credential);
@@ -143,7 +150,7 @@ impl PostgresStore {
             } else if let Some(end) = credential.sessions_end() {
                 sessions::shorten_all(transaction, client, end).await?;
             }
-            Ok(done)
+            Ok((done, vec![Change::of(action, client.as_str())]))
         })
         .await
     }

@@ -7,10 +7,12 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
+use super::audit;
 use super::changes::set_version;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::store::{PostgresStore, commit};
+use crate::audit::imported;
 use crate::errors::{AdminError, StoreError};
 use crate::rows::{NEXT_VERSION, SET_IMPORTED};
 use crate::types::{ImportCounts, ImportRows, ImportStep};
@@ -64,6 +66,7 @@ impl PostgresStore {
             let counts = merge(&import, id).await?;
             // An import without changes is rolled back, so that clients continue to get 304.
             if should_commit && counts.new + counts.corrected > 0 {
+                audit::insert(&import, &self.actor, &[imported(org, &counts)]).await?;
                 commit(import).await?;
             } else {
                 import.rollback().await?;

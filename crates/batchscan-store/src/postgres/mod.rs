@@ -14,6 +14,7 @@
 //! A standby only answers what it cannot be wrong about: a page that is new enough, a credential that is valid. The primary
 //! decides everything else (decision 041).
 
+mod audit;
 mod changes;
 mod connect;
 mod credentials;

@@ -6,20 +6,22 @@ use tokio_postgres::error::SqlState;
 
 use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
+use crate::audit::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::rows::{COUNT_BATCHES, ORG_OVERVIEWS, ORGANISATIONS, count, org_overview, organisation};
 use crate::types::{Freshness, OrgName, OrgOverview, Organisation};
 
 impl PostgresStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             let insert = "INSERT INTO organisation (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
             if transaction.execute_typed(insert, &params![TEXT: name.as_str(), INT8: now.micros()]).await?
                 == 0
             {
                 return Err(AdminError::OrgExists(name.as_str().into()));
             }
-            find(transaction, name.as_str()).await
+            let added = find(transaction, name.as_str()).await?;
+            Ok((added, vec![Change::of_org("org add", name.as_str())]))
         })
         .await
     }
@@ -51,23 +53,28 @@ impl PostgresStore {
     }
 
     pub(crate) async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             let org = lock_org(transaction, name).await?;
             let rename = "UPDATE organisation SET name = $2 WHERE id = $1";
             match transaction.execute_typed(rename, &params![INT8: org.0, TEXT: to.as_str()]).await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                     Err(AdminError::OrgExists(to.as_str().into()))
                 }
-                renamed => Ok(renamed.map(|_| ())?),
+                renamed => {
+                    renamed?;
+                    let detail = format!("to {}", to.as_str());
+                    Ok(((), vec![Change::of_org("org rename", name).detail(detail)]))
+                }
             }
         })
         .await
     }
 
     pub(crate) async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             let org = lock_org(transaction, name).await?;
-            delete_org(transaction, org).await
+            delete_org(transaction, org).await?;
+            Ok(((), vec![Change::of_org("org remove", name)]))
         })
         .await
     }

@@ -6,6 +6,7 @@ use deadpool_postgres::Transaction;
 use super::organisations::org_id;
 use super::rows::params;
 use super::store::PostgresStore;
+use crate::audit::{session_added, sessions_ended};
 use crate::errors::AdminError;
 use crate::rows::{
     REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS, SESSIONS_BY_AGE,
@@ -18,10 +19,11 @@ const LOCK: &str = select_sessions!("WHERE s.id = $1 FOR UPDATE OF s");
 
 impl PostgresStore {
     pub(crate) async fn add_session(&self, session: Session) -> Result<(), AdminError> {
-        self.change(async |transaction| {
+        self.change_audited(async |transaction| {
             let now = session.created_at.micros();
             transaction.execute_typed(REMOVE_EXPIRED_SESSIONS, &params![INT8: now]).await?;
-            write(transaction, &session).await
+            write(transaction, &session).await?;
+            Ok(((), session_added(&session)))
         })
         .await
     }
@@ -63,8 +65,9 @@ impl PostgresStore {
     }
 
     pub(crate) async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
-        self.change(async |transaction| {
-            Ok(transaction.execute_typed(REMOVE_SESSIONS, &params![TEXT: id]).await?)
+        self.change_audited(async |transaction| {
+            let ended = transaction.execute_typed(REMOVE_SESSIONS, &params![TEXT: id]).await?;
+            Ok((ended, sessions_ended(id, ended)))
         })
         .await
     }

@@ -8,12 +8,14 @@ use deadpool_postgres::Transaction;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::audit;
 use super::failure::Failure;
 use super::hosts::Hosts;
 use super::route::Lease;
 use super::schema;
 use super::tls;
 use super::url::PostgresUrl;
+use crate::audit::{Actor, Change};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::shares::Shares;
 use crate::types::{Freshness, HostHealth, OpenOptions};
@@ -33,6 +35,7 @@ pub struct PostgresStore {
     pub(super) page_permits: Arc<Semaphore>,
     pub(super) page_shares: Arc<Shares>,
     pub(super) connection_shares: Arc<Shares>,
+    pub(super) actor: Arc<Actor>,
 }
 
 /// Runs a request's read on one host after another, until one succeeds. A macro, because an async closure with captured
@@ -66,6 +69,7 @@ impl PostgresStore {
             page_permits: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
             page_shares: Arc::new(Shares::new(PAGES_AT_ONCE)),
             connection_shares: Arc::new(Shares::new(options.connections)),
+            actor: Arc::new(Actor::of_process()),
         };
         store.wait_for_host(&shown).await?;
         schema::migrate(&store.hosts, &shown, options.create).await?;
@@ -120,6 +124,19 @@ impl PostgresStore {
             let transaction = lease.begin().await?;
             let done = work(&transaction).await?;
             commit(transaction).await?;
+            Ok(done)
+        })
+        .await
+    }
+
+    /// The same with an entry in the audit log for each change that `work` returns.
+    pub(super) async fn change_audited<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError>,
+    ) -> Result<T, AdminError> {
+        self.change(async |transaction| {
+            let (done, changes) = work(transaction).await?;
+            audit::insert(transaction, &self.actor, &changes).await?;
             Ok(done)
         })
         .await

@@ -8,6 +8,7 @@ use super::organisations::org_id;
 use super::pages::{CREDENTIAL, Snapshot};
 use super::rows::query_all;
 use super::store::SqliteStore;
+use crate::audit::batches_removed;
 use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
 use crate::errors::{AdminError, StoreError};
 use crate::page::{Caller, DataVersion, PageResult};
@@ -46,11 +47,12 @@ impl SqliteStore {
         ids: Vec<BatchId>,
         prune_before: UtcInstant,
     ) -> Result<(), AdminError> {
-        let org = org.to_owned();
-        self.change(move |transaction| {
-            let org = org_id(transaction, &org)?;
+        let name = org.to_owned();
+        self.change_audited(move |transaction| {
+            let org = org_id(transaction, &name)?;
             remove(transaction, org, &ids)?;
-            prune(transaction, org, prune_before)
+            prune(transaction, org, prune_before)?;
+            Ok(((), batches_removed(&name, &ids)))
         })
         .await
     }

@@ -10,6 +10,7 @@ use super::organisations::org_id;
 use super::rows::query_all;
 use super::sessions;
 use super::store::SqliteStore;
+use crate::audit::{Change, keys_changed};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Secret, require_changeable};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::{self, KeyPurpose, KeyRotation, ServiceKey};
@@ -48,31 +49,38 @@ impl SqliteStore {
             return Ok(known);
         }
         // At the first start, one process creates them under the write lock, and the others find them.
-        let created = self.change(move |transaction| {
+        let created = self.change_audited(move |transaction| {
+            let mut changes = Vec::new();
             if read_keys(transaction)?.is_empty() {
-                insert_keys(transaction, &keys::create(&KeyPurpose::ALL, now)?)?;
+                let new = keys::create(&KeyPurpose::ALL, now)?;
+                insert_keys(transaction, &new)?;
+                changes = keys_changed(&new, &[]);
             }
-            Ok(read_keys(transaction)?)
+            Ok((read_keys(transaction)?, changes))
         });
         Ok(created.await?)
     }
 
     pub(crate) async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change(move |transaction| {
-            insert_keys(transaction, &keys::create(&KeyPurpose::ROTATED, rotation.now)?)?;
-            for kid in keys::replaced_before(&read_keys(transaction)?, rotation.remove_before) {
+        self.change_audited(move |transaction| {
+            let new = keys::create(&KeyPurpose::ROTATED, rotation.now)?;
+            insert_keys(transaction, &new)?;
+            let replaced = keys::replaced_before(&read_keys(transaction)?, rotation.remove_before);
+            for kid in &replaced {
                 transaction.execute("DELETE FROM service_key WHERE kid = ?1", [kid])?;
             }
-            Ok(read_keys(transaction)?)
+            Ok((read_keys(transaction)?, keys_changed(&new, &replaced)))
         })
         .await
     }
 
     pub(crate) async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
         let org = org.to_owned();
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
+            let change = Change::of("credential issue", new.client.as_str());
             let org = org_id(transaction, &org)?;
-            Ok(insert(transaction, &new.for_org(org))?)
+            insert(transaction, &new.for_org(org))?;
+            Ok(((), vec![change]))
         })
         .await
     }
@@ -89,11 +97,12 @@ impl SqliteStore {
     /// Changes a credential that exists and is not revoked.
     pub(crate) async fn change_credential<T: Send + 'static>(
         &self,
+        action: &'static str,
         client: &ClientId,
         change: impl FnOnce(&mut Credential) -> T + Send + 'static,
     ) -> Result<T, AdminError> {
         let client = client.clone();
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
             let mut credential = require_changeable(find(transaction, &client)?, &client)?;
             let done = change(&mut credential);
             let revoked_at = credential.revoked_at.map(UtcInstant::micros);
@@ -104,7 +113,7 @@ impl SqliteStore {
             } else if let Some(end) = credential.sessions_end() {
                 sessions::shorten_all(transaction, &client, end)?;
             }
-            Ok(done)
+            Ok((done, vec![Change::of(action, client.as_str())]))
         })
         .await
     }

@@ -3,10 +3,12 @@
 use batchscan_model::OrgId;
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior, params};
 
+use super::audit;
 use super::blocks::BlockUpdate;
 use super::changes::{next_version, set_version};
 use super::organisations::org_id;
 use super::store::SqliteStore;
+use crate::audit::{Actor, imported};
 use crate::errors::{AdminError, StoreError};
 use crate::rows::{RECORD_MOVED, SET_IMPORTED};
 use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
@@ -18,11 +20,17 @@ const INSERT: &str =
 impl SqliteStore {
     pub(crate) async fn import(&self, org: &str, mut rows: ImportRows) -> Result<ImportCounts, AdminError> {
         let org = org.to_owned();
-        self.write(move |connection| import(connection, &org, &mut rows)).await
+        let actor = self.actor();
+        self.write(move |connection| import(connection, &org, &actor, &mut rows)).await
     }
 }
 
-fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Result<ImportCounts, AdminError> {
+fn import(
+    connection: &mut Connection,
+    name: &str,
+    actor: &Actor,
+    rows: &mut ImportRows,
+) -> Result<ImportCounts, AdminError> {
     // The corrected batches as they were before the import. A temporary table, so that it does not use memory.
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS before_import
@@ -30,7 +38,7 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
          DELETE FROM before_import;",
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let org = org_id(&transaction, org)?;
+    let org = org_id(&transaction, name)?;
     let version = next_version(&transaction, org)?;
     let mut merge = Merge {
         transaction: &transaction,
@@ -55,6 +63,7 @@ fn import(connection: &mut Connection, org: &str, rows: &mut ImportRows) -> Resu
         set_version(&transaction, org, version, has_moved)?;
         transaction.execute(SET_IMPORTED, params![org.0, version])?;
         blocks.finish(&transaction)?;
+        audit::insert(&transaction, actor, &[imported(name, &counts)])?;
         transaction.commit()?;
     } else {
         transaction.rollback()?;

@@ -3,6 +3,7 @@
 //! Readers and the writer are separate threads with their own connections: SQLite never runs on the async runtime. A
 //! reader runs one short job at a time, so that slow streams do not block other requests.
 
+mod audit;
 mod blocks;
 mod changes;
 mod credentials;

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::blocks;
 use super::rows::query_all;
 use super::store::SqliteStore;
+use crate::audit::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::rows::{COUNT_BATCHES, ORG_OVERVIEWS, ORGANISATIONS, count, org_overview, organisation};
 use crate::types::{OrgName, OrgOverview, Organisation};
@@ -13,12 +14,12 @@ use crate::types::{OrgName, OrgOverview, Organisation};
 impl SqliteStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
         let name = name.as_str().to_owned();
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
             let insert = "INSERT INTO organisation (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
             if transaction.execute(insert, params![name, now.micros()])? == 0 {
                 return Err(AdminError::OrgExists(name));
             }
-            find(transaction, &name)
+            Ok((find(transaction, &name)?, vec![Change::of_org("org add", &name)]))
         })
         .await
     }
@@ -59,22 +60,23 @@ impl SqliteStore {
 
     pub(crate) async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
         let (name, to) = (name.to_owned(), to.as_str().to_owned());
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
             let org = org_id(transaction, &name)?;
             if org_id(transaction, &to).is_ok_and(|other| other != org) {
                 return Err(AdminError::OrgExists(to));
             }
             transaction.execute("UPDATE organisation SET name = ?2 WHERE id = ?1", params![org.0, to])?;
-            Ok(())
+            Ok(((), vec![Change::of_org("org rename", &name).detail(format!("to {to}"))]))
         })
         .await
     }
 
     pub(crate) async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
         let name = name.to_owned();
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
             let org = org_id(transaction, &name)?;
-            delete_org(transaction, org)
+            delete_org(transaction, org)?;
+            Ok(((), vec![Change::of_org("org remove", &name)]))
         })
         .await
     }

@@ -6,6 +6,7 @@ use rusqlite::{Transaction, params};
 use super::organisations::org_id;
 use super::rows::query_all;
 use super::store::SqliteStore;
+use crate::audit::{session_added, sessions_ended};
 use crate::errors::AdminError;
 use crate::rows::{
     REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS, SESSIONS_BY_AGE,
@@ -15,9 +16,10 @@ use crate::sessions::{self, SESSIONS_MAX, Session, SessionChange, SessionResult,
 
 impl SqliteStore {
     pub(crate) async fn add_session(&self, session: Session) -> Result<(), AdminError> {
-        self.change(move |transaction| {
+        self.change_audited(move |transaction| {
             transaction.execute(REMOVE_EXPIRED_SESSIONS, [session.created_at.micros()])?;
-            Ok(write(transaction, &session)?)
+            write(transaction, &session)?;
+            Ok(((), session_added(&session)))
         })
         .await
     }
@@ -61,7 +63,11 @@ impl SqliteStore {
 
     pub(crate) async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
         let id = id.to_owned();
-        self.change(move |transaction| Ok(transaction.execute(REMOVE_SESSIONS, [id])? as u64)).await
+        self.change_audited(move |transaction| {
+            let ended = transaction.execute(REMOVE_SESSIONS, [&id])? as u64;
+            Ok((ended, sessions_ended(&id, ended)))
+        })
+        .await
     }
 }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use batchscan_model::OrgId;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::audit;
 use super::file_identity::FileIdentity;
 use super::open;
 use super::threads::Threads;
+use crate::audit::{Actor, Change};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::shares::Shares;
 use crate::types::OpenOptions;
@@ -31,6 +33,7 @@ pub struct SqliteStore {
     readers: Arc<Threads>,
     reader_shares: Arc<Shares>,
     writer: Arc<Threads>,
+    actor: Arc<Actor>,
 }
 
 impl SqliteStore {
@@ -49,6 +52,7 @@ impl SqliteStore {
             readers: Arc::new(Threads::start("reader", readers, READS_QUEUED_MAX)),
             reader_shares: Arc::new(Shares::new(READERS)),
             writer: Arc::new(Threads::start("writer", vec![writer], WRITES_QUEUED_MAX)),
+            actor: Arc::new(Actor::of_process()),
             path,
         })
     }
@@ -126,6 +130,24 @@ impl SqliteStore {
             Ok(done)
         })
         .await
+    }
+
+    /// The same with an entry in the audit log for each change that the job returns.
+    pub(super) async fn change_audited<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError> + Send + 'static,
+    ) -> Result<T, AdminError> {
+        let actor = self.actor();
+        self.change(move |transaction| {
+            let (done, changes) = job(transaction)?;
+            audit::insert(transaction, &actor, &changes)?;
+            Ok(done)
+        })
+        .await
+    }
+
+    pub(super) fn actor(&self) -> Arc<Actor> {
+        Arc::clone(&self.actor)
     }
 }
 

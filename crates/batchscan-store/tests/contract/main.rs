@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod audit;
 mod blocks;
 mod changes;
 mod fixture;
@@ -36,6 +37,11 @@ macro_rules! on_both_stores {
 }
 
 on_both_stores!(
+    audit::every_change_has_an_entry,
+    audit::what_changes_nothing_has_no_entry,
+    audit::entries_are_read_by_time_and_number,
+    audit::numbers_follow_the_order_of_commits,
+    audit::copies_and_backups_have_the_log,
     pages::batches_are_ordered_by_time_then_by_the_bytes_of_their_id,
     pages::a_text_is_returned_as_it_was_imported,
     pages::both_ends_of_a_date_range_are_inclusive_to_the_microsecond,

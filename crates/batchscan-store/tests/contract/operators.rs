@@ -116,7 +116,7 @@ async fn use_link(fixture: &Fixture, id: &str, now: UtcInstant) -> UtcInstant {
     }
 }
 
-fn session(id: &str, client: &ClientId, is_link: bool, expires_at: UtcInstant) -> Session {
+pub(crate) fn session(id: &str, client: &ClientId, is_link: bool, expires_at: UtcInstant) -> Session {
     Session {
         id: id.to_owned(),
         client: client.clone(),

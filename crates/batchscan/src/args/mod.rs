@@ -17,8 +17,8 @@ use crate::terminal::{exit_with_usage_error, set_json_errors};
 
 pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
-    Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import, Key,
-    KeyCommand, LinkOptions, LogFormat, Org, OrgCommand, Serve, Session, SessionCommand,
+    Audit, Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import,
+    Key, KeyCommand, LinkOptions, LogFormat, Org, OrgCommand, Serve, Session, SessionCommand,
 };
 pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
@@ -127,6 +127,7 @@ pub(crate) enum Command {
     Copy(CopyDatabase),
     Doctor(Doctor),
     Key(Key),
+    Audit(Audit),
     Pull(Box<Pull>),
     Mirror(Mirror),
     List(List),

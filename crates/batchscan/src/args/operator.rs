@@ -14,8 +14,9 @@ use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_count, parse_date, parse_duration, parse_expiry,
     parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
-    parse_size, parse_ttl, read_from_parser,
+    parse_size, parse_start_date, parse_ttl, read_from_parser,
 };
+use crate::date_range::TypedDate;
 
 /// Start a service with generated data, for trying it out
 ///
@@ -264,6 +265,25 @@ pub(crate) enum SessionCommand {
         /// Session id or client id
         id: String,
     },
+}
+
+/// List who changed organisations, credentials, keys and batches
+///
+/// A change and its entry are one transaction. Entries are never changed or removed, and contain no secrets.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  batchscan audit --since 7d")]
+pub(crate) struct Audit {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 30d, 12w or 2026-01-31T08:00:00Z
+    /// [default: all entries]
+    #[arg(long, env = "BATCHSCAN_SINCE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
+    pub(crate) since: Option<TypedDate>,
+    /// Print JSON, one entry per line
+    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    pub(crate) json: bool,
 }
 
 /// Import batches from NDJSON, JSON, CSV, Parquet or Excel files

@@ -3,6 +3,7 @@
 mod context;
 mod self_signed;
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod batch;
 pub(crate) mod check;

@@ -28,6 +28,7 @@ mod site;
 mod snapshot;
 mod user;
 
+mod audit;
 mod backups;
 mod batches;
 mod copies;

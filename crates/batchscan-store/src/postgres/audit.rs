@@ -1,0 +1,52 @@
+//! The audit log.
+
+use deadpool_postgres::Transaction;
+
+use super::rows::params;
+use super::store::PostgresStore;
+use crate::audit::{Actor, AuditEntry, AuditRange, Change, now_micros};
+use crate::errors::AdminError;
+use crate::rows::{AUDIT_ENTRIES, COPY_AUDIT, INSERT_AUDIT, audit_entry};
+
+/// Until the end of the transaction, so that ids follow the order of commits. Entries are therefore a transaction's last
+/// statements. The number is "bsau"; a lock of the table would wait for vacuum.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1651728757)";
+
+impl PostgresStore {
+    pub(crate) async fn audit(&self, range: AuditRange) -> Result<Vec<AuditEntry>, AdminError> {
+        self.read_slowly(async |snapshot| {
+            let params = params![INT8: range.since_micros(), INT8: range.after, INT8: range.limit];
+            let rows = snapshot.query_typed(AUDIT_ENTRIES, &params).await?;
+            Ok(rows.iter().map(audit_entry).collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    pub(crate) async fn copy_audit(&self, entries: Vec<AuditEntry>) -> Result<(), AdminError> {
+        self.change(async |transaction| {
+            for AuditEntry { id, at, actor, source, action, org, subject, detail } in entries {
+                let params = params![INT8: id, INT8: at.micros(), TEXT: actor, TEXT: source, TEXT: action, TEXT: org, TEXT: subject, TEXT: detail];
+                transaction.execute_typed(COPY_AUDIT, &params).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+pub(super) async fn insert(
+    transaction: &Transaction<'_>,
+    actor: &Actor,
+    changes: &[Change],
+) -> Result<(), AdminError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    transaction.batch_execute(LOCK).await?;
+    let Actor { name, source } = actor;
+    for Change { action, org, subject, detail } in changes {
+        let params = params![INT8: now_micros(), TEXT: name, TEXT: source, TEXT: action, TEXT: org, TEXT: subject, TEXT: detail];
+        transaction.execute_typed(INSERT_AUDIT, &params).await?;
+    }
+    Ok(())
+}
