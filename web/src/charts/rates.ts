@@ -43,7 +43,7 @@ export function ratesOption({ period, lowest, typical, ...line }: Rates, theme: 
           low === null || high === null ? '-' : onScale(high, lowest) - onScale(low, lowest),
         ]),
       },
-      ...(typical ? [typical.low, typical.high].map((rate) => flatLine(rate, period, lowest, theme)) : []),
+      ...(typical ? [typical.low, typical.mean, typical.high].map((rate) => flatLine(rate, period, lowest, theme)) : []),
       ...meanLines({ ...line, colour: theme.accent }, at, lowest, theme),
     ],
   };

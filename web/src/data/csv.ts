@@ -7,16 +7,26 @@ import type { Columns } from './columns';
 import { exportHead } from './export-head';
 import { clockMs } from './zone';
 
-export function csv(columns: Columns, rows: Int32Array, fields: (keyof Batch)[], locale: string): Blob {
+/** `reasons` says why batches are unusual, by row. */
+export function csv(
+  columns: Columns,
+  rows: Int32Array,
+  fields: (keyof Batch)[],
+  locale: string,
+  reasons: ReadonlyMap<number, string> = new Map(),
+): Blob {
   const style = styleFor(locale);
   const toLine = (cells: readonly string[]): string => `${cells.join(style.separator)}\r\n`;
   const kinds = fields.map((field) => ({ field, kind: findField(field)?.kind }));
-  const blocks: string[] = [BOM + toLine(fields.map((field) => quote(exportHead(findField(field)!))))];
+  const hasReasons = reasons.size > 0;
+  const heads = [...fields.map((field) => exportHead(findField(field)!)), ...(hasReasons ? [text.outliers.why] : [])];
+  const blocks: string[] = [BOM + toLine(heads.map(quote))];
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
       const batch = columns.batch(row);
-      block += toLine(kinds.map(({ field, kind }) => toCell(batch[field], kind, style)));
+      const cells = kinds.map(({ field, kind }) => toCell(batch[field], kind, style));
+      block += toLine(hasReasons ? [...cells, quote(reasons.get(row) ?? '')] : cells);
     }
     blocks.push(block);
   }

@@ -145,6 +145,9 @@ describe('select', () => {
     const names = ['bench 3', 'bench 13', 'bench 1, row 3', 'KW3 bench', 'Bench3', 'bench 3.5'];
     const columns = sampleColumns(names.map((batch_name) => ({ batch_name })));
     expect(selected(columns, { text: 'bench 3' })).toEqual([0, 4, 5]);
+    const letters = sampleColumns(['Genovese 9A', '9B', 'bench 9, Batavia', '9 a'].map((batch_name) => ({ batch_name })));
+    expect(selected(letters, { text: '9a' })).toEqual([0, 3]);
+    expect(selected(letters, { text: 'genovese 9a' })).toEqual([0]);
     expect(selected(columns, { text: 'kw3' })).toEqual([3]);
     expect(selected(columns, { text: '13' })).toEqual([1]);
     expect(selected(columns, { text: 'row 13' })).toEqual([]);

@@ -98,10 +98,15 @@ function selectedFlags(selected: readonly string[], names: readonly string[]): U
 
 const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
 
-/** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. */
+/** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. A letter belongs to the
+ * number before it: "9A" does not find 9B. */
 function phrases(words: readonly string[]): string[] {
   const found: string[] = [];
-  for (const word of words) found.push(isNumber(word) ? `${found.pop() ?? ''} ${word} ` : word);
+  for (const word of words) {
+    const isOfNumber = word.length === 1 && found.at(-1)?.endsWith(' ');
+    if (isNumber(word)) found.push(`${found.pop() ?? ''} ${word} `);
+    else found.push(isOfNumber ? `${found.pop()}${word} ` : word);
+  }
   return found;
 }
 

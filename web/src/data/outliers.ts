@@ -3,13 +3,13 @@
 
 import type { Batch } from './batch';
 import type { Columns } from './columns';
-import { ascendingValues, percentile, presentValues } from './percentile';
+import { ascendingValues, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure, type SeriesPoint } from './statistics';
 
 /** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. */
 export interface Range {
   low: number;
-  median: number;
+  mean: number;
   high: number;
 }
 
@@ -62,19 +62,11 @@ const MEASURED = [
   { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: -1 },
 ] as const;
 
-// In percentage points. A value that is closer to its range is not called unusual.
-const OUTSIDE_MIN = 1;
-
-/** Whether a value is outside its range, but not enough to be unusual. */
-export function isNear(value: number, { low, high }: Range): boolean {
-  return low - value < OUTSIDE_MIN && value - high < OUTSIDE_MIN;
-}
-
 /** Whether a value of a batch is unusual: a low rate, or a high variation. */
 export function isUnusual(field: keyof Batch, value: number, range: Range | null): boolean {
   const sign = MEASURED.find((measured) => measured.field === field)?.sign;
   if (sign === undefined) return false;
-  return (value === 0 && sign === 1) || outside(value, range, sign) >= OUTSIDE_MIN;
+  return (value === 0 && sign === 1) || outside(value, range, sign) > 0;
 }
 
 function outside(value: number, range: Range | null, sign: 1 | -1): number {
@@ -97,7 +89,7 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
-/** The mean difference of a rate from the median of each batch's own crop. Null without ranges. */
+/** The mean difference of a rate from the mean of each batch's own crop. Null without ranges. */
 export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
   let sum = 0;
   let count = 0;
@@ -105,7 +97,7 @@ export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: Typi
     const typical = ranges.get(name)?.[measure];
     if (!typical) continue;
     const values = presentValues(columns[measure], cropRows);
-    for (const value of values) sum += value - typical.median;
+    for (const value of values) sum += value - typical.mean;
     count += values.length;
   }
   return count === 0 ? null : sum / count;
@@ -115,8 +107,8 @@ export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: Typi
 const BELOW_MIN = 1;
 const STEPS_BELOW_MIN = 3;
 
-/** The first of the steps at the end whose batches are, on average, below what is typical. Null if there are too few. */
-export function belowTypicalSince(
+/** The first of the steps at the end whose batches are below the mean of their crops. Null if there are too few. */
+export function belowMeanSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
   columns: Columns,
   ranges: TypicalRanges,
@@ -136,13 +128,14 @@ export interface CropRanges extends Record<Value, Range | null> {
 
 type Value = 'germination' | 'usable' | 'variation' | 'size';
 
-/** By crop (null: not recorded); only those with enough batches. */
+/** By crop; only those with enough batches. */
 export type TypicalRanges = Map<string | null, CropRanges>;
 
 export function typicalRanges(columns: Columns, rows: Int32Array): TypicalRanges {
   const ranges: TypicalRanges = new Map();
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
-    if (cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
+    // Batches without a crop are of any.
+    if (name === null || cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
     const rangeIn = (value: Value): Range | null => rangeOf(ascendingValues(columns[value], cropRows));
     ranges.set(name, {
       batches: cropRows.length,
@@ -162,6 +155,8 @@ const QUARTILES = 3;
 const RATIO_MAX = 1.5;
 // Trays have about a hundred cells: a smaller distance would make an outlier of a few cells.
 const DISTANCE_MIN = 1;
+// In percentage points. Just outside is not unusual.
+const MARGIN = 1;
 
 function rangeOf(values: Float64Array): Range | null {
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
@@ -170,8 +165,8 @@ function rangeOf(values: Float64Array): Range | null {
   const distance = (own: number, other: number): number =>
     QUARTILES * Math.max(DISTANCE_MIN, Math.min(own, RATIO_MAX * other));
   return {
-    low: Math.floor(Math.max(at(0), at(0.5) - distance(below, above))),
-    median: at(0.5),
-    high: Math.ceil(Math.min(at(1), at(0.5) + distance(above, below))),
+    low: Math.max(Math.min(0, Math.floor(at(0))), Math.floor(Math.max(at(0), at(0.5) - distance(below, above)) - MARGIN)),
+    mean: mean(values)!,
+    high: Math.ceil(Math.min(at(1), at(0.5) + distance(above, below) + MARGIN)),
   };
 }

@@ -41,10 +41,10 @@ describe('presets', () => {
   });
 });
 
-it('returns the previous period of the same length', () => {
+it('returns the previous period of the same length, and for a day the same weekday', () => {
   const previous = (from: string, to: string): unknown => previousPeriod({ from, to }, null);
   expect(previous('2026-03-01', '2026-03-31')).toEqual({ from: '2026-01-29', to: '2026-02-28' });
-  expect(previous('2024-03-01', '2024-03-01')).toEqual({ from: '2024-02-29', to: '2024-02-29' });
+  expect(previous('2024-03-01', '2024-03-01')).toEqual({ from: '2024-02-23', to: '2024-02-23' });
 });
 
 it('compares a year and a week that are not over with the same days of the last one', () => {

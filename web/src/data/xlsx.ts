@@ -1,5 +1,6 @@
 // Rows as an Excel workbook: typed cells, the headings of the screen, times of the reader's zone.
 
+import { text } from '../text';
 import { findField, type Batch } from './batch';
 import type { Columns } from './columns';
 import { DAY_MS } from './day';
@@ -18,7 +19,13 @@ const STYLE = { head: 1, date: 2, twoDigits: 3 };
 // 1970-01-01 as Excel counts days.
 const EPOCH_DAY = 25_569;
 
-export function xlsx(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Promise<Blob> {
+/** `reasons` says why batches are unusual, by row. */
+export function xlsx(
+  columns: Columns,
+  rows: Int32Array,
+  fields: (keyof Batch)[],
+  reasons: ReadonlyMap<number, string> = new Map(),
+): Promise<Blob> {
   return zip(
     [
       { name: '[Content_Types].xml', text: [CONTENT_TYPES] },
@@ -26,15 +33,24 @@ export function xlsx(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]
       { name: 'xl/workbook.xml', text: [WORKBOOK] },
       { name: 'xl/_rels/workbook.xml.rels', text: [WORKBOOK_RELATIONS] },
       { name: 'xl/styles.xml', text: [STYLES] },
-      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows, fields) },
+      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows, fields, reasons) },
     ],
     'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   );
 }
 
-function* sheet(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Generator<string> {
+function* sheet(
+  columns: Columns,
+  rows: Int32Array,
+  fields: (keyof Batch)[],
+  reasons: ReadonlyMap<number, string>,
+): Generator<string> {
   const heads = fields.map((field) => exportHead(findField(field)!));
   const widths = fields.map((field, at) => widthOf(heads[at]!, columns, rows.subarray(0, BLOCK_ROWS), field));
+  if (reasons.size > 0) {
+    heads.push(text.outliers.why);
+    widths.push(WIDTH_CHARS_MAX);
+  }
   const cols = widths.map((width, at) => `<col min="${at + 1}" max="${at + 1}" width="${width}" customWidth="1"/>`);
   yield `${HEADER}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${cols.join('')}</cols><sheetData>`;
   yield `<row>${heads.map((head) => textCell(head, STYLE.head)).join('')}</row>`;
@@ -42,11 +58,12 @@ function* sheet(columns: Columns, rows: Int32Array, fields: (keyof Batch)[]): Ge
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
       const batch = columns.batch(row);
-      block += `<row>${fields.map((field) => cell(field, batch[field])).join('')}</row>`;
+      const why = reasons.has(row) ? textCell(reasons.get(row)!) : '';
+      block += `<row>${fields.map((field) => cell(field, batch[field])).join('')}${why}</row>`;
     }
     yield block;
   }
-  yield `</sheetData><autoFilter ref="A1:${columnName(fields.length)}${rows.length + 1}"/></worksheet>`;
+  yield `</sheetData><autoFilter ref="A1:${columnName(heads.length)}${rows.length + 1}"/></worksheet>`;
 }
 
 /** Wide enough for the heading with its filter arrow and for the first values, in characters. */

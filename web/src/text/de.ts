@@ -208,8 +208,10 @@ export const de: Text = {
     up: 'Mehr',
     points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
-    typical: (points, direction) =>
-      direction === 'same' ? 'wie üblich' : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Üblichen`,
+    fromMean: (points, direction) =>
+      direction === 'same'
+        ? 'wie im Jahresdurchschnitt'
+        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Jahresdurchschnitt`,
     compared: (isComparable, n, period) =>
       `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} im`} vorherigen Zeitraum, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
@@ -245,8 +247,8 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (step, day) => `Unter dem Üblichen seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
-    typicalKey: 'Gepunktete Linien: üblicher Bereich der Kultur.',
+    below: (step, day) => `Unter dem Jahresdurchschnitt seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
+    typicalKey: 'Gepunktete Linien: üblicher Bereich und Durchschnitt der Kultur in den letzten 365 Tagen.',
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',
@@ -272,7 +274,8 @@ export const de: Text = {
       operator: 'Alle Scans in diesem Zeitraum sind von einer Person.',
     },
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
-    byCrop: 'Was üblich ist, hängt von der Kultur ab. So sind auch Personen mit verschiedenen Kulturen vergleichbar.',
+    byCrop:
+      'Jede Charge zählt im Vergleich zum Jahresdurchschnitt ihrer Kultur. So sind auch Personen mit verschiedenen Kulturen vergleichbar.',
     notMeasured: 'nicht gemessen',
     noBatches: 'keine Chargen',
     noLastYear: 'Keine Chargen im gleichen Zeitraum des Vorjahres.',
@@ -283,14 +286,15 @@ export const de: Text = {
   outliers: {
     title: 'Auffällige Chargen',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
-    none: 'Keine. Jede einzelne Charge liegt im üblichen Bereich ihrer Kultur, und keine hat eine Warnung.',
+    none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
     typical: 'Üblich ist, was die meisten Chargen einer Kultur in den letzten 365 Tagen hatten.',
-    tooFew: (n) => `${batches(n)} ohne Vergleich: zu wenige der Kultur.`,
+    tooFew: (n) => `${batches(n)} ohne Vergleich: Kultur nicht erfasst oder zu wenige Chargen davon.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
     showFewer: 'Weniger anzeigen',
     inTable: 'Als Tabelle',
     order: 'Reihenfolge',
+    why: 'Warum auffällig',
     orders: { worst: 'Schlechteste zuerst', newest: 'Neueste zuerst' },
     reason: (reason) => {
       switch (reason.kind) {
@@ -349,6 +353,7 @@ export const de: Text = {
     reset: 'Spalten zurücksetzen',
     sortBy: 'Sortieren nach',
     newestFirst: 'Neueste zuerst',
+    weakestFirst: 'Schwächste zuerst, verglichen mit dem Jahresdurchschnitt der Kultur.',
     byName: 'Nach Name',
     unusual: (what) => `Auffällig: ${what}`,
     lowestGermination: 'Niedrigste Keimrate zuerst',
@@ -399,8 +404,7 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, isNear, typical) =>
-      `${isNear ? (isLow ? 'Knapp unter' : 'Knapp über') : isLow ? 'Unter' : 'Über'} üblich (${typical})`,
+    outside: (isLow, typical) => `${isLow ? 'Unter' : 'Über'} üblich (${typical})`,
     within: (typical) => `Üblich (${typical})`,
     to: (low, high) => `${low} bis ${high}`,
     adjacent: 'Benachbarte Chargen',

@@ -213,8 +213,8 @@ export const en = {
     up: 'Up',
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
-    typical: (points: string, direction: Change['direction']): string =>
-      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}typical`,
+    fromMean: (points: string, direction: Change['direction']): string =>
+      `${direction === 'same' ? 'at' : `${points} points ${direction === 'up' ? 'above' : 'below'}`} the year’s average`,
     compared: (isComparable: boolean, n: number, period: string): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,
     failed: 'The previous period could not be loaded.',
@@ -251,8 +251,8 @@ export const en = {
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
     below: (step: Step, day: string): string =>
-      `Below typical since ${step === 'week' ? `the week of ${day}` : day}.`,
-    typicalKey: 'Dotted lines: typical range of the crop.',
+      `Below the year’s average since ${step === 'week' ? `the week of ${day}` : day}.`,
+    typicalKey: 'Dotted lines: the crop’s typical range and average in the last 365 days.',
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',
@@ -276,7 +276,7 @@ export const en = {
     lastYear: 'A year earlier',
     none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
-    byCrop: 'What is typical depends on the crop, so people with different crops can be compared.',
+    byCrop: 'Each batch counts against the year’s average of its own crop, so people with different crops can be compared.',
     notMeasured: 'not measured',
     noBatches: 'no batches',
     noLastYear: 'No batches in the same period last year.',
@@ -287,14 +287,15 @@ export const en = {
   outliers: {
     title: 'Unusual batches',
     comparing: 'Comparing with the last 365 days…',
-    none: 'None. No single batch is outside what is typical of its crop, and none has a warning.',
+    none: 'None: no rate below typical, no size variation above it, no warnings.',
     typical: 'Typical is what most batches of a crop had in the last 365 days.',
-    tooFew: (n: number): string => `${batches(n)} not compared: too few of the crop.`,
+    tooFew: (n: number): string => `${batches(n)} not compared: crop not recorded, or too few batches of it.`,
     notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
     showFewer: 'Show fewer',
     inTable: 'Show in table',
     order: 'Order',
+    why: 'Why unusual',
     orders: { worst: 'Worst first', newest: 'Newest first' },
     reason: (reason: Reason): string => {
       switch (reason.kind) {
@@ -355,6 +356,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     byName: 'By name',
+    weakestFirst: 'Weakest first, compared with the year’s average of the crop.',
     unusual: (what: string): string => `Unusual: ${what}`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',
@@ -405,8 +407,7 @@ export const en = {
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, isNear: boolean, typical: string): string =>
-      `${isNear ? (isLow ? 'Just below' : 'Just above') : isLow ? 'Below' : 'Above'} typical (${typical})`,
+    outside: (isLow: boolean, typical: string): string => `${isLow ? 'Below' : 'Above'} typical (${typical})`,
     within: (typical: string): string => `Typical (${typical})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     adjacent: 'Adjacent batches',

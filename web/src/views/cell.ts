@@ -1,7 +1,7 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
 import { changeInPoints, count, decimal, instant, NONE, percent } from '../data/format';
-import { isNear, type Range } from '../data/outliers';
+import type { Range } from '../data/outliers';
 import { text } from '../text';
 
 export function cellText(batch: Batch, field: Field): string {
@@ -24,18 +24,18 @@ export function cellText(batch: Batch, field: Field): string {
   }
 }
 
-/** Whether a value is typical, below or above, or just so, with the range. */
+/** Whether a value is typical, below or above, with the range. */
 export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
   const { low, high } = range;
   const typical = text.batch.to(show(low), show(high));
   if (value >= low && value <= high) return text.batch.within(typical);
-  return text.batch.outside(value < low, isNear(value, range), typical);
+  return text.batch.outside(value < low, typical);
 }
 
-/** How far a mean is from what is typical. */
-export function fromTypicalText(difference: number | null): string | null {
+/** How far a mean is from that of the year. */
+export function fromMeanText(difference: number | null): string | null {
   const change = changeInPoints(difference, 0);
-  return change === null ? null : text.figures.typical(decimal(Math.abs(change.value), 1), change.direction);
+  return change === null ? null : text.figures.fromMean(decimal(Math.abs(change.value), 1), change.direction);
 }
 
 export function isNumber(field: Field): boolean {
