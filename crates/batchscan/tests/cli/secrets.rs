@@ -239,6 +239,8 @@ fn no_secret_or_token_appears_anywhere() {
     for words in [
         &["credential", "list", "--org", ORG, "--json"][..],
         &["credential", "list", "--org", ORG],
+        &["audit"],
+        &["audit", "--json"],
         &["doctor"],
     ] {
         all.are_absent_from("a list", site.run(words).succeeds().as_bytes());
@@ -322,6 +324,7 @@ fn no_command_prints_the_password_of_its_database() {
         &["credential", "issue", "--org", ORG],
         &["key", "rotate"],
         &["key", "list", "--json"],
+        &["audit", "--json"],
         &["doctor"],
         &["doctor", "--json"],
         &["backup", &again],
