@@ -195,7 +195,7 @@ test('loading twenty periods in turn leaks no memory', async ({ page, large }) =
 });
 
 test('the first load of the overview takes less than 280 kB', async ({ page, context }) => {
-  const demo = await startDemo({ batches: 300 });
+  const demo = await startDemo({ batches: 250 });
   const debug = await context.newCDPSession(page);
   await debug.send('Network.enable');
   let bytes = 0;

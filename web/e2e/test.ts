@@ -83,10 +83,10 @@ export async function keyFigures(page: Page): Promise<KeyFigures> {
   const figures = page.getByRole('region', { name: 'Key figures' }).locator('dl > div');
   const texts = await figures.evaluateAll((all) =>
     all.map((figure) =>
-      [...figure.querySelectorAll('dt, dd')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
+      [...figure.querySelectorAll('dt, .value, .change p')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
     ),
   );
-  return Object.fromEntries(texts.map(([label, value, change]) => [label!, { value: value!, change: change! }]));
+  return Object.fromEntries(texts.map(([label, value, change]) => [label!, { value: value!, change: change ?? '' }]));
 }
 
 export async function batchCount(page: Page): Promise<number> {

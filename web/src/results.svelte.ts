@@ -4,7 +4,7 @@ import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
 import { findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
-import { typicalPeriod } from './data/period';
+import { dayCount, typicalPeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -22,6 +22,8 @@ import { view } from './view.svelte';
 
 // More dots would only cover each other.
 const DOTS_MAX = 2_500;
+
+const YEAR_DAYS = 365;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: TypicalRanges = new Map();
@@ -83,11 +85,8 @@ class Results {
     return columns === undefined ? NO_RANGES : typicalRanges(columns, select(columns, NO_FILTER, typicalPeriod(view.today)));
   });
   ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
-  /** How far the rates are from what is typical of each batch's crop. */
-  fromTypical = $derived({
-    germination: meanFromTypical(this.columns, this.rows, this.ranges, 'germination'),
-    usable: meanFromTypical(this.columns, this.rows, this.ranges, 'usable'),
-  });
+  /** How far the rates are from the mean of each batch's crop. */
+  fromTypical = $derived({ germination: this.#fromTypical('germination'), usable: this.#fromTypical('usable') });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
   #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.ranges));
@@ -111,6 +110,12 @@ class Results {
   rowsWith(change: Partial<Filter>, columns = this.columns, period = this.#period): Int32Array {
     void batches.version;
     return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
+  }
+
+  /** Null for a year, which would be compared with itself. */
+  #fromTypical(measure: Measure): number | null {
+    if (dayCount(this.#period) >= YEAR_DAYS) return null;
+    return meanFromTypical(this.columns, this.rows, this.ranges, measure);
   }
 
   #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {

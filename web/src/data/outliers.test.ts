@@ -183,13 +183,13 @@ it('finds since when the steps are below the mean, of at least three', () => {
   const columns = sampleColumns(evenly());
   const ranges = rangesOf(columns);
   // Row 10 has the mean of 90; a step without batches is ignored.
-  const since = (...rows: (number | null)[]): string | null => {
+  const since = (...rows: (number | null)[]): unknown => {
     const steps = rows.map((row, at) => ({ start: `step ${at}`, rows: Int32Array.from(row === null ? [] : [row]) }));
     return belowMeanSince(steps, columns, ranges, 'germination');
   };
-  expect(since(8, 10, 9, 4, null, 9)).toBe('step 2');
-  expect(since(9, 9, 9)).toBe('step 0');
-  expect(since(10, 9, null, 9)).toBeNull();
-  expect(since(9, 9, 9, 10)).toBeNull();
+  expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', points: 3.25 });
+  expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', points: 2.75 });
+  expect(since(6, 6)).toBeNull();
+  expect(since(6, 6, 6, 12, 12)).toBeNull();
   expect(since()).toBeNull();
 });

@@ -6,7 +6,8 @@ import type { Columns } from './columns';
 import { ascendingValues, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure, type SeriesPoint } from './statistics';
 
-/** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. */
+/** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. `mean` is that of the
+ * values between them. */
 export interface Range {
   low: number;
   mean: number;
@@ -30,6 +31,8 @@ export interface Outlier {
 
 // Above the sum of any distances.
 export const ZERO_WEIGHT = 1_000;
+// Lost seedlings count more than uneven ones.
+const VARIATION_WEIGHT = 0.1;
 
 /** The outliers, the strongest first, and of equal ones the newest. */
 export function findOutliers(columns: Columns, rows: Int32Array, ranges: TypicalRanges): Outlier[] {
@@ -83,7 +86,7 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
     // NaN for a batch without the value: every comparison with it is false.
     if (!isUnusual(field, value, typical)) continue;
     reasons.push({ kind, value, typical });
-    weight += outside(value, typical, sign) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
+    weight += outside(value, typical, sign) * (sign === 1 ? 1 : VARIATION_WEIGHT) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
   }
   if (columns.warning[row] === 1) reasons.push({ kind: 'warning' });
   return reasons.length === 0 ? null : { row, reasons, weight };
@@ -107,18 +110,24 @@ export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: Typi
 const BELOW_MIN = 1;
 const STEPS_BELOW_MIN = 3;
 
-/** The first of the steps at the end whose batches are below the mean of their crops. Null if there are too few. */
+/**
+ * Since when, up to the end, the batches are below the mean of their crops, and by how much on average. A single good step
+ * does not count: each is averaged with the steps next to it. Null if there are too few steps.
+ */
 export function belowMeanSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
   columns: Columns,
   ranges: TypicalRanges,
   measure: Measure,
-): string | null {
+): { start: string; points: number } | null {
   const differences = steps
-    .map(({ start, rows }) => ({ start, difference: meanFromTypical(columns, rows, ranges, measure) }))
-    .filter(({ difference }) => difference !== null);
-  const last = differences.findLastIndex(({ difference }) => difference! > -BELOW_MIN);
-  return differences.length - 1 - last >= STEPS_BELOW_MIN ? differences[last + 1]!.start : null;
+    .map(({ start, rows }) => ({ start, difference: meanFromTypical(columns, rows, ranges, measure) ?? NaN }))
+    .filter(({ difference }) => !Number.isNaN(difference));
+  const average = (from: number, to?: number): number =>
+    mean(Float64Array.from(differences.slice(from, to), ({ difference }) => difference)) ?? 0;
+  const last = differences.findLastIndex((_, at) => average(Math.max(0, at - 1), at + 2) > -BELOW_MIN);
+  if (differences.length - 1 - last < STEPS_BELOW_MIN) return null;
+  return { start: differences[last + 1]!.start, points: -average(last + 1) };
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
@@ -164,9 +173,11 @@ function rangeOf(values: Float64Array): Range | null {
   const [below, above] = [at(0.5) - at(0.25), at(0.75) - at(0.5)];
   const distance = (own: number, other: number): number =>
     QUARTILES * Math.max(DISTANCE_MIN, Math.min(own, RATIO_MAX * other));
+  const low = Math.floor(Math.max(at(0), at(0.5) - distance(below, above)) - MARGIN);
+  const high = Math.ceil(Math.min(at(1), at(0.5) + distance(above, below) + MARGIN));
   return {
-    low: Math.max(Math.min(0, Math.floor(at(0))), Math.floor(Math.max(at(0), at(0.5) - distance(below, above)) - MARGIN)),
-    mean: mean(values)!,
-    high: Math.ceil(Math.min(at(1), at(0.5) + distance(above, below) + MARGIN)),
+    low: Math.max(Math.min(0, Math.floor(at(0))), low),
+    mean: mean(values.filter((value) => value >= low && value <= high))!,
+    high,
   };
 }

@@ -247,7 +247,8 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (step, day) => `Unter dem Jahresdurchschnitt seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
+    below: (points, step, day) =>
+      `${points} Punkte unter dem Jahresdurchschnitt seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
     typicalKey: 'Gepunktete Linien: üblicher Bereich und Durchschnitt der Kultur in den letzten 365 Tagen.',
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
@@ -274,8 +275,8 @@ export const de: Text = {
       operator: 'Alle Scans in diesem Zeitraum sind von einer Person.',
     },
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
-    byCrop:
-      'Jede Charge zählt im Vergleich zum Jahresdurchschnitt ihrer Kultur. So sind auch Personen mit verschiedenen Kulturen vergleichbar.',
+    byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',
+    noDifference: 'Kein echter Unterschied.',
     notMeasured: 'nicht gemessen',
     noBatches: 'keine Chargen',
     noLastYear: 'Keine Chargen im gleichen Zeitraum des Vorjahres.',

@@ -250,8 +250,8 @@ export const en = {
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    below: (step: Step, day: string): string =>
-      `Below the year’s average since ${step === 'week' ? `the week of ${day}` : day}.`,
+    below: (points: string, step: Step, day: string): string =>
+      `${points} points below the year’s average since ${step === 'week' ? `the week of ${day}` : day}.`,
     typicalKey: 'Dotted lines: the crop’s typical range and average in the last 365 days.',
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
@@ -276,7 +276,8 @@ export const en = {
     lastYear: 'A year earlier',
     none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
-    byCrop: 'Each batch counts against the year’s average of its own crop, so people with different crops can be compared.',
+    byCrop: 'The lines are as if both had scanned the same crops.',
+    noDifference: 'No real difference.',
     notMeasured: 'not measured',
     noBatches: 'no batches',
     noLastYear: 'No batches in the same period last year.',
