@@ -151,7 +151,7 @@ test('a comparison is of two different things, and people with different crops c
   await panel.getByLabel('Second').selectOption('carl');
   await panel.getByLabel('First').selectOption('ben');
   await expect(panel).toContainText(
-    'ben: 82.0%, 1.8 points above the year’s average. carl: 91.0%, 3.6 points below the year’s average.',
+    'ben: 82.0%, 1.8 points above normal for the crops. carl: 91.0%, 3.6 points below normal for the crops.',
   );
 });
 
@@ -175,8 +175,31 @@ test('unusual batches can be ordered by age and shown as a table, and a small ch
   await link(page, 'Overview').click();
   await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
   await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
-  await expect(page.getByText('Dotted lines: the crop’s typical range and average in the last 365 days.')).toBeVisible();
+  await expect(page.getByText('Dotted lines: the crop’s typical range, and what is normal in it.')).toBeVisible();
   expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
+});
+
+test('a crop that got worse is named with the same start in every period', async ({ page }) => {
+  const monday = plusDays(today(), -((new Date(today()).getUTCDay() + 6) % 7));
+  const batches = Array.from({ length: 40 }, (_, week) => ({
+    ...BATCH,
+    batch_id: `leek ${week}`,
+    batch_creation_date: `${plusDays(monday, -7 * (week + 1))}T12:00:00Z`,
+    crop_type: 'Leek',
+    avg_germination_rate: week < 6 ? '88.00' : `${94 + (week % 3)}.00`,
+  }));
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Slow', batches));
+  await openSignedIn(page, service);
+  const link = page.getByRole('link', { name: /^Leek: germination rate [\d.]+ points below normal since the week of/ });
+  const sentence = await link.textContent();
+  for (const preset of ['Last week', 'Last 30 days', 'Last 365 days']) {
+    await button(page, preset).click();
+    await expect(link).toHaveText(sentence!);
+  }
+  await button(page, 'Last week').click();
+  await link.click();
+  expect(new URL(page.url()).search).toBe('?window=365d&crop=Leek');
 });
 
 test('a search says how many more batches match in the last 365 days', async ({ page, demo }) => {

@@ -3,8 +3,8 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
-import { dayCount, typicalPeriod } from './data/period';
+import { belowMeanSince, findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
+import { dayCount, plusDays, typicalPeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -13,6 +13,7 @@ import {
   headline,
   rowsBy,
   series,
+  wholeSteps,
   type Headline,
   type Measure,
 } from './data/statistics';
@@ -24,6 +25,8 @@ import { view } from './view.svelte';
 const DOTS_MAX = 2_500;
 
 const YEAR_DAYS = 365;
+// A crop that was last scanned before is out of season.
+const CURRENT_DAYS = 35;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: TypicalRanges = new Map();
@@ -87,6 +90,19 @@ class Results {
   ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** How far the rates are from the mean of each batch's crop. */
   fromTypical = $derived({ germination: this.#fromTypical('germination'), usable: this.#fromTypical('usable') });
+  /** The crops that are below what is normal, and since when: of the last 365 days, whatever the period. */
+  falling: Map<string | null, { start: string; points: number }> = $derived.by(() => {
+    const columns = this.#year?.columns;
+    if (columns === undefined || this.isComparing) return new Map();
+    const year = typicalPeriod(view.today);
+    const { crops, step } = series(columns, select(columns, NO_FILTER, year), year, this.measure, Infinity);
+    const found = crops.map(({ crop, points }) => {
+      const weeks = wholeSteps(points, step, year, view.today).filter(({ mean }) => mean !== null);
+      const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
+      return { crop, since: isCurrent ? belowMeanSince(weeks, columns, this.ranges, this.measure) : null };
+    });
+    return new Map(found.flatMap(({ crop, since }) => (since === null ? [] : [[crop, since]])));
+  });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
   #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.ranges));

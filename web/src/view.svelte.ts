@@ -74,6 +74,12 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
   }
 
+  /** The URL of the last 365 days of a crop. */
+  yearHref(crop: string | null): string {
+    const filter = { ...NO_FILTER, crops: [crop ?? ''] };
+    return toUrl({ ...this.current, screen: { name: 'overview' }, period: presetPeriod('365d', this.today), preset: '365d', filter });
+  }
+
   /** The URL of a screen with the same filters and another period. */
   hrefOfPeriod(screen: Screen, period: Period): string {
     return toUrl({ ...this.current, screen, period, preset: null });

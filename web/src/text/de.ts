@@ -210,8 +210,8 @@ export const de: Text = {
     from: (value) => `(vorher ${value})`,
     fromMean: (points, direction) =>
       direction === 'same'
-        ? 'wie im Jahresdurchschnitt'
-        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} dem Jahresdurchschnitt`,
+        ? 'normal für die Kulturen'
+        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal für die Kulturen`,
     compared: (isComparable, n, period) =>
       `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} im`} vorherigen Zeitraum, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
@@ -247,9 +247,8 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (points, step, day) =>
-      `${points} Punkte unter dem Jahresdurchschnitt seit ${{ day: 'dem ', week: 'der Woche ab ', month: '' }[step]}${day}.`,
-    typicalKey: 'Gepunktete Linien: üblicher Bereich und Durchschnitt der Kultur in den letzten 365 Tagen.',
+    below: (points, week) => `seit der Woche ab ${week} ${points} Punkte unter normal.`,
+    typicalKey: 'Gepunktete Linien: üblicher Bereich der Kultur, und was darin normal ist.',
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',
@@ -288,7 +287,8 @@ export const de: Text = {
     title: 'Auffällige Chargen',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
     none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
-    typical: 'Üblich ist, was die meisten Chargen einer Kultur in den letzten 365 Tagen hatten.',
+    typical: 'Üblich ist, was die meisten Chargen einer Kultur in den letzten 365 Tagen hatten, normal ihr Durchschnitt.',
+    falling: (crop, measure, below) => `${crop}: ${measure} ${below}`,
     tooFew: (n) => `${batches(n)} ohne Vergleich: Kultur nicht erfasst oder zu wenige Chargen davon.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
@@ -354,7 +354,7 @@ export const de: Text = {
     reset: 'Spalten zurücksetzen',
     sortBy: 'Sortieren nach',
     newestFirst: 'Neueste zuerst',
-    weakestFirst: 'Schwächste zuerst, verglichen mit dem Jahresdurchschnitt der Kultur.',
+    weakestFirst: 'Schwächste zuerst, verglichen mit dem, was für die Kultur normal ist.',
     byName: 'Nach Name',
     unusual: (what) => `Auffällig: ${what}`,
     lowestGermination: 'Niedrigste Keimrate zuerst',

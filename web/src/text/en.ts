@@ -214,7 +214,7 @@ export const en = {
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
     fromMean: (points: string, direction: Change['direction']): string =>
-      `${direction === 'same' ? 'at' : `${points} points ${direction === 'up' ? 'above' : 'below'}`} the year’s average`,
+      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}normal for the crops`,
     compared: (isComparable: boolean, n: number, period: string): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,
     failed: 'The previous period could not be loaded.',
@@ -250,9 +250,8 @@ export const en = {
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    below: (points: string, step: Step, day: string): string =>
-      `${points} points below the year’s average since ${step === 'week' ? `the week of ${day}` : day}.`,
-    typicalKey: 'Dotted lines: the crop’s typical range and average in the last 365 days.',
+    below: (points: string, week: string): string => `${points} points below normal since the week of ${week}.`,
+    typicalKey: 'Dotted lines: the crop’s typical range, and what is normal in it.',
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',
@@ -289,7 +288,8 @@ export const en = {
     title: 'Unusual batches',
     comparing: 'Comparing with the last 365 days…',
     none: 'None: no rate below typical, no size variation above it, no warnings.',
-    typical: 'Typical is what most batches of a crop had in the last 365 days.',
+    typical: 'Typical is what most batches of a crop had in the last 365 days, and normal is their average.',
+    falling: (crop: string, measure: string, below: string): string => `${crop}: ${measure.toLowerCase()} ${below}`,
     tooFew: (n: number): string => `${batches(n)} not compared: crop not recorded, or too few batches of it.`,
     notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
@@ -357,7 +357,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     byName: 'By name',
-    weakestFirst: 'Weakest first, compared with the year’s average of the crop.',
+    weakestFirst: 'Weakest first, compared with what is normal for the crop.',
     unusual: (what: string): string => `Unusual: ${what}`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',

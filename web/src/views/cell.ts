@@ -1,6 +1,6 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
-import { changeInPoints, count, decimal, instant, NONE, percent } from '../data/format';
+import { changeInPoints, count, date, decimal, instant, NONE, percent } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
 
@@ -36,6 +36,11 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
 export function fromMeanText(difference: number | null): string | null {
   const change = changeInPoints(difference, 0);
   return change === null ? null : text.figures.fromMean(decimal(Math.abs(change.value), 1), change.direction);
+}
+
+/** Since when a crop is below what is normal. */
+export function sinceText({ start, points }: { start: string; points: number }): string {
+  return text.rates.below(decimal(points, 1), date(start));
 }
 
 export function isNumber(field: Field): boolean {
