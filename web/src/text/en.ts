@@ -288,7 +288,7 @@ export const en = {
     title: 'Unusual batches',
     comparing: 'Comparing with the last 365 days…',
     none: 'None: no rate below typical, no size variation above it, no warnings.',
-    typical: 'Typical is what most batches of a crop had in the last 365 days, and normal is their average.',
+    typical: 'Typical is the range of most batches of a crop in the last 365 days. Normal is the average within this range.',
     falling: (crop: string, measure: string, below: string): string => `${crop}: ${measure.toLowerCase()} ${below}`,
     tooFew: (n: number): string => `${batches(n)} not compared: crop not recorded, or too few batches of it.`,
     notComparable: 'Not compared: the last 365 days are not loaded.',
