@@ -29,7 +29,7 @@ export default defineConfig({
   projects: [
     { name: 'tests', testIgnore: ['performance.spec.ts', 'screenshots.spec.ts'] },
     // Measures times, so it runs alone, and again when another program had the processor.
-    { name: 'performance', testMatch: 'performance.spec.ts', dependencies: ['tests'], retries: 2 },
+    { name: 'performance', testMatch: 'performance.spec.ts', dependencies: ['tests'], retries: 4 },
     { name: 'screenshots', testMatch: 'screenshots.spec.ts' },
   ],
 });
