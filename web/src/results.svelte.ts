@@ -90,7 +90,7 @@ class Results {
   ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** How far the rates are from the mean of each batch's crop. */
   fromTypical = $derived({ germination: this.#fromTypical('germination'), usable: this.#fromTypical('usable') });
-  /** The crops that are below what is normal, and since when: of the last 365 days, whatever the period. */
+  /** The crops that are below what is normal, and since when in the last 365 days. Not before the end of the period. */
   falling: Map<string | null, { start: string; points: number }> = $derived.by(() => {
     const columns = this.#year?.columns;
     if (columns === undefined || this.isComparing) return new Map();
@@ -101,7 +101,7 @@ class Results {
       const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
       return { crop, since: isCurrent ? belowMeanSince(weeks, columns, this.ranges, this.measure) : null };
     });
-    return new Map(found.flatMap(({ crop, since }) => (since === null ? [] : [[crop, since]])));
+    return new Map(found.flatMap(({ crop, since }) => (since === null || since.start > this.#period.to ? [] : [[crop, since]])));
   });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
