@@ -3,7 +3,7 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { belowMeanSince, findOutliers, meanFromTypical, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
+import { belowNormalSince, findOutliers, meanFromNormal, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
 import { dayCount, plusDays, typicalPeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
@@ -89,7 +89,7 @@ class Results {
   });
   ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** How far the rates are from the mean of each batch's crop. */
-  fromTypical = $derived({ germination: this.#fromTypical('germination'), usable: this.#fromTypical('usable') });
+  fromNormal = $derived({ germination: this.#fromNormal('germination'), usable: this.#fromNormal('usable') });
   /** The crops that are below what is normal, and since when in the last 365 days. Not before the end of the period. */
   falling: Map<string | null, { start: string; points: number }> = $derived.by(() => {
     const columns = this.#year?.columns;
@@ -99,7 +99,7 @@ class Results {
     const found = crops.map(({ crop, points }) => {
       const weeks = wholeSteps(points, step, year, view.today).filter(({ mean }) => mean !== null);
       const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
-      return { crop, since: isCurrent ? belowMeanSince(weeks, columns, this.ranges, this.measure) : null };
+      return { crop, since: isCurrent ? belowNormalSince(weeks, columns, this.ranges, this.measure) : null };
     });
     return new Map(found.flatMap(({ crop, since }) => (since === null || since.start > this.#period.to ? [] : [[crop, since]])));
   });
@@ -129,9 +129,9 @@ class Results {
   }
 
   /** Null for a year, which would be compared with itself. */
-  #fromTypical(measure: Measure): number | null {
+  #fromNormal(measure: Measure): number | null {
     if (dayCount(this.#period) >= YEAR_DAYS) return null;
-    return meanFromTypical(this.columns, this.rows, this.ranges, measure);
+    return meanFromNormal(this.columns, this.rows, this.ranges, measure);
   }
 
   #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {

@@ -4,10 +4,10 @@ import type { Columns } from './columns';
 import { allRows, sampleColumns } from './test-data';
 import {
   BATCHES_FOR_RANGE_MIN,
-  belowMeanSince,
+  belowNormalSince,
   findOutliers,
   isUnusual,
-  meanFromTypical,
+  meanFromNormal,
   typicalRanges,
   unusualRows,
   ZERO_WEIGHT,
@@ -172,11 +172,11 @@ describe('findOutliers', () => {
 it('measures the distance from what is typical of each crop', () => {
   const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
   const ranges = rangesOf(columns);
-  const mean = (...rows: number[]): number | null => meanFromTypical(columns, Int32Array.from(rows), ranges, 'germination');
+  const mean = (...rows: number[]): number | null => meanFromNormal(columns, Int32Array.from(rows), ranges, 'germination');
   // 80 and 84 of 90, and 60 of 60.
   expect(mean(0, 4, 21, 22)).toBeCloseTo(-4);
   expect(mean(0, 4)).toBeCloseTo(-8);
-  expect(meanFromTypical(columns, allRows(columns), new Map(), 'germination')).toBeNull();
+  expect(meanFromNormal(columns, allRows(columns), new Map(), 'germination')).toBeNull();
 });
 
 it('finds since when the steps are below the mean, of at least three', () => {
@@ -185,7 +185,7 @@ it('finds since when the steps are below the mean, of at least three', () => {
   // Row 10 has the mean of 90; a step without batches is ignored.
   const since = (...rows: (number | null)[]): unknown => {
     const steps = rows.map((row, at) => ({ start: `step ${at}`, rows: Int32Array.from(row === null ? [] : [row]) }));
-    return belowMeanSince(steps, columns, ranges, 'germination');
+    return belowNormalSince(steps, columns, ranges, 'germination');
   };
   expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', points: 3.25 });
   expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', points: 2.75 });

@@ -93,7 +93,7 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
 }
 
 /** The mean difference of a rate from the mean of each batch's own crop. Null without ranges. */
-export function meanFromTypical(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
+export function meanFromNormal(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
   let sum = 0;
   let count = 0;
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
@@ -114,14 +114,14 @@ const STEPS_BELOW_MIN = 3;
  * Since when, up to the end, the batches are below the mean of their crops, and by how much on average. A single good step
  * does not count: each is averaged with the steps next to it. Null if there are too few steps.
  */
-export function belowMeanSince(
+export function belowNormalSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
   columns: Columns,
   ranges: TypicalRanges,
   measure: Measure,
 ): { start: string; points: number } | null {
   const differences = steps
-    .map(({ start, rows }) => ({ start, difference: meanFromTypical(columns, rows, ranges, measure) ?? NaN }))
+    .map(({ start, rows }) => ({ start, difference: meanFromNormal(columns, rows, ranges, measure) ?? NaN }))
     .filter(({ difference }) => !Number.isNaN(difference));
   const average = (from: number, to?: number): number =>
     mean(Float64Array.from(differences.slice(from, to), ({ difference }) => difference)) ?? 0;

@@ -208,7 +208,7 @@ export const de: Text = {
     up: 'Mehr',
     points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
-    fromMean: (points, direction) =>
+    fromNormal: (points, direction) =>
       direction === 'same'
         ? 'normal für die Kulturen'
         : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal für die Kulturen`,

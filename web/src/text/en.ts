@@ -213,7 +213,7 @@ export const en = {
     up: 'Up',
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
-    fromMean: (points: string, direction: Change['direction']): string =>
+    fromNormal: (points: string, direction: Change['direction']): string =>
       `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}normal for the crops`,
     compared: (isComparable: boolean, n: number, period: string): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,

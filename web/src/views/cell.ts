@@ -33,9 +33,9 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
 }
 
 /** How far a mean is from that of the year. */
-export function fromMeanText(difference: number | null): string | null {
+export function fromNormalText(difference: number | null): string | null {
   const change = changeInPoints(difference, 0);
-  return change === null ? null : text.figures.fromMean(decimal(Math.abs(change.value), 1), change.direction);
+  return change === null ? null : text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction);
 }
 
 /** Since when a crop is below what is normal. */
