@@ -9,7 +9,9 @@ use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::http::{App, router};
-use batchscan_store::{DatabaseUrl, ImportRow, ImportStep, NewCredential, OpenOptions, OrgName, Store};
+use batchscan_store::{
+    DatabaseUrl, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName, Store,
+};
 use http_body_util::BodyExt;
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -83,8 +85,8 @@ pub(crate) async fn fresh_store(folder: &TempDir, name: &str) -> Result<Store, F
 async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
     let (steps, receiver) = tokio::sync::mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await?;
-    steps.send(ImportStep::Commit).await?;
-    store.import(ORG, receiver).await?;
+    steps.send(ImportStep::Commit { warnings: 0 }).await?;
+    store.import(ORG, ImportSource::default(), receiver).await?;
     Ok(())
 }
 

@@ -66,12 +66,12 @@ impl Service {
     }
 
     pub(crate) async fn import_batches(&self, batches: &[batchscan_model::Batch]) {
-        use batchscan_store::{ImportRow, ImportStep};
+        use batchscan_store::{ImportRow, ImportSource, ImportStep};
         let rows = batches.iter().map(ImportRow::from).collect();
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();
-        steps.send(ImportStep::Commit).await.unwrap();
-        self.store.import("Nursery", received).await.unwrap();
+        steps.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
+        self.store.import("Nursery", ImportSource::default(), received).await.unwrap();
     }
 
     pub(crate) fn batch(number: u32) -> batchscan_model::Batch {

@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use batchscan_model::{BatchId, UtcInstant};
 
+use crate::imports::ImportSource;
 use crate::keys::ServiceKey;
+use crate::operator_tokens::OperatorToken;
 use crate::sessions::Session;
 use crate::types::ImportCounts;
 
@@ -48,9 +50,11 @@ impl AuditRange {
 
 /// Who makes the changes of a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Actor {
-    pub(crate) name: String,
-    pub(crate) source: String,
+pub struct Actor {
+    /// Who.
+    pub name: String,
+    /// From which host.
+    pub source: String,
 }
 
 impl Actor {
@@ -115,10 +119,17 @@ pub(crate) fn batches_removed(org: &str, ids: &[BatchId]) -> Vec<Change> {
     ids.iter().map(removed).collect()
 }
 
-pub(crate) fn imported(org: &str, counts: &ImportCounts) -> Change {
+pub(crate) fn imported(org: &str, source: &ImportSource, counts: &ImportCounts) -> Change {
     let ImportCounts { new, corrected, unchanged, .. } = counts;
     let detail = format!("{new} new, {corrected} corrected, {unchanged} unchanged");
-    Change::of_org("import", org).detail(detail)
+    let subject = source.file.as_ref().or(source.key.as_ref()).cloned();
+    Change { subject, ..Change::of_org("import", org).detail(detail) }
+}
+
+/// Without its secret.
+pub(crate) fn token_issued(token: &OperatorToken) -> Change {
+    let issued = Change::of("token issue", token.id.as_str()).detail(token.role.name().to_owned());
+    Change { org: token.org.clone(), ..issued }
 }
 
 /// The time of an entry, in microseconds.

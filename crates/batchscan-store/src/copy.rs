@@ -14,7 +14,8 @@ use crate::types::Organisation;
 
 /// The maximum number of queued steps, which bounds the memory of a copy.
 const STEPS_QUEUED_MAX: usize = 4;
-const AUDIT_ENTRIES_PER_STEP: i64 = 1_000;
+/// Of the audit log and of the imports.
+const ENTRIES_PER_STEP: i64 = 1_000;
 
 /// A copied organisation.
 #[derive(Clone, Debug)]
@@ -162,11 +163,26 @@ impl Store {
             (Err(AdminError::Aborted), (), loaded) => loaded?,
             (dumped, (), loaded) => dumped.and(loaded)?,
         }
+        self.copy_imports_into(target).await?;
+        target.copy_operator_tokens(self.operator_tokens().await?).await?;
         self.copy_audit_into(target).await
     }
 
+    async fn copy_imports_into(&self, target: &Store) -> Result<(), AdminError> {
+        for org in target.org_overviews().await? {
+            let mut last = 0;
+            loop {
+                let entries = self.imports(&org.name, last, ENTRIES_PER_STEP).await?;
+                let Some(newest) = entries.last() else { break };
+                last = newest.id;
+                target.copy_imports(org.id, entries).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn copy_audit_into(&self, target: &Store) -> Result<(), AdminError> {
-        let mut range = AuditRange { since: None, after: 0, limit: AUDIT_ENTRIES_PER_STEP };
+        let mut range = AuditRange { since: None, after: 0, limit: ENTRIES_PER_STEP };
         loop {
             let entries = self.audit(range).await?;
             let Some(last) = entries.last() else { return Ok(()) };

@@ -126,6 +126,12 @@ pub enum AdminError {
     /// The organisation has no batch with this id.
     #[error("there is no batch with the id \"{0}\": nothing was changed")]
     BatchNotFound(String),
+    /// The key of an import belongs to another file.
+    #[error("the key was already used for another file: send each file with a key of its own")]
+    KeyReused,
+    /// No operator token has this id.
+    #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
+    TokenNotFound(String),
     /// The credential does not exist.
     #[error("there is no credential {0}: list them with `batchscan credential list --org NAME`")]
     CredentialNotFound(ClientId),

@@ -1,6 +1,7 @@
 //! Imports one file: a thread reads and validates it while the store writes.
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,9 +9,11 @@ use std::sync::atomic::AtomicU64;
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, ReadError, Warnings, read};
 use batchscan_model::Batch;
+use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
 
 use crate::errors::AdminError;
+use crate::imports::{ImportResult, ImportSource};
 use crate::store::Store;
 use crate::types::{ImportCounts, ImportRow, ImportStep};
 
@@ -18,6 +21,7 @@ use crate::types::{ImportCounts, ImportRow, ImportStep};
 const ROWS_PER_STEP: usize = 256;
 /// The maximum number of queued steps, which bounds the memory of an import.
 const STEPS_QUEUED_MAX: usize = 8;
+const HASH_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why a file was not imported.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +35,10 @@ pub enum ImportError {
 }
 
 /// How to import a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
+    /// Where it comes from.
+    pub source: ImportSource,
     /// Whether to roll back at the end.
     pub dry_run: bool,
     /// What to do with values that cannot be right.
@@ -42,6 +48,8 @@ pub struct ImportOptions {
 /// A file that was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
+    /// Its number in the organisation; `None` for a dry run.
+    pub id: Option<i64>,
     /// The number of batches by their change.
     pub counts: ImportCounts,
     /// Values that cannot be right.
@@ -57,14 +65,22 @@ pub async fn import_file(
     bytes_read: Arc<AtomicU64>,
 ) -> Result<Imported, ImportError> {
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let reading = tokio::task::spawn_blocking(move || send_file(format, file, options, &bytes_read, &steps));
-    let stored = store.import(org, rows).await;
+    let source = options.source.clone();
+    let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
+    let stored = store.import(org, source, rows).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (sent, stored) {
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
+        // It was delivered before.
+        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings })) => {
+            Ok(Imported { id, counts, warnings: Warnings { count: warnings, ..Warnings::default() } })
+        }
         (Err(error), _) => Err(error.into()),
-        (Ok(warnings), stored) => Ok(Imported { counts: stored?, warnings }),
+        (Ok(warnings), stored) => {
+            let ImportResult { id, counts, .. } = stored?;
+            Ok(Imported { id, counts, warnings })
+        }
     }
 }
 
@@ -72,7 +88,7 @@ pub async fn import_file(
 fn send_file(
     format: Format,
     file: File,
-    options: ImportOptions,
+    options: &ImportOptions,
     bytes_read: &AtomicU64,
     steps: &mpsc::Sender<ImportStep>,
 ) -> Result<Warnings, ReadError> {
@@ -85,10 +101,28 @@ fn send_file(
         let full = std::mem::replace(&mut chunk, Vec::with_capacity(ROWS_PER_STEP));
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
-    let last_step = if options.dry_run { ImportStep::DryRun } else { ImportStep::Commit };
+    let warnings = summary.warnings.count;
+    let last_step =
+        if options.dry_run { ImportStep::DryRun { warnings } } else { ImportStep::Commit { warnings } };
     [ImportStep::Rows(chunk), last_step]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))
         .map_err(|_| ReadError::Stopped)?;
     Ok(summary.warnings)
+}
+
+/// SHA-256 of a file, which is rewound.
+pub fn hash_file(file: &mut File) -> std::io::Result<[u8; 32]> {
+    let mut digest = Context::new(&SHA256);
+    let mut buffer = vec![0; HASH_BUFFER_BYTES];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            bytes => digest.update(&buffer[..bytes]),
+        }
+    }
+    file.rewind()?;
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest.finish().as_ref());
+    Ok(hash)
 }

@@ -20,7 +20,7 @@ macro_rules! migrations {
         }),+]
     };
     ($database:literal) => {
-        migrations!($database, 1 "schema", 2 "sessions", 3 "imported_at", 4 "changes", 5 "audit")
+        migrations!($database, 1 "schema", 2 "sessions", 3 "imported_at", 4 "changes", 5 "audit", 6 "imports")
     };
 }
 

@@ -7,10 +7,12 @@ use crate::changes::ChangeKey;
 use crate::credentials::{Credential, CredentialStatus, Secret};
 use crate::dump::{BatchRecord, MovedRecord, OrgRecord, VersionRecord};
 use crate::errors::StoreError;
+use crate::imports::ImportEntry;
 use crate::keys::{KeyPurpose, ServiceKey};
+use crate::operator_tokens::{OperatorRole, OperatorToken};
 use crate::page::{Caller, DataVersion};
 use crate::sessions::{ActiveSession, Session, SessionRow};
-use crate::types::{OrgOverview, Organisation};
+use crate::types::{ImportCounts, OrgOverview, Organisation};
 
 /// A row of either database.
 pub(crate) trait Columns {
@@ -220,6 +222,79 @@ pub(crate) fn audit_entry(row: &impl Columns) -> Result<AuditEntry, StoreError> 
         org: maybe_text(5)?,
         subject: maybe_text(6)?,
         detail: maybe_text(7)?,
+    })
+}
+
+/// Records an import with the next id, and returns that.
+pub(crate) const RECORD_IMPORT: &str = "
+    INSERT INTO import (org_id, id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated,
+                        warnings, version)
+    SELECT $1, coalesce(max(i.id), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, max(o.version)
+    FROM organisation o LEFT JOIN import i ON i.org_id = o.id WHERE o.id = $1
+    RETURNING id";
+/// Adds the record of an import in a copied database.
+pub(crate) const COPY_IMPORT: &str = "
+    INSERT INTO import (org_id, id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated,
+                        warnings, version)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING";
+/// For [`import_entry`].
+macro_rules! select_imports {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated, warnings, version
+             FROM import WHERE org_id = $1 AND ",
+            $rest
+        )
+    };
+}
+pub(crate) const IMPORT_BY_KEY: &str = select_imports!("key = $2");
+/// The first so many after a number.
+pub(crate) const IMPORTS: &str = select_imports!("id > $2 ORDER BY id LIMIT $3");
+
+pub(crate) fn import_entry(row: &impl Columns) -> Result<ImportEntry, StoreError> {
+    let maybe_text = |column| Ok::<_, StoreError>(row.text(column)?.map(str::to_owned));
+    let hash = row.bytes(6)?.map(|bytes| bytes.try_into().map_err(|_| invalid("hash"))).transpose()?;
+    let (new, corrected, unchanged) = (count(row, 7)?, count(row, 8)?, count(row, 9)?);
+    Ok(ImportEntry {
+        id: integer(row, 0)?,
+        at: instant(row, 1)?,
+        actor: text(row, 2)?,
+        source: text(row, 3)?,
+        file: maybe_text(4)?,
+        key: maybe_text(5)?,
+        hash,
+        counts: ImportCounts { new, corrected, unchanged, repeated: count(row, 10)? },
+        warnings: count(row, 11)?,
+        version: integer(row, 12)?,
+    })
+}
+
+/// Writes a token of the operator API; $3 is the name of its organisation. The one that it replaces differs only in
+/// when it was revoked and used.
+pub(crate) const WRITE_TOKEN: &str = "
+    INSERT INTO operator_token (id, role, org_id, label, hash, created_at, expires_at, revoked_at, last_used_at)
+    VALUES ($1, $2, (SELECT id FROM organisation WHERE name = $3), $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (id) DO UPDATE SET revoked_at = excluded.revoked_at, last_used_at = excluded.last_used_at";
+pub(crate) const REVOKE_TOKEN: &str =
+    "UPDATE operator_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL";
+/// For [`operator_token`]. All of them, oldest first, or the one with this id.
+pub(crate) const OPERATOR_TOKENS: &str = "
+    SELECT t.id, t.role, o.name, t.label, t.hash, t.created_at, t.expires_at, t.revoked_at, t.last_used_at
+    FROM operator_token t LEFT JOIN organisation o ON o.id = t.org_id
+    WHERE t.id = coalesce($1, t.id) ORDER BY t.created_at, t.id";
+
+pub(crate) fn operator_token(row: &impl Columns) -> Result<OperatorToken, StoreError> {
+    let hash = row.bytes(4)?.and_then(|bytes| bytes.try_into().ok());
+    Ok(OperatorToken {
+        id: ClientId::new(text(row, 0)?).ok_or_else(|| invalid("token id"))?,
+        role: OperatorRole::from_name(&text(row, 1)?).ok_or_else(|| invalid("role"))?,
+        org: row.text(2)?.map(str::to_owned),
+        label: text(row, 3)?,
+        hash: hash.ok_or_else(|| invalid("hash"))?,
+        created_at: instant(row, 5)?,
+        expires_at: maybe_instant(row, 6)?,
+        revoked_at: maybe_instant(row, 7)?,
+        last_used_at: maybe_instant(row, 8)?,
     })
 }
 

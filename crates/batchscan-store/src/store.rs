@@ -2,20 +2,21 @@
 
 use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
 
-use crate::audit::{AuditEntry, AuditRange};
+use crate::audit::{Actor, AuditEntry, AuditRange};
 use crate::changes::{Changes, ChangesRequest};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
 use crate::doctor::DoctorReport;
 use crate::dump::{DumpReceiver, DumpSender, OrgFilter};
 use crate::errors::{AdminError, OpenError, StoreError};
+use crate::imports::{ImportEntry, ImportResult, ImportSource};
 use crate::keys::{KeyRotation, ServiceKey};
+use crate::operator_tokens::OperatorToken;
 use crate::page::{Caller, DataVersion, Encoding, PageLimit, PageRequest, PageResult};
 use crate::postgres::PostgresStore;
 use crate::sessions::{Session, SessionResult, SessionUse};
 use crate::sqlite::SqliteStore;
 use crate::types::{
-    Freshness, HostHealth, ImportCounts, ImportRows, OpenOptions, OrgName, OrgOverview, Organisation,
-    Progress,
+    Freshness, HostHealth, ImportRows, OpenOptions, OrgName, OrgOverview, Organisation, Progress,
 };
 use crate::url::DatabaseUrl;
 
@@ -272,8 +273,56 @@ impl Store {
     }
 
     /// Imports batches in one transaction.
-    pub async fn import(&self, org: &str, rows: ImportRows) -> Result<ImportCounts, AdminError> {
-        call!(self.import(org, rows))
+    pub async fn import(
+        &self,
+        org: &str,
+        source: ImportSource,
+        rows: ImportRows,
+    ) -> Result<ImportResult, AdminError> {
+        call!(self.import(org, source, rows))
+    }
+
+    /// The recorded imports of an organisation with a higher number, at most so many, oldest first.
+    pub async fn imports(&self, org: &str, after: i64, limit: i64) -> Result<Vec<ImportEntry>, AdminError> {
+        call!(self.imports(org, after, limit))
+    }
+
+    /// Adds the imports of a copied organisation, except those that it has already.
+    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
+        call!(self.copy_imports(org, entries))
+    }
+
+    /// Adds a token of the operator API.
+    pub async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
+        call!(self.add_operator_token(token))
+    }
+
+    /// The tokens of the operator API, oldest first.
+    pub async fn operator_tokens(&self) -> Result<Vec<OperatorToken>, StoreError> {
+        call!(self.operator_tokens(None))
+    }
+
+    /// The token of the operator API with this id.
+    pub async fn operator_token(&self, id: &ClientId) -> Result<Option<OperatorToken>, StoreError> {
+        Ok(call!(self.operator_tokens(Some(id.clone())))?.pop())
+    }
+
+    /// Revokes a token of the operator API.
+    pub async fn revoke_operator_token(&self, id: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
+        call!(self.revoke_operator_token(id, now))
+    }
+
+    /// Writes the tokens of a copied database.
+    pub(crate) async fn copy_operator_tokens(&self, tokens: Vec<OperatorToken>) -> Result<(), AdminError> {
+        call!(self.copy_operator_tokens(tokens))
+    }
+
+    /// The same database, with changes by someone else in the audit log.
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        match self {
+            Store::Sqlite(store) => Store::Sqlite(store.acting_as(actor)),
+            Store::Postgres(store) => Store::Postgres(store.acting_as(actor)),
+        }
     }
 
     /// Entries of the audit log, oldest first.

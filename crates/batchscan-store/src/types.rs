@@ -146,9 +146,15 @@ pub enum ImportStep {
     /// More batches, in file order.
     Rows(Vec<ImportRow>),
     /// The file is complete and valid: commit.
-    Commit,
+    Commit {
+        /// How many values cannot be right.
+        warnings: u64,
+    },
     /// The file is complete and valid: roll back.
-    DryRun,
+    DryRun {
+        /// How many values cannot be right.
+        warnings: u64,
+    },
 }
 
 /// The receiving end of an import. Nothing is kept if the sender is dropped before [`ImportStep::Commit`].

@@ -11,7 +11,8 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    DatabaseUrl, ImportCounts, ImportRow, ImportStep, NewCredential, OpenOptions, OrgName, Rotation, Store,
+    DatabaseUrl, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName,
+    Rotation, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
@@ -268,8 +269,8 @@ impl TestApp {
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
         let (sender, rows) = mpsc::channel(2);
         sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-        sender.send(ImportStep::Commit).await.unwrap();
-        self.store.import(org, rows).await.unwrap()
+        sender.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
+        self.store.import(org, ImportSource::default(), rows).await.unwrap().counts
     }
 
     /// Deletes a batch with SQL: the service itself never does.

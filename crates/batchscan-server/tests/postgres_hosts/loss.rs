@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use batchscan_store::{Freshness, ReadFrom};
+use batchscan_store::{Freshness, ImportSource, ReadFrom};
 use tokio::task::JoinHandle;
 
 use super::site::{Nursery, ORG, Site, blocking, first_five_plus, until};
@@ -147,7 +147,7 @@ async fn a_command_on_a_frozen_primary_fails_with_a_clear_error() {
     let site = Site::start(ReadFrom::Any).await;
     let (steps, rows) = tokio::sync::mpsc::channel(2);
     let store = site.nursery.store.clone();
-    let import = tokio::spawn(async move { store.import(ORG, rows).await });
+    let import = tokio::spawn(async move { store.import(ORG, ImportSource::default(), rows).await });
     // The import waits for more rows, with a connection to the primary.
     until(Duration::from_secs(10), async || {
         site.nursery.store.hosts().iter().any(|host| host.connections > 0)

@@ -53,12 +53,18 @@ impl PostgresStore {
                             WHERE c.last_used_at IS NULL OR c.last_used_at < used.at
                             ORDER BY c.client_id FOR NO KEY UPDATE OF c) AS later
                       WHERE credential.client_id = later.client_id";
+        let update_tokens = "UPDATE operator_token SET last_used_at = later.at
+             FROM (SELECT t.id, used.at FROM unnest($1::text[], $2::bigint[]) AS used (id, at)
+                   JOIN operator_token t ON t.id = used.id
+                   WHERE t.last_used_at IS NULL OR t.last_used_at < used.at
+                   ORDER BY t.id FOR NO KEY UPDATE OF t) AS later
+             WHERE operator_token.id = later.id";
         let record = async {
             let lease = self.hosts.route(Freshness::Latest).next().await?;
-            lease
-                .execute_typed(update, &params![TEXT_ARRAY: clients, INT8_ARRAY: times])
-                .await
-                .map_err(Failure::from)?;
+            for update in [update, update_tokens] {
+                let params = params![TEXT_ARRAY: clients, INT8_ARRAY: times];
+                lease.execute_typed(update, &params).await.map_err(Failure::from)?;
+            }
             lease.release();
             Ok(())
         };

@@ -12,9 +12,12 @@ use super::changes::set_version;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::store::{PostgresStore, commit};
-use crate::audit::imported;
+use crate::audit::{Actor, imported, now_micros};
 use crate::errors::{AdminError, StoreError};
-use crate::rows::{NEXT_VERSION, SET_IMPORTED};
+use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
+use crate::rows::{
+    COPY_IMPORT, IMPORT_BY_KEY, IMPORTS, NEXT_VERSION, RECORD_IMPORT, SET_IMPORTED, import_entry,
+};
 use crate::types::{ImportCounts, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
@@ -51,27 +54,50 @@ const ADD: &str = "
     ON CONFLICT (org_id, batch_id) DO NOTHING";
 
 impl PostgresStore {
-    pub(crate) async fn import(&self, org: &str, mut rows: ImportRows) -> Result<ImportCounts, AdminError> {
+    pub(crate) async fn import(
+        &self,
+        org: &str,
+        source: ImportSource,
+        mut rows: ImportRows,
+    ) -> Result<ImportResult, AdminError> {
         self.on_primary(async |lease| {
             let import = lease.begin().await?;
             import.batch_execute(DETECT_DISCONNECT).await?;
             // Fails for an unknown organisation before a long file is read.
             let id = org_id(&import, org).await?;
+            if let Some(first) = find_by_key(&import, id, &source).await? {
+                return first.repeat(&source);
+            }
             import.batch_execute(STAGE).await?;
-            let should_commit = stage(&import, &mut rows).await?;
+            let (should_commit, warnings) = stage(&import, &mut rows).await?;
             // Another organisation may have the name by now.
             if lock_org(&import, org).await? != id {
                 return Err(AdminError::OrgNotFound(org.to_owned()));
             }
-            let counts = merge(&import, id).await?;
-            // An import without changes is rolled back, so that clients continue to get 304.
-            if should_commit && counts.new + counts.corrected > 0 {
-                audit::insert(&import, &self.actor, &[imported(org, &counts)]).await?;
-                commit(import).await?;
-            } else {
-                import.rollback().await?;
+            // The same delivery may have been imported meanwhile.
+            if let Some(first) = find_by_key(&import, id, &source).await? {
+                return first.repeat(&source);
             }
-            Ok(counts)
+            let counts = merge(&import, id).await?;
+            let mut result = ImportResult { id: None, counts, warnings };
+            if should_commit && counts.new + counts.corrected > 0 {
+                result.id = Some(record(&import, id, &self.actor, &source, &result).await?);
+                audit::insert(&import, &self.actor, &[imported(org, &source, &counts)]).await?;
+                commit(import).await?;
+                return Ok(result);
+            }
+            // An import without changes is rolled back, so that clients continue to get 304.
+            import.rollback().await?;
+            if should_commit {
+                let recording = lease.begin().await?;
+                let id = lock_org(&recording, org).await?;
+                if let Some(first) = find_by_key(&recording, id, &source).await? {
+                    return first.repeat(&source);
+                }
+                result.id = Some(record(&recording, id, &self.actor, &source, &result).await?);
+                commit(recording).await?;
+            }
+            Ok(result)
         })
         .await
         .map_err(|error| match error {
@@ -82,14 +108,74 @@ impl PostgresStore {
             other => other,
         })
     }
+
+    pub(crate) async fn imports(
+        &self,
+        org: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<ImportEntry>, AdminError> {
+        self.read_slowly(async |snapshot| {
+            let org = org_id(snapshot, org).await?;
+            let params = params![INT8: org.0, INT8: after, INT8: limit];
+            let rows = snapshot.query_typed(IMPORTS, &params).await?;
+            Ok(rows.iter().map(import_entry).collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
+        self.change(async |transaction| {
+            for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in entries {
+                let [new, corrected, unchanged, repeated, warnings] = columns(counts, warnings);
+                let hash = hash.as_ref().map(<[u8; 32]>::as_slice);
+                let params = params![
+                    INT8: org.0, INT8: id, INT8: at.micros(), TEXT: actor, TEXT: source, TEXT: file, TEXT: key,
+                    BYTEA: hash, INT8: new, INT8: corrected, INT8: unchanged, INT8: repeated, INT8: warnings,
+                    INT8: version,
+                ];
+                transaction.execute_typed(COPY_IMPORT, &params).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
 }
 
-/// Copies the rows into the temporary table. Returns whether to commit.
-async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<bool, AdminError> {
+/// The earlier import with the same key.
+async fn find_by_key(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    source: &ImportSource,
+) -> Result<Option<ImportEntry>, AdminError> {
+    let Some(key) = &source.key else { return Ok(None) };
+    let found = transaction.query_typed_opt(IMPORT_BY_KEY, &params![INT8: org.0, TEXT: key]).await?;
+    Ok(found.as_ref().map(import_entry).transpose()?)
+}
+
+/// Records an import. Returns its number.
+async fn record(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    Actor { name, source: host }: &Actor,
+    ImportSource { file, key, hash }: &ImportSource,
+    result: &ImportResult,
+) -> Result<i64, AdminError> {
+    let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);
+    let hash = hash.as_ref().map(<[u8; 32]>::as_slice);
+    let params = params![
+        INT8: org.0, INT8: now_micros(), TEXT: name, TEXT: host, TEXT: file, TEXT: key, BYTEA: hash, INT8: new,
+        INT8: corrected, INT8: unchanged, INT8: repeated, INT8: warnings,
+    ];
+    Ok(transaction.query_typed_one(RECORD_IMPORT, &params).await?.try_get(0)?)
+}
+
+/// Copies the rows into the temporary table. Returns whether to commit, and the number of warnings.
+async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<(bool, u64), AdminError> {
     let sink = import.copy_in("COPY stage (line, created_at, batch_id, json) FROM STDIN (FORMAT binary)");
     let mut copy = pin!(BinaryCopyInWriter::new(sink.await?, &STAGE_TYPES));
     let mut line = 0i64;
-    let should_commit = loop {
+    let end = loop {
         match rows.recv().await {
             Some(ImportStep::Rows(rows)) => {
                 for row in rows {
@@ -98,13 +184,13 @@ async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<bool, 
                     copy.as_mut().write(&[&line, &created, &id, &row.json]).await?;
                 }
             }
-            Some(ImportStep::Commit) => break true,
-            Some(ImportStep::DryRun) => break false,
+            Some(ImportStep::Commit { warnings }) => break (true, warnings),
+            Some(ImportStep::DryRun { warnings }) => break (false, warnings),
             None => return Err(AdminError::Aborted),
         }
     };
     copy.as_mut().finish().await?;
-    Ok(should_commit)
+    Ok(end)
 }
 
 /// Merges the temporary table into the batches of one organisation, and increments its version.

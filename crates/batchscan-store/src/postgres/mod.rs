@@ -25,6 +25,7 @@ mod hosts;
 mod import;
 mod maintenance;
 mod monitor;
+mod operator_tokens;
 mod organisations;
 mod pages;
 mod route;

@@ -81,6 +81,10 @@ impl PostgresStore {
         Ok(store)
     }
 
+    pub(crate) fn acting_as(&self, actor: Actor) -> Self {
+        Self { actor: Arc::new(actor), ..self.clone() }
+    }
+
     async fn wait_for_host(&self, url: &str) -> Result<(), OpenError> {
         let deadline = Instant::now() + OPEN_TIMEOUT;
         while let Some((_, cause)) = self.hosts.outage() {

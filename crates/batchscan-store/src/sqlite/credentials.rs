@@ -184,11 +184,14 @@ pub(super) fn insert_keys(transaction: &Transaction<'_>, keys: &[ServiceKey]) ->
 fn record_uses(connection: &mut Connection, uses: &[(ClientId, UtcInstant)]) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for (client, at) in uses {
-        transaction.execute(
+        for update in [
             "UPDATE credential SET last_used_at = ?2
              WHERE client_id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
-            params![client.as_str(), at.micros()],
-        )?;
+            "UPDATE operator_token SET last_used_at = ?2
+             WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
+        ] {
+            transaction.execute(update, params![client.as_str(), at.micros()])?;
+        }
     }
     transaction.commit()
 }

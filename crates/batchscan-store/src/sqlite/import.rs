@@ -7,10 +7,14 @@ use super::audit;
 use super::blocks::BlockUpdate;
 use super::changes::{next_version, set_version};
 use super::organisations::org_id;
+use super::rows::query_all;
 use super::store::SqliteStore;
-use crate::audit::{Actor, imported};
+use crate::audit::{Actor, imported, now_micros};
 use crate::errors::{AdminError, StoreError};
-use crate::rows::{RECORD_MOVED, SET_IMPORTED};
+use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
+use crate::rows::{
+    COPY_IMPORT, IMPORT_BY_KEY, IMPORTS, RECORD_IMPORT, RECORD_MOVED, SET_IMPORTED, import_entry,
+};
 use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
 
 const INSERT: &str =
@@ -18,10 +22,57 @@ const INSERT: &str =
                       ON CONFLICT DO NOTHING";
 
 impl SqliteStore {
-    pub(crate) async fn import(&self, org: &str, mut rows: ImportRows) -> Result<ImportCounts, AdminError> {
+    pub(crate) async fn import(
+        &self,
+        org: &str,
+        source: ImportSource,
+        mut rows: ImportRows,
+    ) -> Result<ImportResult, AdminError> {
         let org = org.to_owned();
         let actor = self.actor();
-        self.write(move |connection| import(connection, &org, &actor, &mut rows)).await
+        self.write(move |connection| import(connection, &org, &actor, &source, &mut rows)).await
+    }
+
+    pub(crate) async fn imports(
+        &self,
+        org: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<ImportEntry>, AdminError> {
+        let org = org.to_owned();
+        self.read_slowly(move |connection| {
+            let org = org_id(connection, &org)?;
+            let params = params![org.0, after, limit];
+            Ok(query_all(&mut connection.prepare(IMPORTS)?, params, |row| import_entry(row))?)
+        })
+        .await
+    }
+
+    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
+        self.change(move |transaction| {
+            let mut insert = transaction.prepare(COPY_IMPORT)?;
+            for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in entries {
+                let [new, corrected, unchanged, repeated, warnings] = columns(counts, warnings);
+                insert.execute(params![
+                    org.0,
+                    id,
+                    at.micros(),
+                    actor,
+                    source,
+                    file,
+                    key,
+                    hash,
+                    new,
+                    corrected,
+                    unchanged,
+                    repeated,
+                    warnings,
+                    version
+                ])?;
+            }
+            Ok(())
+        })
+        .await
     }
 }
 
@@ -29,8 +80,9 @@ fn import(
     connection: &mut Connection,
     name: &str,
     actor: &Actor,
+    source: &ImportSource,
     rows: &mut ImportRows,
-) -> Result<ImportCounts, AdminError> {
+) -> Result<ImportResult, AdminError> {
     // The corrected batches as they were before the import. A temporary table, so that it does not use memory.
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS before_import
@@ -39,6 +91,9 @@ fn import(
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = org_id(&transaction, name)?;
+    if let Some(first) = find_by_key(&transaction, org, source)? {
+        return first.repeat(source);
+    }
     let version = next_version(&transaction, org)?;
     let mut merge = Merge {
         transaction: &transaction,
@@ -49,26 +104,74 @@ fn import(
         has_moved: false,
         blocks: BlockUpdate::new(org),
     };
-    let commit = loop {
+    let (commit, warnings) = loop {
         match rows.blocking_recv() {
             Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.add(row))?,
-            Some(ImportStep::Commit) => break true,
-            Some(ImportStep::DryRun) => break false,
+            Some(ImportStep::Commit { warnings }) => break (true, warnings),
+            Some(ImportStep::DryRun { warnings }) => break (false, warnings),
             None => return Err(AdminError::Aborted),
         }
     };
     let (counts, has_moved, blocks) = merge.finish();
-    // An import without changes is rolled back, so that clients continue to get 304.
+    let mut result = ImportResult { id: None, counts, warnings };
     if commit && counts.new + counts.corrected > 0 {
         set_version(&transaction, org, version, has_moved)?;
         transaction.execute(SET_IMPORTED, params![org.0, version])?;
         blocks.finish(&transaction)?;
-        audit::insert(&transaction, actor, &[imported(name, &counts)])?;
+        result.id = Some(record(&transaction, org, actor, source, &result)?);
+        audit::insert(&transaction, actor, &[imported(name, source, &counts)])?;
         transaction.commit()?;
-    } else {
-        transaction.rollback()?;
+        return Ok(result);
     }
-    Ok(counts)
+    // An import without changes is rolled back, so that clients continue to get 304.
+    transaction.rollback()?;
+    if commit {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let org = org_id(&transaction, name)?;
+        if let Some(first) = find_by_key(&transaction, org, source)? {
+            return first.repeat(source);
+        }
+        result.id = Some(record(&transaction, org, actor, source, &result)?);
+        transaction.commit()?;
+    }
+    Ok(result)
+}
+
+/// The earlier import with the same key.
+fn find_by_key(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    source: &ImportSource,
+) -> Result<Option<ImportEntry>, AdminError> {
+    let Some(key) = &source.key else { return Ok(None) };
+    let mut find = transaction.prepare_cached(IMPORT_BY_KEY)?;
+    Ok(query_all(&mut find, params![org.0, key], |row| import_entry(row))?.pop())
+}
+
+/// Records an import. Returns its number.
+fn record(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    Actor { name, source: host }: &Actor,
+    ImportSource { file, key, hash }: &ImportSource,
+    result: &ImportResult,
+) -> rusqlite::Result<i64> {
+    let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);
+    let params = params![
+        org.0,
+        now_micros(),
+        name,
+        host,
+        file,
+        key,
+        hash,
+        new,
+        corrected,
+        unchanged,
+        repeated,
+        warnings
+    ];
+    transaction.prepare_cached(RECORD_IMPORT)?.query_one(params, |row| row.get(0))
 }
 
 /// Merges imported batches into those of one organisation.

@@ -12,6 +12,7 @@ mod file_identity;
 mod import;
 mod maintenance;
 mod open;
+mod operator_tokens;
 mod organisations;
 mod pages;
 mod rows;

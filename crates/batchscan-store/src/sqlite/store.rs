@@ -146,6 +146,10 @@ impl SqliteStore {
         .await
     }
 
+    pub(crate) fn acting_as(&self, actor: Actor) -> Self {
+        Self { actor: Arc::new(actor), ..self.clone() }
+    }
+
     pub(super) fn actor(&self) -> Arc<Actor> {
         Arc::clone(&self.actor)
     }

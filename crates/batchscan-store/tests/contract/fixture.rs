@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
 use batchscan_store::{
-    AdminError, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportStep,
-    NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult, Resume, Store,
+    AdminError, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportSource,
+    ImportStep, NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult, Resume, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use flate2::read::GzDecoder;
@@ -45,7 +45,7 @@ impl Fixture {
     }
 
     pub(crate) async fn import(&self, batches: &[Batch]) -> ImportCounts {
-        import(&self.store, ORG, batches, Some(ImportStep::Commit)).await.unwrap()
+        import(&self.store, ORG, batches, Some(ImportStep::Commit { warnings: 0 })).await.unwrap()
     }
 
     pub(crate) async fn version(&self) -> Option<DataVersion> {
@@ -125,7 +125,7 @@ pub(crate) async fn import(
         steps.send(last).await.unwrap();
     }
     drop(steps);
-    store.import(org, receiver).await
+    store.import(org, ImportSource::default(), receiver).await.map(|result| result.counts)
 }
 
 /// A batch created so many microseconds after 1970.

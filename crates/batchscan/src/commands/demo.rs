@@ -8,7 +8,9 @@ use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
-use batchscan_store::{AdminError, DatabaseUrl, ImportRow, ImportStep, OpenOptions, OrgName, Store};
+use batchscan_store::{
+    AdminError, DatabaseUrl, ImportRow, ImportSource, ImportStep, OpenOptions, OrgName, Store,
+};
 use tokio::sync::mpsc;
 
 use super::context::shutdown_signal;
@@ -94,9 +96,9 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
             }
         }
         // If the import has failed, it returns the error.
-        let _ = steps.blocking_send(ImportStep::Commit);
+        let _ = steps.blocking_send(ImportStep::Commit { warnings: 0 });
     });
-    let imported: Result<_, AdminError> = store.import(NURSERY, receiver).await;
+    let imported: Result<_, AdminError> = store.import(NURSERY, ImportSource::default(), receiver).await;
     generating.await.context("generating batches failed")?;
     drop(running);
     bar.finish_and_clear();

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, ReadError, Warnings, read_text};
-use batchscan_store::{ImportError, ImportOptions, Imported, Organisation, Store, import_file};
+use batchscan_store::{
+    ImportError, ImportOptions, ImportSource, Imported, Organisation, Store, hash_file, import_file,
+};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -109,12 +111,17 @@ async fn import_one(
         Some(_) => Ok(input),
         None => tokio::task::spawn_blocking(move || spool(format, spooling.wrap_read(input), max)).await?,
     };
-    let imported = match input {
-        Ok(input) => {
+    let hashed = match input {
+        Ok(input) => tokio::task::spawn_blocking(move || with_hash(input)).await?,
+        Err(error) => Err(error),
+    };
+    let imported = match hashed {
+        Ok((input, hash)) => {
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
             let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
-            let options = ImportOptions { dry_run: command.dry_run, implausible };
+            let source = ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash) };
+            let options = ImportOptions { source, dry_run: command.dry_run, implausible };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
             updating.abort();
             imported
@@ -123,6 +130,12 @@ async fn import_one(
     };
     bar.finish_and_clear();
     imported.map_err(|error| describe_error(file, error, command.files.len() == 1))
+}
+
+/// The file and its hash, for the record of imports.
+fn with_hash(mut file: File) -> Result<(File, [u8; 32]), ReadError> {
+    let hash = hash_file(&mut file)?;
+    Ok((file, hash))
 }
 
 /// The file and its length. A stream has no length.

@@ -6,6 +6,8 @@ use crate::site::{Site, postgres};
 
 /// Makes the newest schema the first one. For both databases.
 pub(crate) const TO_FIRST_SCHEMA: &str = "
+    DROP TABLE operator_token;
+    DROP TABLE import;
     DROP TABLE audit;
     DROP INDEX batch_by_version;
     DROP INDEX moved_batch_by_version;

@@ -1,0 +1,69 @@
+//! The record of imports: what was delivered, when and by whom.
+
+use batchscan_model::UtcInstant;
+
+use crate::errors::AdminError;
+use crate::types::ImportCounts;
+
+/// Where the batches of an import come from.
+#[derive(Clone, Debug, Default)]
+pub struct ImportSource {
+    /// The name of the file.
+    pub file: Option<String>,
+    /// Identifies the delivery: a repeated import with the same key changes nothing and returns the first result.
+    pub key: Option<String>,
+    /// SHA-256 of the file.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// The result of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportResult {
+    /// Its number in the organisation; `None` for a dry run.
+    pub id: Option<i64>,
+    /// The number of batches by their change.
+    pub counts: ImportCounts,
+    /// How many values cannot be right.
+    pub warnings: u64,
+}
+
+/// A recorded import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportEntry {
+    /// Its number in the organisation.
+    pub id: i64,
+    /// When.
+    pub at: UtcInstant,
+    /// By whom.
+    pub actor: String,
+    /// From which host.
+    pub source: String,
+    /// The name of the file.
+    pub file: Option<String>,
+    /// The key of the delivery.
+    pub key: Option<String>,
+    /// SHA-256 of the file.
+    pub hash: Option<[u8; 32]>,
+    /// The number of batches by their change.
+    pub counts: ImportCounts,
+    /// How many values cannot be right.
+    pub warnings: u64,
+    /// The version of the organisation's batches afterwards.
+    pub version: i64,
+}
+
+impl ImportEntry {
+    /// The result for a repeated delivery. Fails if the key was used for another file.
+    pub(crate) fn repeat(&self, source: &ImportSource) -> Result<ImportResult, AdminError> {
+        if self.hash != source.hash {
+            return Err(AdminError::KeyReused);
+        }
+        Ok(ImportResult { id: Some(self.id), counts: self.counts, warnings: self.warnings })
+    }
+}
+
+/// The numbers of an import as columns: new, corrected, unchanged and repeated batches, and warnings.
+pub(crate) fn columns(counts: ImportCounts, warnings: u64) -> [i64; 5] {
+    let ImportCounts { new, corrected, unchanged, repeated } = counts;
+    [new, corrected, unchanged, repeated, warnings].map(u64::cast_signed)
+}

@@ -1,0 +1,75 @@
+//! Tokens of the operator API.
+
+use batchscan_model::{ClientId, UtcInstant};
+use deadpool_postgres::Transaction;
+
+use super::organisations::org_id;
+use super::rows::params;
+use super::store::PostgresStore;
+use crate::audit::{Change, token_issued};
+use crate::errors::{AdminError, StoreError};
+use crate::operator_tokens::OperatorToken;
+use crate::rows::{OPERATOR_TOKENS, REVOKE_TOKEN, WRITE_TOKEN, operator_token};
+
+impl PostgresStore {
+    pub(crate) async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
+        self.change_audited(async |transaction| {
+            if let Some(org) = &token.org {
+                org_id(transaction, org).await?;
+            }
+            write(transaction, &token).await?;
+            Ok(((), vec![token_issued(&token)]))
+        })
+        .await
+    }
+
+    /// All tokens, or the one with this id, from the primary: a revoked one must not be accepted.
+    pub(crate) async fn operator_tokens(
+        &self,
+        id: Option<ClientId>,
+    ) -> Result<Vec<OperatorToken>, StoreError> {
+        let id = id.as_ref().map(ClientId::as_str);
+        let tokens = self.read_slowly(async |snapshot| {
+            let rows = snapshot.query_typed(OPERATOR_TOKENS, &params![TEXT: id]).await?;
+            Ok(rows.iter().map(operator_token).collect::<Result<_, _>>()?)
+        });
+        Ok(tokens.await?)
+    }
+
+    pub(crate) async fn revoke_operator_token(
+        &self,
+        id: &ClientId,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
+        self.change_audited(async |transaction| {
+            let params = params![INT8: now.micros(), TEXT: id.as_str()];
+            if transaction.execute_typed(REVOKE_TOKEN, &params).await? == 0 {
+                return Err(AdminError::TokenNotFound(id.to_string()));
+            }
+            Ok(((), vec![Change::of("token revoke", id.as_str())]))
+        })
+        .await
+    }
+
+    pub(crate) async fn copy_operator_tokens(&self, tokens: Vec<OperatorToken>) -> Result<(), AdminError> {
+        self.change(async |transaction| {
+            for token in &tokens {
+                write(transaction, token).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn write(transaction: &Transaction<'_>, token: &OperatorToken) -> Result<(), AdminError> {
+    let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
+    let OperatorToken { id, role, org, label, hash, created_at, .. } = token;
+    let (expires_at, revoked_at) = (micros(token.expires_at), micros(token.revoked_at));
+    let params = params![
+        TEXT: id.as_str(), TEXT: role.name(), TEXT: org, TEXT: label, BYTEA: hash.as_slice(),
+        INT8: created_at.micros(), INT8: expires_at, INT8: revoked_at, INT8: micros(token.last_used_at),
+    ];
+    transaction.execute_typed(WRITE_TOKEN, &params).await?;
+    Ok(())
+}
