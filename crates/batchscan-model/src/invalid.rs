@@ -42,6 +42,14 @@ pub enum Reason {
     BadWait,
     /// Credentials in the form that differ from those in the Authorization header (decision 004).
     DiffersFromHeader,
+    /// Not `true` or `false`.
+    NotABoolean,
+    /// Not a number in the allowed range.
+    BadNumber,
+    /// A name or label that is empty, too long or has control characters.
+    BadName,
+    /// Not a date and time in the future.
+    NotInTheFuture,
     /// More batches than an export of this format may have (decision 053).
     TooManyBatches,
 }
@@ -62,7 +70,11 @@ impl Reason {
             | Reason::BadPosition
             | Reason::BadWait
             | Reason::DiffersFromHeader
+            | Reason::BadNumber
+            | Reason::BadName
+            | Reason::NotInTheFuture
             | Reason::TooManyBatches => "value_error",
+            Reason::NotABoolean => "bool_parsing",
         }
     }
 
@@ -90,6 +102,12 @@ impl Reason {
             Reason::BadWait => "Value error, wait should be a whole number of seconds from 0 to 60",
             Reason::DiffersFromHeader => {
                 "Value error, differs from the Authorization header: send one of the two"
+            }
+            Reason::NotABoolean => "Input should be true or false",
+            Reason::BadNumber => "Value error, not a number in the allowed range",
+            Reason::BadName => "Value error, it is empty, too long or has control characters",
+            Reason::NotInTheFuture => {
+                "Value error, not a date and time in the future, such as 2030-01-31T00:00:00Z"
             }
             Reason::TooManyBatches => {
                 "Value error, too many batches for this format: choose a shorter period, or CSV or NDJSON"

@@ -73,6 +73,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Copy(copy) => commands::copy::run(copy).await?,
         Command::Doctor(doctor) => return commands::doctor::run(doctor).await,
         Command::Key(key) => commands::key::run(key).await?,
+        Command::Operator(operator) => commands::operator::run(operator).await?,
         Command::Audit(audit) => commands::audit::run(audit).await?,
         Command::Pull(pull) => commands::pull::run(*pull).await?,
         Command::Mirror(mirror) => commands::mirror::run(mirror).await?,

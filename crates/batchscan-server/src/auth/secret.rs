@@ -15,12 +15,17 @@ pub struct Issued {
 }
 
 const ID_PREFIX: &str = "bs_";
+const TOKEN_ID_PREFIX: &str = "op_";
 /// Twelve bytes as base64.
 const ID_CHARS: usize = ID_PREFIX.len() + 16;
 
-/// Whether a text has the form of our client ids, which no secret has.
+/// Whether a text has the form of our client ids and operator tokens' ids, which no secret has.
 pub fn is_issued_id(text: &str) -> bool {
-    text.len() == ID_CHARS && text.starts_with(ID_PREFIX)
+    text.len() == ID_CHARS && (text.starts_with(ID_PREFIX) || text.starts_with(TOKEN_ID_PREFIX))
+}
+
+pub(super) fn new_token_id() -> Option<String> {
+    Some(format!("{TOKEN_ID_PREFIX}{}", random_text::<12>()?))
 }
 
 /// A new id and secret; `None` if the system has no random numbers.

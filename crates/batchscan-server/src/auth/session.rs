@@ -1,21 +1,21 @@
-//! Sessions of the dashboard and sign-in links (decision 051): an id and a secret in one text.
+//! Sessions of the dashboard, sign-in links (decision 051) and operator tokens: an id and a secret in one text.
 
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
-use batchscan_store::Session;
+use batchscan_store::{OperatorRole, OperatorToken, Session};
 
 use super::keys::KeyRing;
-use super::secret::{new_secret, random_text};
+use super::secret::{new_secret, new_token_id, random_text};
 
-/// The id and the secret of a session, as in the cookie and in links: `ID.SECRET`.
+/// An id and its secret, as in cookies, links and operator tokens: `ID.SECRET`.
 #[derive(Debug)]
-pub struct SessionSecret {
-    /// The id of the session.
+pub struct IdAndSecret {
+    /// The id.
     pub id: String,
     /// Its current secret.
     pub secret: ClientSecret,
 }
 
-impl SessionSecret {
+impl IdAndSecret {
     /// From the text.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.split_once('.')?;
@@ -35,8 +35,8 @@ pub fn new_session(
     is_link: bool,
     expires_at: UtcInstant,
     now: UtcInstant,
-) -> Option<(Session, SessionSecret)> {
-    let secret = SessionSecret { id: random_text::<12>()?, secret: new_secret()? };
+) -> Option<(Session, IdAndSecret)> {
+    let secret = IdAndSecret { id: random_text::<12>()?, secret: new_secret()? };
     let session = Session {
         id: secret.id.clone(),
         client,
@@ -48,4 +48,27 @@ pub fn new_session(
         last_used_at: None,
     };
     Some((session, secret))
+}
+
+/// A new token of the operator API, to be stored, and its secret; `None` if the system has no random numbers.
+pub fn new_operator_token(
+    keys: &KeyRing,
+    (role, org): (OperatorRole, Option<String>),
+    label: String,
+    expires_at: Option<UtcInstant>,
+    now: UtcInstant,
+) -> Option<(OperatorToken, IdAndSecret)> {
+    let secret = IdAndSecret { id: new_token_id()?, secret: new_secret()? };
+    let token = OperatorToken {
+        id: ClientId::new(&secret.id)?,
+        role,
+        org,
+        label,
+        hash: keys.hash_secret(&secret.secret),
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    Some((token, secret))
 }

@@ -11,6 +11,7 @@ use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError
 use tokio::time::Instant;
 
 use super::cache::PageCache;
+use super::operator::Deliveries;
 use super::organisations::Organisations;
 use super::rate_limit::{RateLimit, WrongSecrets};
 use super::spool::Spools;
@@ -60,6 +61,8 @@ pub struct AppParts {
     pub(crate) budget: Budget,
     /// Limits the temporary files of exports.
     pub(super) spools: Spools,
+    /// Limits deliveries to the operator API.
+    pub(super) deliveries: Deliveries,
     /// The OpenAPI document, built on the first request.
     pub(super) openapi: OnceLock<StaticFile>,
     /// Last uses of credentials that are not in the store yet.
@@ -106,6 +109,7 @@ impl App {
             organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
             spools: Spools::default(),
+            deliveries: Deliveries::default(),
             openapi: OnceLock::new(),
             uses: Mutex::default(),
             waiting: Waiting::default(),

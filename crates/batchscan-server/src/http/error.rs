@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use batchscan_formats::read::{LocatedError, Location};
 use batchscan_model::{Invalid, Reason};
-use batchscan_store::{ArrayError, StoreError};
+use batchscan_store::{AdminError, ArrayError, StoreError};
 use serde_json::{Value, json};
 
 use super::session::REMOVE_COOKIE;
@@ -51,6 +52,12 @@ pub enum ApiError {
     NotFound,
     /// The organisation has no batch with this id.
     NoSuchBatch,
+    /// Errors in a file that was delivered.
+    InvalidImport(Vec<LocatedError>),
+    /// A JSON body that is not what was expected; what is wrong.
+    InvalidJson(String),
+    /// A request to the operator API that is not allowed or not possible now; why.
+    Refused(StatusCode, &'static str),
     /// A position in the changes that cannot be continued.
     Gone,
     /// The path allows only these methods.
@@ -120,6 +127,30 @@ impl From<StoreError> for ApiError {
     }
 }
 
+impl From<AdminError> for ApiError {
+    fn from(error: AdminError) -> Self {
+        match error {
+            AdminError::Store(error) => error.into(),
+            AdminError::OrgNotFound(_) => {
+                ApiError::Refused(StatusCode::NOT_FOUND, "There is no organisation with this name")
+            }
+            AdminError::OrgExists(_) => {
+                ApiError::Refused(StatusCode::CONFLICT, "There is already an organisation with this name")
+            }
+            AdminError::BatchNotFound(_) => ApiError::NoSuchBatch,
+            AdminError::CredentialNotFound(_) => ApiError::NO_SUCH_CREDENTIAL,
+            AdminError::Revoked(_) => {
+                ApiError::Refused(StatusCode::CONFLICT, "The credential is already revoked")
+            }
+            AdminError::KeyReused => ApiError::Refused(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The Idempotency-Key was already used for another body",
+            ),
+            other => ApiError::Unavailable(Cause::new(&other)),
+        }
+    }
+}
+
 impl From<ArrayError> for ApiError {
     fn from(error: ArrayError) -> Self {
         match error {
@@ -130,11 +161,16 @@ impl From<ArrayError> for ApiError {
 }
 
 impl ApiError {
+    pub(super) const NO_SUCH_CREDENTIAL: Self =
+        Self::Refused(StatusCode::NOT_FOUND, "The organisation has no credential with this client_id");
+
     fn status_and_detail(&self) -> (StatusCode, &'static str) {
         match self {
-            ApiError::InvalidQuery(_) | ApiError::InvalidForm { .. } => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "The request is invalid")
-            }
+            ApiError::InvalidQuery(_)
+            | ApiError::InvalidForm { .. }
+            | ApiError::InvalidImport(_)
+            | ApiError::InvalidJson(_) => (StatusCode::UNPROCESSABLE_ENTITY, "The request is invalid"),
+            ApiError::Refused(status, detail) => (*status, detail),
             ApiError::InvalidClient { .. } => {
                 (StatusCode::UNAUTHORIZED, "The client_id or client_secret is wrong")
             }
@@ -195,6 +231,10 @@ impl ApiError {
     fn body(&self, detail: &str) -> Value {
         match self {
             ApiError::InvalidQuery(invalid) => json!({ "detail": invalid }),
+            ApiError::InvalidImport(errors) => invalid_import(errors),
+            ApiError::InvalidJson(error) => {
+                json!({ "detail": format!("The body is not the expected JSON object: {error}") })
+            }
             ApiError::InvalidForm { invalid, is_form } => invalid_form(invalid, *is_form),
             ApiError::InvalidClient { .. } => {
                 json!({ "detail": detail, "error": "invalid_client", "error_description": detail })
@@ -245,6 +285,19 @@ fn retry_after_secs() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static TURN: AtomicU64 = AtomicU64::new(0);
     3 + TURN.fetch_add(1, Ordering::Relaxed) % 3
+}
+
+fn invalid_import(errors: &[LocatedError]) -> Value {
+    let detail = errors.iter().map(|LocatedError { location, error }| {
+        let line = match location {
+            Location::Line(line) | Location::Row(line) | Location::SheetRow(_, line) => Some(line),
+            Location::Columns | Location::File => None,
+        };
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let (field, expected) = (text(&error.field), text(&error.expected));
+        json!({ "line": line, "field": field, "found": error.found, "expected": expected })
+    });
+    json!({ "detail": detail.collect::<Value>() })
 }
 
 /// `detail` as in the contract, and the error code of RFC 6749 (decision 005).

@@ -24,6 +24,7 @@ mod fuzz;
 mod health;
 mod middleware;
 pub mod openapi;
+pub mod operator;
 mod organisations;
 mod parameters;
 mod query;

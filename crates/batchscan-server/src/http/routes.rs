@@ -10,7 +10,8 @@ use axum::routing::{self, MethodRouter};
 use super::app::App;
 use super::error::ApiError;
 use super::{
-    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, session, token,
+    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, operator, session,
+    token,
 };
 
 /// The public routes.
@@ -52,7 +53,8 @@ pub fn router(app: App) -> Router {
 /// The routes of the operator's address.
 pub fn operator_router(app: App) -> Router {
     let not_found = async || ApiError::NotFound;
-    finish(health_routes().merge(metrics_route()).fallback(not_found), app)
+    let routes = health_routes().merge(metrics_route()).merge(operator::routes());
+    finish(routes.fallback(not_found), app)
 }
 
 fn health_routes() -> Router<App> {
@@ -67,16 +69,16 @@ fn finish(routes: Router<App>, app: App) -> Router {
     routes.layer(from_fn_with_state(app.clone(), middleware::handle)).with_state(app)
 }
 
-fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+pub(super) fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
     with_allow("GET, HEAD, OPTIONS", routing::get(handler))
 }
 
-fn post<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+pub(super) fn post<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
     with_allow("POST, OPTIONS", routing::post(handler))
 }
 
 /// Adds OPTIONS, and a 405 with `Allow` for other methods (decisions 027, 030).
-fn with_allow(allowed: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
+pub(super) fn with_allow(allowed: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     let options = async move || {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;

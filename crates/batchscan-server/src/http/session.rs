@@ -17,7 +17,7 @@ use super::caller::CallerSlot;
 use super::error::{ApiError, Cause};
 use super::parameters::Parameters;
 use super::token::{TokenRequest, TokenResponse, grant, in_time, read_form, token_response};
-use crate::auth::{SessionSecret, Token, new_secret, new_session};
+use crate::auth::{IdAndSecret, Token, new_secret, new_session};
 
 pub(super) const COOKIE: &str = "batchscan_session";
 /// Lifetime of a session with "Keep me signed in on this device".
@@ -37,7 +37,7 @@ pub(super) async fn create(
     let parameters = Parameters::parse(&form);
     let now = app.clock.now();
     if let Ok(Some(link)) = parameters.value("link") {
-        let link = SessionSecret::parse(link).ok_or(ApiError::UsedLink)?;
+        let link = IdAndSecret::parse(link).ok_or(ApiError::UsedLink)?;
         return exchange(&app, &slot, link, Some(now.plus_secs(KEPT_SECS))).await?.ok_or(ApiError::UsedLink);
     }
     let request = TokenRequest::parse(&headers, &form)?;
@@ -59,7 +59,7 @@ pub(super) async fn token(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let Some(cookie) = cookie(&headers) else { return Ok(no_content()) };
-    let secret = SessionSecret::parse(cookie).ok_or(ApiError::SignedOut)?;
+    let secret = IdAndSecret::parse(cookie).ok_or(ApiError::SignedOut)?;
     exchange(&app, &slot, secret, None).await?.ok_or(ApiError::SignedOut)
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn end(
     _: SameOrigin,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    if let Some(SessionSecret { id, secret }) = cookie(&headers).and_then(SessionSecret::parse) {
+    if let Some(IdAndSecret { id, secret }) = cookie(&headers).and_then(IdAndSecret::parse) {
         let hash = app.keys().ring.hash_secret(&secret);
         in_time(app.store.sign_out(&id, hash)).await?.map_err(Into::<batchscan_store::StoreError>::into)?;
     }
@@ -86,7 +86,7 @@ pub(super) const REMOVE_COOKIE: HeaderValue =
 async fn exchange(
     app: &App,
     slot: &CallerSlot,
-    SessionSecret { id, secret }: SessionSecret,
+    IdAndSecret { id, secret }: IdAndSecret,
     link_until: Option<UtcInstant>,
 ) -> Result<Option<Response>, ApiError> {
     let (now, keys, next) = (app.clock.now(), app.keys(), random(new_secret())?);

@@ -20,9 +20,9 @@ use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
 use crate::auth::{Granted, Token, authenticate};
 
-/// A form of three fields has about 200 bytes.
-const FORM_BYTES_MAX: usize = 16 * 1024;
-const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+/// A form of three fields has about 200 bytes, a batch less than 2,000.
+const BODY_BYTES_MAX: usize = 16 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// For all reads together: a standby and then the primary may be asked. The response is sent within 5 s (decision 028).
 const STORE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
@@ -101,8 +101,13 @@ pub(super) async fn read_form(headers: &HeaderMap, body: Body) -> Result<Vec<u8>
     if !is_form(headers) {
         return Ok(Vec::new());
     }
-    match tokio::time::timeout(FORM_TIMEOUT, collect(body)).await {
-        Ok(Ok(form)) => Ok(form),
+    read_body(body).await
+}
+
+/// A small body.
+pub(super) async fn read_body(body: Body) -> Result<Vec<u8>, ApiError> {
+    match tokio::time::timeout(BODY_TIMEOUT, collect(body)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::BodyTooLarge),
         Ok(Err(_)) => Err(ApiError::BadRequest(MALFORMED_BODY)),
         Err(_) => Err(ApiError::BodyTimeout),
@@ -111,7 +116,7 @@ pub(super) async fn read_form(headers: &HeaderMap, body: Body) -> Result<Vec<u8>
 
 /// In one buffer: chunks of one byte each would take a hundred times their size.
 async fn collect(body: Body) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let (mut body, mut form) = (Limited::new(body, FORM_BYTES_MAX), Vec::new());
+    let (mut body, mut form) = (Limited::new(body, BODY_BYTES_MAX), Vec::new());
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             form.extend_from_slice(&data);

@@ -7,6 +7,7 @@
 mod audit;
 mod blocks;
 mod changes;
+mod deliveries;
 mod fixture;
 mod imports;
 mod model;
@@ -71,6 +72,11 @@ on_both_stores!(
     changes::a_position_is_gone_only_if_it_has_not_seen_a_pruned_removal,
     changes::removing_is_all_or_nothing,
     changes::paging_does_not_return_a_batch_again_that_was_removed_and_imported,
+    deliveries::every_import_is_recorded,
+    deliveries::a_repeated_delivery_returns_the_first_result,
+    deliveries::of_concurrent_deliveries_with_one_key_one_is_applied,
+    deliveries::operator_tokens_are_issued_used_and_revoked,
+    deliveries::copies_and_backups_have_imports_and_operator_tokens,
     operators::organisations_are_added_renamed_and_removed,
     operators::an_overview_has_the_time_of_the_last_change,
     operators::a_removed_organisation_takes_everything_with_it,

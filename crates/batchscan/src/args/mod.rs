@@ -18,7 +18,8 @@ use crate::terminal::{exit_with_usage_error, set_json_errors};
 pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
     Audit, Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import,
-    Key, KeyCommand, LinkOptions, LogFormat, Org, OrgCommand, Serve, Session, SessionCommand,
+    Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Serve, Session,
+    SessionCommand, TokenCommand,
 };
 pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
@@ -127,6 +128,7 @@ pub(crate) enum Command {
     Copy(CopyDatabase),
     Doctor(Doctor),
     Key(Key),
+    Operator(Operator),
     Audit(Audit),
     Pull(Box<Pull>),
     Mirror(Mirror),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use batchscan_formats::Format;
 use batchscan_model::{BatchId, UtcInstant};
 use batchscan_server::config::{Network, Rate};
-use batchscan_store::{DatabaseUrl, OrgName, ReadFrom};
+use batchscan_store::{DatabaseUrl, OperatorRole, OrgName, ReadFrom};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
@@ -14,7 +14,7 @@ use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_count, parse_date, parse_duration, parse_expiry,
     parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
-    parse_size, parse_start_date, parse_ttl, read_from_parser,
+    parse_size, parse_start_date, parse_ttl, read_from_parser, role_parser,
 };
 use crate::date_range::TypedDate;
 
@@ -87,7 +87,7 @@ pub(crate) struct Serve {
     /// Format of log lines
     #[arg(long, env = "BATCHSCAN_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Separate address for /healthz, /readyz and /metrics
+    /// Separate address for the operator API, /healthz, /readyz and /metrics
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
     /// Also serve /metrics on the public address; it names database hosts and organisations
@@ -263,6 +263,62 @@ pub(crate) enum SessionCommand {
     /// End a session, or all sessions of a credential
     End {
         /// Session id or client id
+        id: String,
+    },
+}
+
+/// Issue, list and revoke tokens of the operator API
+///
+/// `serve --operator-listen HOST:PORT` offers the operator API. Its description is at /operator/v1/openapi.json there.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  batchscan operator token issue --role ingest --org \"Green Valley\" --label \"scanner PC, hall 2\"")]
+pub(crate) struct Operator {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    #[command(subcommand)]
+    pub(crate) command: OperatorCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperatorCommand {
+    /// Tokens of the operator API
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Issue a token; it is shown only once
+    Issue {
+        /// What the token allows: everything, or to deliver batches
+        #[arg(long, env = "BATCHSCAN_ROLE", value_name = "ROLE", value_parser = role_parser())]
+        role: OperatorRole,
+        /// The only organisation to deliver to [default: all]
+        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        org: Option<String>,
+        /// Label that says what the token is for
+        #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "", value_parser = parse_label)]
+        label: String,
+        /// Expire after this time, such as 365d
+        #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
+        expires: Option<Duration>,
+        /// Print JSON
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
+    /// List the tokens (not their secrets)
+    List {
+        /// Print JSON
+        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
+    /// Revoke a token
+    Revoke {
+        /// Id of the token, such as op_a1B2c3D4e5F6g7H8
         id: String,
     },
 }

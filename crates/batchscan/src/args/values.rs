@@ -10,7 +10,7 @@ use batchscan_model::instant::DateInput;
 use batchscan_model::{BatchId, Field, Kind, UtcInstant};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Rate;
-use batchscan_store::{OrgName, ReadFrom};
+use batchscan_store::{OperatorRole, OrgName, ReadFrom};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 
@@ -237,6 +237,12 @@ pub(crate) fn parse_crop(text: &str) -> Result<String, String> {
 pub(crate) fn read_from_parser() -> impl TypedValueParser<Value = ReadFrom> {
     let parse = |name: String| if name == "standby" { ReadFrom::Standby } else { ReadFrom::Any };
     PossibleValuesParser::new(["any", "standby"]).map(parse)
+}
+
+/// Accepts the roles of operator tokens.
+pub(crate) fn role_parser() -> impl TypedValueParser<Value = OperatorRole> {
+    let parse = |name: String| OperatorRole::from_name(&name).unwrap_or(OperatorRole::Ingest);
+    PossibleValuesParser::new(OperatorRole::ALL.map(OperatorRole::name)).map(parse)
 }
 
 /// Accepts the separators of a CSV file for Excel.

@@ -1,7 +1,7 @@
 //! `batchscan audit`: who changed what.
 
+use batchscan_server::http::operator::json::audit_entry;
 use batchscan_store::{AuditEntry, AuditRange};
-use serde_json::json;
 
 use super::context::{format_time, open};
 use crate::args::Audit;
@@ -44,13 +44,5 @@ fn row(entry: &AuditEntry) -> [String; 7] {
 
 /// One JSON object per line.
 fn lines(entries: &[AuditEntry]) -> String {
-    let line = |entry: &AuditEntry| {
-        let AuditEntry { id, at, actor, source, action, org, subject, detail } = entry;
-        let entry = json!({
-            "id": id, "at": at.to_string(), "actor": actor, "source": source, "action": action,
-            "organisation": org, "subject": subject, "detail": detail,
-        });
-        format!("{entry}\n")
-    };
-    entries.iter().map(line).collect()
+    entries.iter().map(|entry| format!("{}\n", audit_entry(entry))).collect()
 }

@@ -60,6 +60,11 @@ pub(super) fn format_time(instant: Option<UtcInstant>) -> String {
     instant.map_or_else(|| "-".into(), |instant| instant.to_whole_secs().to_string())
 }
 
+/// A time from now.
+pub(super) fn later(now: UtcInstant, time: Duration) -> UtcInstant {
+    now.plus_secs(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+}
+
 /// Completes at SIGTERM or SIGINT. A second signal ends the process, whatever its other threads are doing.
 pub(super) fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;

@@ -1,12 +1,12 @@
 //! `batchscan credential`.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
+use batchscan_server::http::operator::json::credential;
 use batchscan_store::{
     AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, Rotation, Store,
 };
@@ -14,7 +14,7 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 
-use super::context::{format_time, open};
+use super::context::{format_time, later, open};
 use crate::args::{Credential, CredentialCommand, LinkOptions};
 use crate::table::table;
 use crate::terminal::{print, print_hint, print_once};
@@ -183,10 +183,6 @@ fn parse_client_id(text: &str) -> anyhow::Result<ClientId> {
     })
 }
 
-fn later(now: UtcInstant, time: Duration) -> UtcInstant {
-    now.plus_secs(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
-}
-
 fn no_randomness() -> anyhow::Error {
     anyhow!("the system has no random numbers: nothing was issued")
 }
@@ -207,18 +203,5 @@ fn list(all: &[StoredCredential], org: &str, now: UtcInstant) -> String {
 }
 
 fn list_json(all: &[StoredCredential], now: UtcInstant) -> String {
-    let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
-    let one = |info: &StoredCredential| {
-        json!({
-            "client_id": info.client.as_str(),
-            "label": info.label,
-            "state": info.status(now).name(),
-            "created_at": info.created_at.to_string(),
-            "expires_at": text(info.expires_at),
-            "revoked_at": text(info.revoked_at),
-            "last_used_at": text(info.last_used_at),
-            "old_secret_until": text(info.old_secret_until(now)),
-        })
-    };
-    format!("{}\n", all.iter().map(one).collect::<serde_json::Value>())
+    format!("{}\n", all.iter().map(|one| credential(one, now)).collect::<serde_json::Value>())
 }

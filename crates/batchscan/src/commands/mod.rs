@@ -19,6 +19,7 @@ pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod mirror;
 pub(crate) mod openapi;
+pub(crate) mod operator;
 pub(crate) mod org;
 pub(crate) mod pull;
 pub(crate) mod serve;

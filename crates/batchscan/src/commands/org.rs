@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 use batchscan_server::clock::Clock;
+use batchscan_server::http::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
-use serde_json::json;
 
 use super::context::{format_time, open, open_database, shell_quoted};
 use crate::args::{DatabaseArg, Org, OrgCommand};
@@ -70,13 +70,5 @@ fn list(orgs: &[Organisation]) -> String {
 }
 
 fn list_json(orgs: &[Organisation]) -> String {
-    let one = |org: &Organisation| {
-        json!({
-            "name": org.name,
-            "batches": org.batches,
-            "credentials": org.credentials,
-            "created_at": org.created_at.to_string(),
-        })
-    };
-    format!("{}\n", orgs.iter().map(one).collect::<serde_json::Value>())
+    format!("{}\n", orgs.iter().map(organisation).collect::<serde_json::Value>())
 }

@@ -27,9 +27,6 @@ pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     let no_organisations = store.has_orgs().await.is_ok_and(|any| !any);
     let public_url = command.public_url.clone();
     let server = Server::bind(store, options(command)?, Clock::system()).await?;
-    if let Some(url) = server.operator_url() {
-        tracing::info!(url, "serving health and metrics");
-    }
     if no_organisations {
         tracing::warn!(%database, "the database has no organisation: add one with `batchscan org add NAME`");
     }
@@ -37,6 +34,9 @@ pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     // Before the line below, after which a signal may come.
     let stop = shutdown_signal()?;
     print(&format!("listening on {}\n", server.url()))?;
+    if let Some(url) = server.operator_url() {
+        print(&format!("operator API on {url}\n"))?;
+    }
     log::log_panics();
     server.run(stop).await;
     Ok(())

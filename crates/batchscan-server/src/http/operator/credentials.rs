@@ -1,0 +1,125 @@
+//! Credentials of an organisation: list, issue, rotate, revoke.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use batchscan_model::{ClientId, ClientSecret, Reason, UtcInstant};
+use batchscan_store::{NewCredential, Rotation};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::app::App;
+use super::super::error::{ApiError, Cause};
+use super::access::Operator;
+use super::json::credential;
+use super::request::{PathNames, invalid_field, no_content, read_json, respond};
+use crate::auth::{Issued, issue as new_credential, new_secret};
+
+const LABEL_CHARS_MAX: usize = 200;
+/// How long an old secret keeps working, unless the request says otherwise: as on the command line.
+const RETIRE_AFTER_DEFAULT_SECS: u32 = 7 * 24 * 60 * 60;
+
+/// `GET /operator/v1/organisations/{name}/credentials`.
+pub(super) async fn list(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames(name): PathNames<String>,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let all = operator.store.credentials(&name).await?;
+    let now = app.clock.now();
+    let data: Value = all.iter().map(|one| credential(one, now)).collect();
+    Ok(respond(StatusCode::OK, &json!({ "data": data })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewOptions {
+    #[serde(default)]
+    label: String,
+    expires_at: Option<String>,
+}
+
+/// `POST /operator/v1/organisations/{name}/credentials`.
+pub(super) async fn issue(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames(name): PathNames<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let NewOptions { label, expires_at } = read_json(body).await?;
+    if label.chars().count() > LABEL_CHARS_MAX || label.chars().any(char::is_control) {
+        return Err(invalid_field("label", Reason::BadName));
+    }
+    let now = app.clock.now();
+    let parse = |text: String| UtcInstant::parse_any_offset(&text).ok().filter(|at| *at > now);
+    let expires_at = match expires_at {
+        Some(text) => Some(parse(text).ok_or_else(|| invalid_field("expires_at", Reason::NotInTheFuture))?),
+        None => None,
+    };
+    let Issued { client, secret } = new_credential().ok_or_else(no_randomness)?;
+    let secret_hash = app.keys().ring.hash_secret(&secret);
+    let new = NewCredential { client: client.clone(), label, expires_at, secret_hash, now };
+    operator.store.add_credential(&name, new).await?;
+    let expires_at = expires_at.map(|at| at.to_string());
+    Ok(respond_secret(StatusCode::CREATED, &client, &secret, ("expires_at", expires_at)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateOptions {
+    retire_after_seconds: Option<u32>,
+}
+
+/// `POST /operator/v1/organisations/{name}/credentials/{client_id}/rotate`.
+pub(super) async fn rotate(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames((name, client)): PathNames<(String, String)>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let RotateOptions { retire_after_seconds } = read_json(body).await?;
+    let client = find(&operator, &name, &client).await?;
+    let secret = new_secret().ok_or_else(no_randomness)?;
+    let now = app.clock.now();
+    let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DEFAULT_SECS).into());
+    let rotation = Rotation { secret_hash: app.keys().ring.hash_secret(&secret), retire_at, now };
+    operator.store.rotate_credential(&client, rotation).await?;
+    let until = Some(retire_at.to_string());
+    Ok(respond_secret(StatusCode::OK, &client, &secret, ("old_secret_until", until)))
+}
+
+/// `DELETE /operator/v1/organisations/{name}/credentials/{client_id}`.
+pub(super) async fn revoke(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames((name, client)): PathNames<(String, String)>,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let client = find(&operator, &name, &client).await?;
+    operator.store.revoke_credential(&client, app.clock.now()).await?;
+    Ok(no_content())
+}
+
+/// The credential, which must belong to the organisation in the path.
+async fn find(operator: &Operator, org: &str, client: &str) -> Result<ClientId, ApiError> {
+    let all = operator.store.credentials(org).await?;
+    let found = all.into_iter().find(|credential| credential.client.as_str() == client);
+    found.map(|credential| credential.client).ok_or(ApiError::NO_SUCH_CREDENTIAL)
+}
+
+fn respond_secret(
+    status: StatusCode,
+    client: &ClientId,
+    secret: &ClientSecret,
+    (name, until): (&str, Option<String>),
+) -> Response {
+    respond(status, &json!({ "client_id": client.as_str(), "client_secret": secret.reveal(), name: until }))
+}
+
+fn no_randomness() -> ApiError {
+    ApiError::Internal(Cause::new("the system has no random numbers"))
+}

@@ -1,0 +1,281 @@
+//! Deliveries of files and single batches, and their record.
+//!
+//! A body is first received completely, into a temporary file: a slow client must not hold the write lock of the
+//! database, and a broken connection imports nothing.
+
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use batchscan_formats::Format;
+use batchscan_formats::read::{Implausible, LocatedError, Location, ReadError, read_text};
+use batchscan_model::{BatchId, FieldError, Reason};
+use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, Store, hash_file, import_file};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::super::app::App;
+use super::super::error::{ApiError, Cause, MALFORMED_BODY};
+use super::super::token::read_body;
+use super::access::Operator;
+use super::json;
+use super::request::{PathNames, Query, list as list_page, no_content, respond};
+
+/// Bodies that are received at the same time. Bounds the disk space.
+const RECEIVED_MAX: usize = 64;
+/// Imports at the same time. They take turns in an organisation, and each needs a database connection.
+const IMPORTS_MAX: usize = 2;
+/// How long the next part of a body may take.
+const PART_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes that are written to the temporary file at once.
+const WRITE_BYTES: usize = 256 * 1024;
+const KEY_BYTES_MAX: usize = 255;
+const FILE_NAME_CHARS_MAX: usize = 255;
+/// Removals stay visible to copies for so long, as on the command line.
+const KEEP_REMOVALS_SECS: i64 = 400 * 24 * 60 * 60;
+
+const EXPECTED_TYPES: &str = "Send one of these as Content-Type: text/csv, application/x-ndjson, application/json, application/vnd.apache.parquet, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+const NO_ENCODING: &str = "Send the body without Content-Encoding";
+
+/// Limits deliveries.
+#[derive(Debug)]
+pub struct Deliveries {
+    received: Semaphore,
+    imports: Semaphore,
+}
+
+impl Default for Deliveries {
+    fn default() -> Self {
+        Self { received: Semaphore::new(RECEIVED_MAX), imports: Semaphore::new(IMPORTS_MAX) }
+    }
+}
+
+impl Deliveries {
+    fn receive(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        let busy = |_| ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
+        self.received.try_acquire().map_err(busy)
+    }
+}
+
+/// `POST /operator/v1/organisations/{name}/imports`.
+pub(super) async fn create(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames(name): PathNames<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    operator.require_delivery_to(&name)?;
+    let format = format_of(&headers)?;
+    let query = Query::parse(query.as_deref());
+    let dry_run = query.flag("dry_run")?;
+    let file = query.value("file", Reason::BadName, file_name)?;
+    let key = idempotency_key(&headers)?;
+    // Before a long body is received.
+    operator.store.org(&name).await?;
+    let _receiving = app.deliveries.receive()?;
+    let received = receive(&app, body).await?;
+    let source = ImportSource { file, key, hash: None };
+    import(app.clone(), operator.store, name, (format, received), source, dry_run).await
+}
+
+/// `PUT /operator/v1/organisations/{name}/batches/{batch_id}`.
+pub(super) async fn put_batch(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames((name, id)): PathNames<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    operator.require_delivery_to(&name)?;
+    if format_of(&headers)? != Format::Json {
+        return Err(ApiError::Refused(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Send the batch as application/json",
+        ));
+    }
+    let batch = read_body(body).await?;
+    // The reader of files expects an array.
+    let array = [b"[", &*batch, b"]"].concat();
+    require_batch(&array, &id)?;
+    let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
+    file.write_all(&array).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
+    let source = ImportSource::default();
+    import(app.clone(), operator.store, name, (Format::Json, file), source, false).await
+}
+
+/// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
+pub(super) async fn remove_batch(
+    State(app): State<App>,
+    operator: Operator,
+    PathNames((name, id)): PathNames<(String, String)>,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let id = BatchId::new(&id).ok_or(ApiError::NoSuchBatch)?;
+    let prune_before = app.clock.now().plus_secs(-KEEP_REMOVALS_SECS);
+    operator.store.remove_batches(&name, vec![id], prune_before).await?;
+    Ok(no_content())
+}
+
+/// `GET /operator/v1/organisations/{name}/imports`.
+pub(super) async fn list(
+    operator: Operator,
+    PathNames(name): PathNames<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    operator.require_admin()?;
+    let (after, limit) = Query::parse(query.as_deref()).after()?;
+    let entries = operator.store.imports(&name, after, limit + 1).await?;
+    Ok(list_page(entries, limit, json::import))
+}
+
+fn format_of(headers: &HeaderMap) -> Result<Format, ApiError> {
+    let refused = |text| ApiError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(refused(NO_ENCODING));
+    }
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    match &*essence.to_ascii_lowercase() {
+        "text/csv" | "text/tab-separated-values" => Ok(Format::Csv),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
+        "application/json" => Ok(Format::Json),
+        "application/vnd.apache.parquet" => Ok(Format::Parquet),
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => Ok(Format::Xlsx),
+        _ => Err(refused(EXPECTED_TYPES)),
+    }
+}
+
+fn file_name(text: &str) -> Option<String> {
+    let fits = !text.is_empty() && text.chars().count() <= FILE_NAME_CHARS_MAX;
+    (fits && !text.chars().any(char::is_control)).then(|| text.to_owned())
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let (first, second) = (values.next(), values.next());
+    let Some(value) = first else { return Ok(None) };
+    let is_valid = |text: &&str| {
+        !text.is_empty() && text.len() <= KEY_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match value.to_str().ok().filter(is_valid).filter(|_| second.is_none()) {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(ApiError::BadRequest("Send one Idempotency-Key of 1 to 255 visible ASCII characters")),
+    }
+}
+
+/// Receives a body into an unnamed file.
+async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
+    let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
+    let mut buffer = Vec::with_capacity(WRITE_BYTES);
+    loop {
+        let part = tokio::time::timeout(PART_TIMEOUT, body.frame()).await;
+        let part = match part.map_err(|_| ApiError::BodyTimeout)? {
+            None => Bytes::new(),
+            Some(frame) => {
+                let frame = frame.map_err(|_| ApiError::BadRequest(MALFORMED_BODY))?;
+                match frame.into_data() {
+                    Ok(data) if data.is_empty() => continue,
+                    Ok(data) => data,
+                    // Trailers.
+                    Err(_) => continue,
+                }
+            }
+        };
+        let is_end = part.is_empty();
+        buffer.extend_from_slice(&part);
+        if is_end || buffer.len() >= WRITE_BYTES {
+            let write = move || {
+                let written =
+                    file.write_all(&buffer).and_then(|()| if is_end { file.rewind() } else { Ok(()) });
+                buffer.clear();
+                (file, buffer, written)
+            };
+            let written;
+            (file, buffer, written) = tokio::task::spawn_blocking(write).await.map_err(panicked)?;
+            written.map_err(|error| unwritable(&error))?;
+        }
+        if is_end {
+            return Ok(file);
+        }
+    }
+}
+
+/// Imports a file that was received completely. A client that disconnects meanwhile does not stop it.
+async fn import(
+    app: App,
+    store: Store,
+    org: String,
+    (format, mut file): (Format, File),
+    mut source: ImportSource,
+    dry_run: bool,
+) -> Result<Response, ApiError> {
+    let importing = tokio::spawn(async move {
+        let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
+        let (file, hash) = hashing.await.map_err(panicked)?.map_err(|error| unwritable(&error))?;
+        source.hash = Some(hash);
+        let _turn = app.deliveries.imports.acquire().await;
+        let options = ImportOptions { source, dry_run, implausible: Implausible::Warn };
+        let imported = import_file(&store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
+        imported.map_err(ApiError::from)
+    });
+    let Imported { id, counts, warnings } = importing.await.map_err(panicked)??;
+    let body = json!({
+        "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
+        "warnings": warnings.count,
+    });
+    Ok(respond(StatusCode::OK, &body))
+}
+
+/// Checks that an array has one batch, with this id.
+fn require_batch(array: &[u8], id: &str) -> Result<(), ApiError> {
+    let (mut found, mut batches) = (None, 0);
+    let mut accept = |batch: batchscan_model::Batch, _| {
+        batches += 1;
+        found = Some(batch.batch_id.as_str().to_owned());
+        ControlFlow::Continue(())
+    };
+    let source: Box<dyn Read> = Box::new(Cursor::new(array.to_vec()));
+    read_text(Format::Json, source, Implausible::Warn, &AtomicU64::new(0), &mut accept)
+        .map_err(|error| ApiError::from(ImportError::File(error)))?;
+    let error = match found {
+        Some(found) if batches == 1 && found == id => return Ok(()),
+        Some(found) if batches == 1 => {
+            FieldError::new("batch_id", format!("{found:?}"), "the id in the path")
+        }
+        _ => FieldError::problem("", format!("{batches} batches; send one")),
+    };
+    Err(ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }]))
+}
+
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Store(error) => error.into(),
+            ImportError::File(ReadError::Invalid { errors, .. }) => ApiError::InvalidImport(errors),
+            ImportError::File(error) => {
+                let error = FieldError::problem("", error.to_string());
+                ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }])
+            }
+        }
+    }
+}
+
+fn panicked(error: tokio::task::JoinError) -> ApiError {
+    ApiError::Internal(Cause::new(&error))
+}
+
+/// A full disk, for example.
+fn unwritable(error: &std::io::Error) -> ApiError {
+    ApiError::Unavailable(Cause::new(&format!("cannot write the temporary file of a delivery: {error}")))
+}

@@ -1,0 +1,116 @@
+//! Queries and small JSON bodies of requests, and lists as responses.
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use batchscan_model::{Invalid, Part, Reason, UtcInstant};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::parameters::Parameters;
+use super::super::token::read_body;
+
+/// Entries of a list.
+const LIMIT_MAX: i64 = 1_000;
+
+/// Names and ids in the path. What is not UTF-8 does not exist.
+pub(super) struct PathNames<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathNames<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let path = Path::<T>::from_request_parts(parts, app).await;
+        path.map(|Path(names)| Self(names)).map_err(|_| ApiError::NotFound)
+    }
+}
+
+/// The query of a request.
+pub(super) struct Query<'a>(Parameters<'a>);
+
+impl<'a> Query<'a> {
+    pub(super) fn parse(query: Option<&'a str>) -> Self {
+        Self(Parameters::parse(query.unwrap_or_default().as_bytes()))
+    }
+
+    /// A parameter that may be absent.
+    pub(super) fn value<T>(
+        &self,
+        name: &'static str,
+        reason: Reason,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let invalid = |reason| ApiError::InvalidQuery(Invalid::query(name, reason));
+        match self.0.value(name).map_err(invalid)? {
+            None => Ok(None),
+            Some(text) => parse(text).map(Some).ok_or_else(|| invalid(reason)),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &'static str) -> Result<bool, ApiError> {
+        let parse = |text: &str| match text {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        };
+        Ok(self.value(name, Reason::NotABoolean, parse)?.unwrap_or(false))
+    }
+
+    /// The number of the last entry that was read, and how many to read.
+    pub(super) fn after(&self) -> Result<(i64, i64), ApiError> {
+        let number = |range: std::ops::RangeInclusive<i64>| {
+            move |text: &str| text.parse().ok().filter(|number| range.contains(number))
+        };
+        let after = self.value("after", Reason::BadNumber, number(0..=i64::MAX))?;
+        let limit = self.value("limit", Reason::BadNumber, number(1..=LIMIT_MAX))?;
+        Ok((after.unwrap_or(0), limit.unwrap_or(LIMIT_MAX)))
+    }
+
+    pub(super) fn instant(&self, name: &'static str) -> Result<Option<UtcInstant>, ApiError> {
+        self.value(name, Reason::NotADatetime, |text| UtcInstant::parse_any_offset(text).ok())
+    }
+}
+
+/// A small JSON object. Unknown members are errors, so that a typing mistake is noticed.
+pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
+    let bytes = read_body(body).await?;
+    // An absent body is an object without members.
+    let text = if bytes.is_empty() { b"{}".as_slice() } else { &bytes };
+    serde_json::from_slice(text).map_err(|error| ApiError::InvalidJson(error.to_string()))
+}
+
+/// A field of a JSON body that is not valid.
+pub(super) fn invalid_field(field: &'static str, reason: Reason) -> ApiError {
+    let mut invalid = Invalid::default();
+    invalid.push(Part::Body, field, reason);
+    ApiError::InvalidQuery(invalid)
+}
+
+/// A JSON response that is not cached.
+pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub(super) fn no_content() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// A page of a list of which one entry more than `limit` was read.
+pub(super) fn list<T>(mut entries: Vec<T>, limit: i64, to_json: impl Fn(&T) -> Value) -> Response {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let data: Value = entries.iter().map(to_json).collect();
+    respond(StatusCode::OK, &json!({ "data": data, "more": more }))
+}

@@ -1,0 +1,127 @@
+//! Claims about deliveries (decision 055): the record of imports, keys, and tokens of the operator API.
+
+use std::sync::Arc;
+
+use batchscan_model::{Batch, ClientId};
+use batchscan_store::{
+    Actor, AdminError, CredentialStatus, DatabaseUrl, ImportEntry, ImportResult, ImportRow, ImportSource,
+    ImportStep, OpenOptions, OperatorRole, OperatorToken, Store, copy_database,
+};
+use tokio::sync::mpsc;
+
+use crate::fixture::{Fixture, ORG, at, batch, commented, new_caller};
+
+/// Delivers batches with a key, whose file has a hash of this byte.
+async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Result<ImportResult, AdminError> {
+    let (steps, rows) = mpsc::channel(2);
+    steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
+    steps.send(ImportStep::Commit { warnings: 7 }).await.unwrap();
+    let source = ImportSource { file: Some("a.csv".into()), key: Some(key.into()), hash: Some([hash; 32]) };
+    store.import(ORG, source, rows).await
+}
+
+async fn entries(store: &Store) -> Vec<ImportEntry> {
+    store.imports(ORG, 0, i64::MAX).await.unwrap()
+}
+
+pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
+    let store = fixture.store.acting_as(Actor { name: "op_1".into(), source: "10.0.0.7".into() });
+    let first = deliver(&store, "k1", 1, &[batch("a", 1), batch("b", 2)]).await.unwrap();
+    let second = deliver(&store, "k2", 2, &[batch("a", 1)]).await.unwrap();
+    assert_eq!((first.id, second.id), (Some(1), Some(2)));
+    assert_eq!((first.counts.new, second.counts.unchanged), (2, 1));
+    let all = entries(&fixture.second).await;
+    let summary = |entry: &ImportEntry| {
+        (entry.id, entry.counts, entry.warnings, entry.key.clone().unwrap(), entry.hash.unwrap()[0])
+    };
+    assert_eq!(
+        all.iter().map(summary).collect::<Vec<_>>(),
+        [(1, first.counts, 7, "k1".into(), 1), (2, second.counts, 7, "k2".into(), 2)]
+    );
+    let version = fixture.version().await.unwrap().number;
+    assert!(all.iter().all(|entry| entry.version == version && entry.file.as_deref() == Some("a.csv")));
+    assert!(all.iter().all(|entry| entry.actor == "op_1" && entry.source == "10.0.0.7"));
+    assert_eq!(fixture.store.imports(ORG, 1, 1).await.unwrap(), all[1..]);
+}
+
+/// An old file that is sent again does not undo a correction.
+pub(crate) async fn a_repeated_delivery_returns_the_first_result(fixture: &Fixture) {
+    let old = [batch("a", 1)];
+    let first = deliver(&fixture.store, "k1", 1, &old).await.unwrap();
+    deliver(&fixture.store, "k2", 2, &[commented(batch("a", 1), "corrected")]).await.unwrap();
+    let before = fixture.version().await;
+    assert_eq!(deliver(&fixture.second, "k1", 1, &old).await.unwrap(), first);
+    assert_eq!(fixture.version().await, before);
+    let reused = deliver(&fixture.store, "k1", 9, &old).await;
+    assert!(matches!(reused, Err(AdminError::KeyReused)));
+    assert_eq!(entries(&fixture.store).await.len(), 2);
+}
+
+pub(crate) async fn of_concurrent_deliveries_with_one_key_one_is_applied(fixture: &Fixture) {
+    let stores = [&fixture.store, &fixture.second];
+    let deliveries = (0..8).map(|number| {
+        let store = stores[number % 2].clone();
+        tokio::spawn(async move { deliver(&store, "same", 1, &[batch("a", 1)]).await.unwrap() })
+    });
+    let mut results = Vec::new();
+    for delivery in deliveries.collect::<Vec<_>>() {
+        results.push(delivery.await.unwrap());
+    }
+    assert!(results.iter().all(|result| result.id == Some(1) && result.counts.new == 1), "{results:?}");
+    assert_eq!(entries(&fixture.store).await.len(), 1);
+}
+
+fn token(id: &str, org: Option<&str>) -> OperatorToken {
+    OperatorToken {
+        id: ClientId::new(id).unwrap(),
+        role: if org.is_some() { OperatorRole::Ingest } else { OperatorRole::Admin },
+        org: org.map(str::to_owned),
+        label: "scanner".into(),
+        hash: [3; 32],
+        created_at: at(0),
+        expires_at: Some(at(100)),
+        revoked_at: None,
+        last_used_at: None,
+    }
+}
+
+pub(crate) async fn operator_tokens_are_issued_used_and_revoked(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (admin, bound) = (token("op_a", None), token("op_b", Some(ORG)));
+    store.add_operator_token(admin.clone()).await.unwrap();
+    store.add_operator_token(bound.clone()).await.unwrap();
+    let unknown = store.add_operator_token(token("op_c", Some("Unknown"))).await;
+    assert!(matches!(unknown, Err(AdminError::OrgNotFound(_))));
+    assert_eq!(fixture.second.operator_tokens().await.unwrap(), [admin.clone(), bound.clone()]);
+    assert_eq!(store.operator_token(&bound.id).await.unwrap(), Some(bound.clone()));
+    store.record_uses(vec![(admin.id.clone(), at(5))]).await.unwrap();
+    store.revoke_operator_token(&admin.id, at(6)).await.unwrap();
+    let again = store.revoke_operator_token(&admin.id, at(7)).await;
+    assert!(matches!(again, Err(AdminError::TokenNotFound(_))));
+    let found = store.operator_token(&admin.id).await.unwrap().unwrap();
+    assert_eq!((found.last_used_at, found.revoked_at), (Some(at(5)), Some(at(6))));
+    assert_eq!(found.status(at(0)), CredentialStatus::Revoked);
+    assert_eq!(bound.status(at(99)), CredentialStatus::Active);
+    assert_eq!(bound.status(at(100)), CredentialStatus::Expired);
+    store.remove_org(ORG).await.unwrap();
+    assert_eq!(store.operator_token(&bound.id).await.unwrap(), None, "it could deliver to no other");
+}
+
+pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture: &Fixture) {
+    let store = &fixture.store;
+    store.keys(at(0)).await.unwrap();
+    new_caller(store, "Other", "bs_other").await;
+    deliver(store, "k1", 1, &[batch("a", 1)]).await.unwrap();
+    store.add_operator_token(token("op_a", None)).await.unwrap();
+    store.add_operator_token(token("op_b", Some(ORG))).await.unwrap();
+    let backup = fixture.folder.path().join("backup.db");
+    store.backup(&backup, Arc::new(|_, _| {})).await.unwrap();
+    let copy = DatabaseUrl::Sqlite(fixture.folder.path().join("copy.db"));
+    let copied = Store::open(&copy, OpenOptions::FOR_COPY).await.unwrap();
+    copy_database(store, &copied, &|_, _| ()).await.unwrap();
+    let restored = Store::open(&DatabaseUrl::Sqlite(backup), OpenOptions::EXISTING).await.unwrap();
+    for other in [copied, restored] {
+        assert_eq!(entries(&other).await, entries(store).await);
+        assert_eq!(other.operator_tokens().await.unwrap(), store.operator_tokens().await.unwrap());
+    }
+}
