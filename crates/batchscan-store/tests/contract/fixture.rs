@@ -33,7 +33,12 @@ impl Fixture {
 
     pub(crate) async fn postgres() -> Self {
         let server = server();
-        let url = server.url(&server.fresh_database().unwrap()).parse().unwrap();
+        let name = server.fresh_database().unwrap();
+        let url = server.url(&name).parse().unwrap();
+        if std::env::var_os("PARTITIONS").is_some() {
+            drop(Store::open(&url, OpenOptions::CREATE).await.unwrap());
+            server.sql(&name, include_str!("../../../../deploy/postgresql/partitions.sql")).unwrap();
+        }
         Self::open(&url, tempfile::tempdir().unwrap()).await
     }
 
