@@ -3,7 +3,7 @@
 import type { Batch } from './data/batch';
 import type { Comparison } from './data/comparison';
 import { NO_FILTER, type Filter } from './data/filter';
-import { DEFAULT_PRESET, isPeriod, isPreset, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
+import { DEFAULT_PRESET, isPeriod, isPreset, plusDays, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
 import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './data/zone';
@@ -12,6 +12,7 @@ import { readSetting, storeSetting } from './settings';
 import { idleTimer } from './visibility.svelte';
 
 const DAY_CHECK_MS = 60_000;
+const DAYS_BEFORE_DECLINE = 84;
 // The setting with the preset that was used last.
 const PRESET = 'preset';
 
@@ -74,10 +75,11 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
   }
 
-  /** The URL of the last 365 days of a crop. */
-  yearHref(crop: string | null): string {
+  /** The URL of a crop's decline since a day, and of as many weeks before as show the difference. */
+  declineHref(crop: string | null, start: string): string {
     const filter = { ...NO_FILTER, crops: [crop ?? ''] };
-    return toUrl({ ...this.current, screen: { name: 'overview' }, period: presetPeriod('365d', this.today), preset: '365d', filter });
+    const period = { from: plusDays(start, -DAYS_BEFORE_DECLINE), to: this.today };
+    return toUrl({ ...this.current, screen: { name: 'overview' }, period, preset: null, filter });
   }
 
   /** The URL of a screen with the same filters and another period. */

@@ -4,7 +4,7 @@ import { cropLabel } from '../crop-colours';
 import { count, percent } from '../data/format';
 import { text } from '../text';
 import type { Option } from './echarts';
-import { onScale } from './rates';
+import { onScale, scaleOf } from './rates';
 import { axisStyle, cropColour, type Theme } from './theme';
 import type { Tooltip } from './tooltip';
 
@@ -21,14 +21,14 @@ export function distributionOption(
 ): Option {
   const axis = axisStyle(theme);
   const names = Math.min(170, Math.round(width * 0.36));
-  const lowest = lowestOf(boxes);
+  const scale = scaleOf(boxes.flatMap((box) => [whiskerLow(box), whiskerHigh(box)]));
   const colours = boxes.map(({ crop }) => cropColour(theme, slot(crop)));
   return {
     grid: { left: names + 12, right: 14, top: 4, bottom: 28 },
     xAxis: {
       type: 'value',
-      min: lowest,
-      max: 100,
+      min: scale.low,
+      max: scale.high,
       splitNumber: 4,
       ...axis,
       axisLabel: { ...axis.axisLabel, formatter: (value: number) => percent(value, 0), hideOverlap: true },
@@ -48,7 +48,7 @@ export function distributionOption(
         cursor: 'pointer',
         emphasis: { itemStyle: { borderWidth: 2 } },
         data: boxes.map((box, at) => ({
-          value: [whiskerLow(box), box.q1, box.median, box.q3, whiskerHigh(box)].map((rate) => onScale(rate, lowest)),
+          value: [whiskerLow(box), box.q1, box.median, box.q3, whiskerHigh(box)].map((rate) => onScale(rate, scale)),
           itemStyle: { color: theme.paper, borderColor: colours[at]!, borderWidth: 1.5 },
         })),
       },
@@ -58,9 +58,9 @@ export function distributionOption(
         cursor: 'pointer',
         // A value below the scale is an arrow at its edge.
         data: boxes.map((box, at) => ({
-          value: [box.min < whiskerLow(box) ? onScale(box.min, lowest) : '-', at],
-          symbol: box.min < lowest ? 'path://M8 0L0 4l8 4z' : 'circle',
-          symbolSize: box.min < lowest ? 8 : 5,
+          value: [box.min < whiskerLow(box) ? onScale(box.min, scale) : '-', at],
+          symbol: box.min < scale.low ? 'path://M8 0L0 4l8 4z' : 'circle',
+          symbolSize: box.min < scale.low ? 8 : 5,
           itemStyle: { color: colours[at]! },
         })),
       },
@@ -87,9 +87,4 @@ function whiskerLow({ min, q1, q3 }: Distribution): number {
 
 function whiskerHigh({ max, q1, q3 }: Distribution): number {
   return Math.min(max, q3 + WHISKER_BOXES * (q3 - q1));
-}
-
-function lowestOf(boxes: readonly Distribution[]): number {
-  const low = Math.min(100, ...boxes.map(whiskerLow));
-  return Math.max(0, Math.min(90, Math.floor((low - 2) / 10) * 10));
 }

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
+import { shortDate } from '../data/format';
 import type { Distribution, SeriesPoint } from '../data/statistics';
 import { comparisonOption } from './comparison';
 import { distributionOption, distributionTooltip } from './distribution';
-import { lowestOf, ratesOption, ratesTooltip } from './rates';
+import { ratesOption, ratesTooltip, scaleOf } from './rates';
 import type { Theme } from './theme';
 
 const period = { from: '2026-01-05', to: '2026-01-07' };
@@ -12,6 +13,7 @@ const theme: Theme = {
   muted: '#888',
   line: '#ccc',
   accent: '#080',
+  signal: '#a40',
   crops: [],
   otherCrops: '#999',
   heat: [],
@@ -34,17 +36,35 @@ function drawn(option: object): number[] {
 }
 
 it('draws wrong rates at the edge of the scale and keeps the band above its lower end', () => {
-  const lowest = lowestOf(points, 'low');
-  expect(lowest).toBe(0);
-  const rates = { points, labelOf: (start: string) => start, period, lowest, running: -1, isConnected: false };
+  const scale = scaleOf(points.flatMap(({ low, high }) => [low, high]));
+  expect(scale).toEqual({ low: 0, high: 100 });
+  const rates = { points, labelOf: (start: string) => start, period, scale, running: -1, isConnected: false };
   const option = ratesOption(rates, theme, 600);
   // The lower end of the band, its height, and the mean.
   expect(drawn(option)).toEqual([0, 100, 0, 100, 0, 0, 60, 100, 0]);
   expect(option.yAxis).toMatchObject({ min: 0, max: 100 });
 });
 
+it('fits the scale to the rates, but not closer than twenty points', () => {
+  expect(scaleOf([76.2, null, 93.1])).toEqual({ low: 75, high: 95 });
+  expect(scaleOf([61, 93])).toEqual({ low: 60, high: 100 });
+  expect(scaleOf([97, 98])).toEqual({ low: 80, high: 100 });
+  expect(scaleOf([41, 42])).toEqual({ low: 40, high: 60 });
+  expect(scaleOf([])).toEqual({ low: 80, high: 100 });
+});
+
+it('marks the start of a decline with its date, if it is in the period', () => {
+  const rates = { points, labelOf: (start: string) => start, period, scale: { low: 0, high: 100 }, running: -1, isConnected: false };
+  const drawnWith = (since: string): unknown[] => ratesOption({ ...rates, since }, theme, 600).series as unknown[];
+  expect(drawnWith('2026-01-05')).toHaveLength(3);
+  const ms = Date.UTC(2026, 0, 6);
+  expect(drawnWith('2026-01-06')[2]).toMatchObject({
+    data: [{ value: [ms, 0] }, { value: [ms, 100], label: { position: 'right', formatter: shortDate('2026-01-06') } }],
+  });
+});
+
 it('draws the step that is not over yet apart, with a hollow dot', () => {
-  const rates = { points, labelOf: (start: string) => start, period, lowest: 0, running: 2, isConnected: false };
+  const rates = { points, labelOf: (start: string) => start, period, scale: { low: 0, high: 100 }, running: 2, isConnected: false };
   const [, , whole, end] = ratesOption(rates, theme, 600).series as { data: unknown[][]; itemStyle: object }[];
   expect(whole!.data.map(([, mean]) => mean)).toEqual([60, 100, '-']);
   expect(end!.data.map(([, mean]) => mean)).toEqual([100, 0]);
@@ -82,7 +102,7 @@ it('draws the boxes of wrong rates on the scale', () => {
 });
 
 it('shows wrong rates as they are in texts', () => {
-  const rates = { points, labelOf: (start: string) => start, period, lowest: 0, running: -1, isConnected: false };
+  const rates = { points, labelOf: (start: string) => start, period, scale: { low: 0, high: 100 }, running: -1, isConnected: false };
   const shown = ratesTooltip(rates, Date.UTC(2026, 0, 6, 12), '#000')!.tooltip.lines[0]!.value;
   expect(shown).toContain('250');
   const box: Distribution = { crop: 'a', batches: 9, min: -5, q1: 90, median: 250, q3: 250, max: 900, mean: 99 };

@@ -1,7 +1,7 @@
 // A rate over time: mean (line) and middle 80% of batches (band).
-import { DAY_MS } from '../data/day';
+import { DAY_MS, dayNumber } from '../data/day';
 import type { SeriesPoint } from '../data/statistics';
-import { count, percent } from '../data/format';
+import { count, percent, shortDate } from '../data/format';
 import type { Range } from '../data/outliers';
 import type { Period } from '../data/period';
 import { text } from '../text';
@@ -15,48 +15,61 @@ export interface Rates {
   /** The label of the step that starts on a day. */
   labelOf: (start: string) => string;
   period: Period;
-  /** The bottom of the scale. */
-  lowest: number;
+  scale: Scale;
   /** The index of the step that is not over yet, or -1. */
   running: number;
   /** Whether the line goes on over steps without scans, such as weekends. */
   isConnected: boolean;
   /** The range to mark, if any. */
   typical?: Range | null;
+  /** The day to mark, if any. */
+  since?: string | null;
 }
+
+/** The ends of the axis of a rate. */
+export type Scale = Pick<Range, 'low' | 'high'>;
 
 export const RATES_MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
 
-export function ratesOption({ period, lowest, typical, ...line }: Rates, theme: Theme, width: number): Option {
+export function ratesOption({ period, scale, typical, since, ...line }: Rates, theme: Theme, width: number): Option {
   const at = spans(line.points, period).map(middleMs);
   const steps = stepsOf(line, at);
   const band = { type: 'line', symbol: 'none', silent: true, stack: 'spread', lineStyle: { opacity: 0 } } as const;
   return {
-    ...ratesAxes(period, lowest, theme, width),
+    ...ratesAxes(period, scale, theme, width),
     series: [
-      { ...band, data: steps.map(({ ms, low }) => [ms, low === null ? '-' : onScale(low, lowest)]) },
+      { ...band, data: steps.map(({ ms, low }) => [ms, low === null ? '-' : onScale(low, scale)]) },
       {
         ...band,
         areaStyle: { color: theme.accent, opacity: 0.16 },
         data: steps.map(({ ms, low, high }) => [
           ms,
-          low === null || high === null ? '-' : onScale(high, lowest) - onScale(low, lowest),
+          low === null || high === null ? '-' : onScale(high, scale) - onScale(low, scale),
         ]),
       },
-      ...(typical ? [typical.low, typical.mean, typical.high].map((rate) => flatLine(rate, period, lowest, theme)) : []),
-      ...meanLines({ ...line, colour: theme.accent }, at, lowest, theme),
+      ...(typical ? [typical.low, typical.mean, typical.high].map((rate) => dottedLine([startMs(period), endMs(period)].map((ms) => [ms, onScale(rate, scale)]), theme.muted)) : []),
+      ...(since && since > period.from ? [startLine(since, period, scale, theme)] : []),
+      ...meanLines({ ...line, colour: theme.accent }, at, scale, theme),
     ],
   };
 }
 
-function flatLine(rate: number, period: Period, lowest: number, theme: Theme) {
+function dottedLine(data: object[], color: string) {
   return {
     type: 'line' as const,
     silent: true,
-    symbol: 'none',
-    lineStyle: { color: theme.muted, width: 1, type: 'dotted' as const },
-    data: [startMs(period), endMs(period)].map((ms) => [ms, onScale(rate, lowest)]),
+    symbolSize: 0,
+    lineStyle: { color, width: 1, type: 'dotted' as const },
+    data,
   };
+}
+
+/** A vertical line with its date, on the side with more space. */
+function startLine(day: string, period: Period, scale: Scale, theme: Theme) {
+  const ms = dayNumber(day) * DAY_MS;
+  const position = ms - startMs(period) > endMs(period) - ms ? 'left' : 'right';
+  const label = { show: true, position, formatter: shortDate(day), color: theme.signal, backgroundColor: theme.paper } as const;
+  return dottedLine([{ value: [ms, scale.low] }, { value: [ms, scale.high], label }], theme.signal);
 }
 
 export interface MeanLine extends Pick<Rates, 'points' | 'running' | 'isConnected'> {
@@ -65,11 +78,11 @@ export interface MeanLine extends Pick<Rates, 'points' | 'running' | 'isConnecte
 }
 
 /** The line of the means. Its end is dotted, with a hollow dot, if that step is not over yet. */
-export function meanLines(line: MeanLine, at: readonly number[], lowest: number, theme: Theme) {
+export function meanLines(line: MeanLine, at: readonly number[], scale: Scale, theme: Theme) {
   const { colour, isDashed } = line;
   const steps = stepsOf(line, at);
   const running = steps.findIndex(({ isRunning }) => isRunning);
-  const data = steps.map(({ ms, mean }) => [ms, mean === null ? '-' : onScale(mean, lowest)] as [number, number | '-']);
+  const data = steps.map(({ ms, mean }) => [ms, mean === null ? '-' : onScale(mean, scale)] as [number, number | '-']);
   const common = { type: 'line' as const, silent: true, symbol: 'circle' };
   const style = { color: colour, width: 2, join: 'round' as const };
   const whole = {
@@ -106,15 +119,15 @@ function stepsOf({ points, running, isConnected }: Omit<MeanLine, 'colour'>, at:
 }
 
 /** The axes of a rate over time. */
-export function ratesAxes(period: Period, lowest: number, theme: Theme, width: number) {
+export function ratesAxes(period: Period, scale: Scale, theme: Theme, width: number) {
   const axis = axisStyle(theme);
   return {
     grid: { ...RATES_MARGIN },
     xAxis: timeAxis(period, theme, width),
     yAxis: {
       type: 'value' as const,
-      min: lowest,
-      max: 100,
+      min: scale.low,
+      max: scale.high,
       splitNumber: 4,
       ...axis,
       axisLabel: { ...axis.axisLabel, formatter: (value: number) => percent(value, 0) },
@@ -169,16 +182,26 @@ function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
   ];
 }
 
-/** The lower end of the scale: a round number. Not zero, because rates differ by a few points. */
-export function lowestOf<Key extends 'mean' | 'low'>(points: readonly Record<Key, number | null>[], key: Key): number {
-  let low = 100;
-  for (const point of points) low = Math.min(low, point[key] ?? 100);
-  return Math.max(0, Math.min(80, Math.floor((low - 1) / 10) * 10));
+// In percentage points. A shorter scale would make a fall of a small difference.
+const SCALE_MIN = 20;
+// A longer one has labels every 10 or 20.
+const FINE_SCALE_MAX = 25;
+
+/** Fits the rates, with round ends. Not from zero, because rates differ by a few points. */
+export function scaleOf(rates: readonly (number | null)[]): Scale {
+  const known = rates.filter((rate) => rate !== null);
+  const fit = (step: number): Scale => {
+    const low = Math.max(0, Math.min(100 - SCALE_MIN, Math.floor(Math.min(...known) / step) * step));
+    const high = Math.min(100, Math.max(low + SCALE_MIN, Math.ceil(Math.max(...known) / step) * step));
+    return { low, high };
+  };
+  const fine = fit(5);
+  return fine.high - fine.low > FINE_SCALE_MAX ? fit(10) : fine;
 }
 
 /** A wrong rate, such as 250 or -5, is drawn at the edge of the scale. Texts show its value. */
-export function onScale(rate: number, lowest: number): number {
-  return Math.max(lowest, Math.min(100, rate));
+export function onScale(rate: number, { low, high }: Scale): number {
+  return Math.max(low, Math.min(high, rate));
 }
 
 function isAlone(steps: readonly DrawnStep[], at: number): boolean {

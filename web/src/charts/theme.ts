@@ -7,6 +7,7 @@ export interface Theme {
   muted: string;
   line: string;
   accent: string;
+  signal: string;
   crops: string[];
   otherCrops: string;
   heat: string[];
@@ -24,6 +25,7 @@ export function readTheme(): Theme {
     muted: token('muted'),
     line: token('line'),
     accent: token('accent'),
+    signal: token('signal'),
     crops: Array.from({ length: CROP_COLOURS_MAX }, (_, slot) => token(`crop-${slot + 1}`)),
     otherCrops: token('crop-other'),
     heat: Array.from({ length: HEAT_STEPS }, (_, step) => token(`heat-${step}`)),
