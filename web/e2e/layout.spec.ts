@@ -151,7 +151,8 @@ test.describe('in German', () => {
     await page.setViewportSize({ width: 360, height: 740 });
     await openSignedIn(page, demo);
     const figures = page.getByRole('region', { name: 'Kennzahlen' }).locator('dl > div');
-    await expect(figures.nth(2)).toContainText('vorher');
+    await expect(figures.nth(1)).toContainText('vorher');
+    await expect(figures.nth(2)).toContainText('normal');
     expect(await figures.evaluateAll((all) => all.filter((node) => node.scrollWidth > node.clientWidth))).toEqual([]);
   });
 });

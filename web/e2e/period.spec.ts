@@ -15,7 +15,7 @@ test('the default period is the last 90 days', async ({ page, demo }) => {
   await expectFiguresOf(page, demo, lastDays(90));
 });
 
-test('the figures are compared with the previous period', async ({ page, demo }) => {
+test('the counts are compared with the previous period, and the rates with what is normal', async ({ page, demo }) => {
   const period = lastDays(30, plusDays(today(), -100));
   await openSignedIn(page, demo, `/${query(period)}`);
   await expectFiguresOf(page, demo, period);
@@ -42,12 +42,18 @@ test('this year is compared with the same days of last year, unless these have n
   await expect.poll(async () => (await keyFigures(page))['Batches']?.change).toBe('+100% from 6');
 });
 
+test('a day is compared with the same weekday a week earlier', async ({ page, demo }) => {
+  await openSignedIn(page, demo, `/${query({ from: '2026-03-09', to: '2026-03-09' })}`);
+  await expect(page.getByText(/the day a week earlier, Monday,? 2 Mar 2026\./)).toBeVisible();
+});
+
 test('an empty previous period is not compared', async ({ page, demo }) => {
   const [first] = await fetchBatches(demo, { from: '1900-01-01', to: today() });
   const day = first!.batch_creation_date.slice(0, 10);
   await openSignedIn(page, demo, `/${query({ from: day, to: plusDays(day, 9) })}`);
   await expect(page.getByText('Not compared: no batches in the previous period')).toBeVisible();
-  expect(Object.values(await keyFigures(page)).filter(({ change }) => change !== '')).toEqual([]);
+  const figures = await keyFigures(page);
+  expect(['Batches', 'Images', 'With warnings'].map((label) => figures[label]?.change)).toEqual(['', '', '']);
 });
 
 test('invalid dates are reported and removed from the URL', async ({ page, demo }) => {

@@ -151,7 +151,7 @@ test('a comparison is of two different things, and people with different crops c
   await panel.getByLabel('Second').selectOption('carl');
   await panel.getByLabel('First').selectOption('ben');
   await expect(panel).toContainText(
-    'ben: 82.0%, 1.8 points above normal for the crops. carl: 91.0%, 3.6 points below normal for the crops.',
+    'ben: 82.0%, 1.8 points above normal (80.2%). carl: 91.0%, 3.6 points below normal (94.6%).',
   );
 });
 
@@ -175,7 +175,7 @@ test('unusual batches can be ordered by age and shown as a table, and a small ch
   await link(page, 'Overview').click();
   await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
   await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
-  await expect(page.getByText('Dotted lines: the crop’s typical range, and what is normal in it.')).toBeVisible();
+  await expect(page.getByText(/Dotted lines: the crop’s typical range, \d+% to \d+%, and what is normal, [\d.]+%\./)).toBeVisible();
   expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
 });
 
@@ -191,7 +191,7 @@ test('a crop that got worse is named with the same start in every period', async
   const database = new Database();
   const service = await database.serve(database.addOrganisation('Slow', batches));
   await openSignedIn(page, service);
-  const link = page.getByRole('link', { name: /^Leek: germination rate [\d.]+ points below normal since the week of/ });
+  const link = page.getByRole('link', { name: /^Leek: germination rate [\d.]+ points below normal \([\d.]+%\) since the week of/ });
   const sentence = await link.textContent();
   for (const preset of ['Last week', 'Last 30 days', 'Last 365 days']) {
     await button(page, preset).click();

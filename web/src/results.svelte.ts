@@ -91,7 +91,7 @@ class Results {
   /** How far the rates are from the mean of each batch's crop. */
   fromNormal = $derived({ germination: this.#fromNormal('germination'), usable: this.#fromNormal('usable') });
   /** The crops that are below what is normal, and since when in the last 365 days. Not before the end of the period. */
-  falling: Map<string | null, { start: string; points: number }> = $derived.by(() => {
+  falling: Map<string | null, { start: string; points: number; normal: number }> = $derived.by(() => {
     const columns = this.#year?.columns;
     if (columns === undefined || this.isComparing) return new Map();
     const year = typicalPeriod(view.today);
@@ -101,7 +101,12 @@ class Results {
       const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
       return { crop, since: isCurrent ? belowNormalSince(weeks, columns, this.ranges, this.measure) : null };
     });
-    return new Map(found.flatMap(({ crop, since }) => (since === null || since.start > this.#period.to ? [] : [[crop, since]])));
+    return new Map(
+      found.flatMap(({ crop, since }) => {
+        const normal = this.ranges.get(crop)?.[this.measure]?.mean;
+        return since === null || normal === undefined || since.start > this.#period.to ? [] : [[crop, { ...since, normal }]];
+      }),
+    );
   });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);

@@ -25,6 +25,8 @@ export interface Formatter {
   decimal(value: Decimal | number | null, digits?: number): string;
   /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
   date(day: string | null): string;
+  /** With its day of the week. */
+  weekday(day: string): string;
   /** Without the year. */
   shortDate(day: string): string;
   /** The month and year of a day. */
@@ -77,6 +79,7 @@ export function formatter(tag: string, timeZone: string): Formatter {
       return number(Number(value), `decimal${shown}`, fixed(shown));
     },
     date: (text) => (text === null ? NONE : day(text, 'date', { dateStyle: 'medium' })),
+    weekday: (text) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
     shortDate: (text) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
     month: (text) => day(text, 'month', { month: 'short', year: 'numeric' }),
     instant: (iso) => {
@@ -131,6 +134,7 @@ export const {
   percent,
   decimal,
   date,
+  weekday,
   shortDate,
   month,
   instant,

@@ -208,12 +208,11 @@ export const de: Text = {
     up: 'Mehr',
     points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
-    fromNormal: (points, direction) =>
-      direction === 'same'
-        ? 'normal für die Kulturen'
-        : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal für die Kulturen`,
-    compared: (isComparable, n, period) =>
-      `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} im`} vorherigen Zeitraum, ${period}.`,
+    fromNormal: (points, direction, normal) =>
+      direction === 'same' ? 'normal' : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal (${normal})`,
+    normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen, ohne auffällige Chargen.',
+    compared: (isComparable, n, period, isDay) =>
+      `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} ${isDay ? 'am' : 'im'}`} ${isDay ? 'Tag eine Woche davor' : 'vorherigen Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
     retry: 'Erneut versuchen',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
@@ -247,8 +246,9 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (points, week) => `seit der Woche ab ${week} ${points} Punkte unter normal.`,
-    typicalKey: 'Gepunktete Linien: üblicher Bereich der Kultur, und was darin normal ist.',
+    below: (points, week, normal) => `seit der Woche ab ${week} ${points} Punkte unter normal (${normal}).`,
+    typicalKey: (low, high, normal) =>
+      `Gepunktete Linien: üblicher Bereich der Kultur, ${low} bis ${high}, und was normal ist, ${normal}.`,
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',

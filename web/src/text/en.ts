@@ -213,10 +213,11 @@ export const en = {
     up: 'Up',
     points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
-    fromNormal: (points: string, direction: Change['direction']): string =>
-      `${direction === 'same' ? '' : `${points} points ${direction === 'up' ? 'above' : 'below'} `}normal for the crops`,
-    compared: (isComparable: boolean, n: number, period: string): string =>
-      `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} in`} the previous period, ${period}.`,
+    fromNormal: (points: string, direction: Change['direction'], normal: string): string =>
+      direction === 'same' ? 'normal' : `${points} points ${direction === 'up' ? 'above' : 'below'} normal (${normal})`,
+    normal: 'Normal: the average of the same crops in the last 365 days, without unusual batches.',
+    compared: (isComparable: boolean, n: number, period: string, isDay: boolean): string =>
+      `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} ${isDay ? 'on' : 'in'}`} the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
     retry: 'Retry',
     pending: 'Comparison appears when loading finishes.',
@@ -250,8 +251,10 @@ export const en = {
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    below: (points: string, week: string): string => `${points} points below normal since the week of ${week}.`,
-    typicalKey: 'Dotted lines: the crop’s typical range, and what is normal in it.',
+    below: (points: string, week: string, normal: string): string =>
+      `${points} points below normal (${normal}) since the week of ${week}.`,
+    typicalKey: (low: string, high: string, normal: string): string =>
+      `Dotted lines: the crop’s typical range, ${low} to ${high}, and what is normal, ${normal}.`,
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',

@@ -32,15 +32,16 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
   return text.batch.outside(value < low, typical);
 }
 
-/** How far a mean is from that of the year. */
-export function fromNormalText(difference: number | null): string | null {
-  const change = changeInPoints(difference, 0);
-  return change === null ? null : text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction);
+/** How far a mean is from what is normal; null if that is not known. */
+export function fromNormalText(mean: number | null, difference: number | null): string | null {
+  const normal = mean === null || difference === null ? null : mean - difference;
+  const change = changeInPoints(mean, normal);
+  return change === null ? null : text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction, percent(normal));
 }
 
 /** Since when a crop is below what is normal. */
-export function sinceText({ start, points }: { start: string; points: number }): string {
-  return text.rates.below(decimal(points, 1), date(start));
+export function sinceText({ start, points, normal }: { start: string; points: number; normal: number }): string {
+  return text.rates.below(decimal(points, 1), date(start), percent(normal));
 }
 
 export function isNumber(field: Field): boolean {

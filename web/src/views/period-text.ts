@@ -1,13 +1,13 @@
 // Texts that several views share.
 
-import { date } from '../data/format';
+import { date, weekday } from '../data/format';
 import { dayNumber, dayText } from '../data/day';
 import { dayCount, plusDays, type Period } from '../data/period';
 import type { View } from '../data/url';
 import { text } from '../text';
 
 export function formatPeriod(period: Period): string {
-  return period.from === period.to ? date(period.from) : `${date(period.from)} – ${date(period.to)}`;
+  return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
 }
 
 /** "Today", "Yesterday", or the date. */
