@@ -277,7 +277,12 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   const batches = [...before, batch(99, today(), '61.00')];
   const service = await database.serve(database.addOrganisation('Weak', batches));
   await openSignedIn(page, service);
+  const recent = page.getByText(/^Since (yesterday|Friday): 1 batch, 1 unusual: Tray 99$/);
+  await expect(recent).toBeVisible();
+  await button(page, 'Last year').click();
+  await expect(recent).toBeVisible();
   await button(page, 'Today').click();
+  await expect(recent).toBeHidden();
   const row = page.getByRole('region', { name: 'Batches', exact: true }).getByRole('row').filter({ hasText: 'Tray 99' });
   await expect(row).toHaveText(/Tray 99\s*Today, 08:00, Tomato\s*61.00%\s*Below typical \(86% to 97%\)\s*–/);
   await expect(page.locator('[data-chart]')).toHaveCount(1);

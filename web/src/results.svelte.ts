@@ -4,7 +4,7 @@ import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
 import { belowNormalSince, findOutliers, meanFromNormal, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
-import { dayCount, plusDays, typicalPeriod } from './data/period';
+import { dayCount, plusDays, recentPeriod, typicalPeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -107,6 +107,14 @@ class Results {
         return since === null || normal === undefined || since.start > this.#period.to ? [] : [[crop, { ...since, normal }]];
       }),
     );
+  });
+  /** What is new since the last working day, whatever the period. Null until it can be compared. */
+  recent = $derived.by(() => {
+    const period = recentPeriod(view.today);
+    const columns = batches.loaderFor(period)?.columns;
+    if (columns === undefined || this.isComparing || this.isNotComparable) return null;
+    const rows = this.rowsWith({}, columns, period);
+    return { total: rows.length, unusual: findOutliers(columns, rows, this.ranges).map(({ row }) => columns.batch(row)) };
   });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, requestDates, typicalPeriod, yearBefore } from './period';
+import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, recentPeriod, requestDates, typicalPeriod, yearBefore } from './period';
 
 describe('presets', () => {
   it('include today', () => {
@@ -39,6 +39,12 @@ describe('presets', () => {
       for (const preset of PRESETS) expect(isPeriod(presetPeriod(preset, today))).toBe(true);
     }
   });
+});
+
+it('starts a morning with the last working day', () => {
+  const days = ['2026-11-12', '2026-11-13', '2026-11-14', '2026-11-15', '2026-11-16', '2026-11-17'];
+  const starts = ['2026-11-11', '2026-11-12', '2026-11-13', '2026-11-13', '2026-11-13', '2026-11-16'];
+  expect(days.map(recentPeriod)).toEqual(days.map((to, at) => ({ from: starts[at], to })));
 });
 
 it('returns the previous period of the same length, and for a day the same weekday', () => {

@@ -71,6 +71,13 @@ export function typicalPeriod(today: string): Period {
   return presetPeriod('365d', today);
 }
 
+/** From the last working day until today: since Friday on a weekend and on Monday, otherwise since yesterday. */
+export function recentPeriod(today: string): Period {
+  const [friday, yesterday] = [presetPeriod('since-friday', today).from, plusDays(today, -1)];
+  const isNear = friday < today && friday >= plusDays(today, -3);
+  return { from: isNear ? friday : yesterday, to: today };
+}
+
 // Days after Monday.
 const FRIDAY = 4;
 

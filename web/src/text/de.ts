@@ -198,6 +198,11 @@ export const de: Text = {
     searchYear: (n) => `In den letzten 365 Tagen suchen${n === null ? '' : ` (${batches(n)})`}`,
   },
 
+  recent: {
+    yesterday: 'Seit gestern',
+    unusual: (n) => (n === 0 ? 'keine auffällig.' : `${count(n)} auffällig:`),
+  },
+
   figures: {
     label: 'Kennzahlen',
     batches: 'Chargen',

@@ -203,6 +203,11 @@ export const en = {
     searchYear: (n: number | null): string => `Search last 365 days${n === null ? '' : ` (${batches(n)})`}`,
   },
 
+  recent: {
+    yesterday: 'Since yesterday',
+    unusual: (n: number): string => (n === 0 ? 'none unusual.' : `${count(n)} unusual:`),
+  },
+
   figures: {
     label: 'Key figures',
     batches: 'Batches',
