@@ -151,7 +151,7 @@ test('a comparison is of two different things, and people with different crops c
   await panel.getByLabel('Second').selectOption('carl');
   await panel.getByLabel('First').selectOption('ben');
   await expect(panel).toContainText(
-    'ben: 82.0%, 1.8 points above normal (80.2%). carl: 91.0%, 3.6 points below normal (94.6%).',
+    'Better: ben, by 5.4 points, compared with what is normal for the crops. ben: 82.0%, 1.8 points above normal (80.2%). carl: 91.0%, 3.6 points below normal (94.6%).',
   );
 });
 

@@ -284,7 +284,9 @@ export const en = {
     none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'The lines are as if both had scanned the same crops.',
-    noDifference: 'No real difference.',
+    noDifference: 'No real difference. ',
+    better: (side: string, points: string, isFair: boolean): string =>
+      `Better: ${side}, by ${points} points${isFair ? ', compared with what is normal for the crops' : ''}. `,
     notMeasured: 'not measured',
     noBatches: 'no batches',
     noLastYear: 'No batches in the same period last year.',

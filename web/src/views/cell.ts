@@ -1,6 +1,6 @@
 // The text and column width of a field.
 import type { Batch, Field } from '../data/batch';
-import { changeInPoints, count, date, decimal, instant, NONE, percent } from '../data/format';
+import { changeInPoints, count, date, decimal, instant, NONE, percent, type Change } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
 
@@ -33,10 +33,14 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
 }
 
 /** How far a mean is from what is normal; null if that is not known. */
+export function changeFromNormal(mean: number | null, difference: number | null): Change | null {
+  return changeInPoints(mean, mean === null || difference === null ? null : mean - difference);
+}
+
 export function fromNormalText(mean: number | null, difference: number | null): string | null {
-  const normal = mean === null || difference === null ? null : mean - difference;
-  const change = changeInPoints(mean, normal);
-  return change === null ? null : text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction, percent(normal));
+  const change = changeFromNormal(mean, difference);
+  if (change === null) return null;
+  return text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction, percent(mean! - difference!));
 }
 
 /** Since when a crop is below what is normal. */
