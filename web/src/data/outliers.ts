@@ -6,8 +6,7 @@ import type { Columns } from './columns';
 import { ascendingValues, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure, type SeriesPoint } from './statistics';
 
-/** `low` and `high` are whole numbers, so that rounding on the screen cannot contradict a comparison. `mean` is that of the
- * values between them. */
+/** `low` and `high` are whole numbers. `mean` is that of the values between them. */
 export interface Range {
   low: number;
   mean: number;
@@ -65,11 +64,11 @@ const MEASURED = [
   { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: -1 },
 ] as const;
 
-/** Whether a value of a batch is unusual: a low rate, or a high variation. */
+/** Whether a value of a batch is unusual: a low rate, or a high variation. Rounded, as people read 33.1 % as within 33 %. */
 export function isUnusual(field: keyof Batch, value: number, range: Range | null): boolean {
   const sign = MEASURED.find((measured) => measured.field === field)?.sign;
   if (sign === undefined) return false;
-  return (value === 0 && sign === 1) || outside(value, range, sign) > 0;
+  return (value === 0 && sign === 1) || outside(Math.round(value), range, sign) > 0;
 }
 
 function outside(value: number, range: Range | null, sign: 1 | -1): number {

@@ -28,8 +28,9 @@ export function cellText(batch: Batch, field: Field): string {
 export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
   const { low, high } = range;
   const typical = text.batch.to(show(low), show(high));
-  if (value >= low && value <= high) return text.batch.within(typical);
-  return text.batch.outside(value < low, typical);
+  const rounded = Math.round(value);
+  if (rounded >= low && rounded <= high) return text.batch.within(typical);
+  return text.batch.outside(rounded < low, typical);
 }
 
 /** How far a mean is from what is normal; null if that is not known. */
