@@ -134,11 +134,13 @@ test('the export of the overview has the filtered batches with all fields and ex
   await expect(page.getByText(/^Typical is the range/)).toBeVisible();
   const { name, head, rows } = await exportCsv(page);
   expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-filtered.csv`);
-  expect(head.slice(0, 4)).toEqual(['Name', 'Batch ID', 'Scanned (UTC)', 'Crop']);
+  expect(head.slice(0, 3)).toEqual(['Name', 'Scanned (UTC)', 'Crop']);
   expect(rows.length).toBeGreaterThan(0);
   expect(rows.map((row) => row.slice(0, NAMES.length))).toEqual(batches.map((batch) => toCells(batch)));
-  expect(head.at(-1)).toBe('Why unusual');
+  expect(head.slice(-2)).toEqual(['Batch ID', 'Why unusual']);
   for (const row of rows) expect(row.at(-1)).toMatch(/Scanner warning\.$/);
+  await warnings(page).selectOption('Unusual');
+  expect((await exportCsv(page)).name).toBe(`batches-${lastDays(90).from}-to-${today()}-unusual.csv`);
 });
 
 test('the export of the table has its columns and order', async ({ page, demo }) => {

@@ -3,9 +3,9 @@ import { FIELDS, isFieldName, InvalidBatch, parseBatch } from './batch';
 import { sampleBatch } from './test-data';
 
 describe('FIELDS', () => {
-  it('has all eighteen fields, the name first', () => {
+  it('has all eighteen fields, the name first and the id last', () => {
     const [id, name, ...others] = Object.keys(sampleBatch());
-    expect(FIELDS.map((field) => field.name)).toEqual([name, id, ...others]);
+    expect(FIELDS.map((field) => field.name)).toEqual([name, ...others, id]);
     expect(FIELDS).toHaveLength(18);
   });
 

@@ -38,11 +38,10 @@ export interface Field {
   required?: boolean;
 }
 
-/** All fields: the name first, for people, then in the order of the API. */
+/** All fields: for people, the name first and the id last; the others in the order of the API. */
 export const FIELDS: readonly Field[] = (
   [
     { name: 'batch_name', kind: 'text', required: true },
-    { name: 'batch_id', kind: 'text', required: true },
     { name: 'batch_creation_date', kind: 'instant', required: true },
     { name: 'crop_type', kind: 'text' },
     { name: 'number_of_images', kind: 'integer', required: true },
@@ -59,6 +58,7 @@ export const FIELDS: readonly Field[] = (
     { name: 'analysis_link', kind: 'link' },
     { name: 'comment', kind: 'text' },
     { name: 'warnings', kind: 'flag', required: true },
+    { name: 'batch_id', kind: 'text', required: true },
   ] satisfies Omit<Field, 'label'>[]
 ).map((field) => ({ ...field, label: text.fields[field.name] }));
 

@@ -66,7 +66,7 @@ it('writes all fields, the rows in the given order, and no rows', async () => {
   const columns = sampleColumns([{}, {}]);
   const fields = FIELDS.map((field) => field.name);
   const lines = (await csv(columns, Int32Array.of(1, 0), fields, 'en').text()).split('\r\n');
-  expect(lines.slice(1, 3).map((line) => line.split(',')[1])).toEqual(['b-1', 'b-0']);
+  expect(lines.slice(1, 3).map((line) => line.split(',').at(-1))).toEqual(['b-1', 'b-0']);
   expect(await csv(columns, new Int32Array(), ['batch_id'], 'en').text()).toMatch(/Batch ID\r\n$/);
   expect(csv(columns, new Int32Array(), fields, 'en').type).toBe('text/csv;charset=utf-8');
 });

@@ -32,7 +32,7 @@ it('writes typed cells', async () => {
   const fields: (keyof Batch)[] = ['batch_creation_date', 'avg_germination_rate', 'comment', 'warnings'];
   const sheet = await sheetOf([change], fields);
   expect(sheet).toContain(
-    '<row><c s="2"><v>46083.5</v></c><c s="3"><v>92.50</v></c><c/><c t="b"><v>0</v></c></row></sheetData>',
+    '<row><c s="2"><v>46083.5</v></c><c s="3"><v>92.50</v></c><c/><c t="inlineStr" s="0"><is><t xml:space="preserve">No</t></is></c></row></sheetData>',
   );
   expect(sheet).toContain('<t xml:space="preserve">Germination rate (%)</t>');
 });

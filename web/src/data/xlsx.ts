@@ -92,7 +92,7 @@ function cell(field: keyof Batch, value: Batch[keyof Batch]): string {
       return day < 1 ? textCell(value as string) : `<c s="${STYLE.date}"><v>${day}</v></c>`;
     }
     case 'flag':
-      return `<c t="b"><v>${value === true ? 1 : 0}</v></c>`;
+      return textCell(value === true ? text.batch.yes : text.batch.no);
     case 'text':
     case 'link':
       return textCell(value as string);
