@@ -203,6 +203,16 @@ test('a crop that got worse is named with the same start in every period', async
   expect(new URL(page.url()).search).toMatch(new RegExp(`^\\?from=[\\d-]+&to=${today()}&crop=Leek$`));
 });
 
+test('batches that are not compared, such as those without a crop, are one click away', async ({ page, demo }) => {
+  const without = (await fetchBatches(demo, lastDays(90))).filter(({ crop_type }) => crop_type === null);
+  await openSignedIn(page, demo);
+  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('link', { name: /^\d+ batch(es)?$/ }).click();
+  await expect(heading(page, 'Batches')).toBeVisible();
+  expect(new URL(page.url()).searchParams.getAll('crop')).toContain('');
+  await goSignedIn(page, demo, '/batches?crop=');
+  await expectRows(page, without.length);
+});
+
 test('a search says how many more batches match in the last 365 days', async ({ page, demo }) => {
   const [batch] = await fetchBatches(demo, lastDays(30));
   const found = (await fetchBatches(demo, lastDays(365))).filter(({ crop_type }) => crop_type === batch!.crop_type);

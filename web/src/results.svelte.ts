@@ -125,10 +125,8 @@ class Results {
     return this.#outliersOfPeriod.filter(({ row }) => shown[row] === 1);
   });
   unusual = $derived(unusualRows(this.#outliersOfPeriod));
-  /** The shown batches of crops with too few batches to compare. */
-  notCompared = $derived(
-    rowsBy('crop', this.columns, this.rows).reduce((sum, { name, rows }) => sum + (this.ranges.has(name) ? 0 : rows.length), 0),
-  );
+  /** The crops of shown batches that cannot be compared: not recorded, or with too few batches. */
+  notCompared = $derived(rowsBy('crop', this.columns, this.rows).filter(({ name }) => !this.ranges.has(name)));
   /** How many batches of the last 365 days match the filter; null if it is not known. */
   matchesOfYear = $derived.by(() => {
     if (this.#year === null) return null;

@@ -296,7 +296,7 @@ export const de: Text = {
     none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
     typical: 'Üblich ist der Bereich der meisten Chargen einer Kultur in den letzten 365 Tagen. Normal ist der Durchschnitt in diesem Bereich.',
     falling: (crop, measure, below) => `${crop}: ${measure} ${below}`,
-    tooFew: (n) => `${batches(n)} ohne Vergleich: Kultur nicht erfasst oder zu wenige Chargen davon.`,
+    tooFew: 'ohne Vergleich: Kultur nicht erfasst oder zu wenige Chargen davon.',
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
     showFewer: 'Weniger anzeigen',

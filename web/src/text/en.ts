@@ -300,7 +300,7 @@ export const en = {
     none: 'None: no rate below typical, no size variation above it, no warnings.',
     typical: 'Typical is the range of most batches of a crop in the last 365 days. Normal is the average within this range.',
     falling: (crop: string, measure: string, below: string): string => `${crop}: ${measure.toLowerCase()} ${below}`,
-    tooFew: (n: number): string => `${batches(n)} not compared: crop not recorded, or too few batches of it.`,
+    tooFew: 'not compared: crop not recorded, or too few batches of it.',
     notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
     showFewer: 'Show fewer',
