@@ -272,6 +272,14 @@ test('a printed table has all batches, with the names of its columns', async ({ 
   await expect.poll(() => page.getByRole('grid').getByRole('row').count()).toBeLessThan(60);
 });
 
+test('a batch is printed on one page', async ({ page, demo }) => {
+  const [batch] = await fetchBatches(demo, lastDays(30));
+  await goSignedIn(page, demo, `/batches/${batch!.batch_id}`);
+  await expect(page.getByText('in the last 365 days')).toBeVisible();
+  const margin = { top: '1cm', right: '1cm', bottom: '1cm', left: '1cm' };
+  expect((await page.pdf({ format: 'A4', margin })).toString('latin1')).toContain('/Count 1\n');
+});
+
 test('a weak batch is found on its own day, compared with earlier ones', async ({ page }) => {
   const database = new Database();
   const batch = (at: number, day: string, rate: string) => ({
