@@ -173,6 +173,18 @@ test('a date is found, in a longer period if wanted', async ({ page, demo }) => 
   await expectFigures(page, matching);
 });
 
+test('a search with a typing mistake offers the right word, and comments are shown', async ({ page, demo }) => {
+  const year = await fetchBatches(demo, lastDays(365));
+  const [crop] = tally(year, 'crop_type')[0]!;
+  const [word] = /\p{L}{5,}/u.exec(crop)!;
+  const typed = `${word.slice(0, 2)}x${word.slice(3)}`;
+  await openSignedIn(page, demo, `/batches?window=365d&q=${typed}`);
+  await button(page, `Did you mean “${word.toLowerCase()}”?`).click();
+  await expect(field(page, 'Search')).toHaveValue(word.toLowerCase());
+  await expectRows(page, year.filter((batch) => matches(batch, new RegExp(word, 'i'))).length);
+  await expect(page.getByRole('columnheader', { name: 'Comment' })).toBeVisible();
+});
+
 test('filters without a match say so and can be cleared', async ({ page, demo }) => {
   await openSignedIn(page, demo, '/?q=no-batch-has-this-text');
   await expect(message(page, 'No batches match your filters')).toBeVisible();

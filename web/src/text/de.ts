@@ -195,6 +195,7 @@ export const de: Text = {
     filterTitle: 'Keine Charge passt zu den Filtern',
     filter: 'Entfernen Sie einen Filter.',
     search: 'Suche und Filter betreffen nur den angezeigten Zeitraum.',
+    correction: (text) => `Meinten Sie „${text}“?`,
     searchYear: (n) => `In den letzten 365 Tagen suchen${n === null ? '' : ` (${batches(n)})`}`,
   },
 

@@ -200,6 +200,7 @@ export const en = {
     filterTitle: 'No batches match your filters',
     filter: 'Try removing a filter.',
     search: 'Search and filters look only at the period shown.',
+    correction: (text: string): string => `Did you mean “${text}”?`,
     searchYear: (n: number | null): string => `Search last 365 days${n === null ? '' : ` (${batches(n)})`}`,
   },
 
