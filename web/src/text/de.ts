@@ -212,7 +212,6 @@ export const de: Text = {
     unchanged: 'unverändert',
     about: 'etwa gleich',
     up: 'Mehr',
-    points: (change) => `${change} Prozentpunkte`,
     from: (value) => `(vorher ${value})`,
     fromNormal: (points, direction, normal) =>
       direction === 'same' ? 'normal' : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal (${normal})`,
@@ -261,9 +260,7 @@ export const de: Text = {
     spread: 'Mittlere 80 %',
     key: 'Linie: Durchschnitt; Fläche: mittlere 80 % der Chargen. Zum Vergrößern über einen Zeitraum ziehen.',
     average: (crop, mean, n) => `${crop}: Durchschnitt ${mean} aus ${batches(n)}.`,
-    bandTo: (low) => `Die Fläche reicht bis ${low} hinunter.`,
     scale: (low, high) => `Alle mit derselben Skala, ${low} bis ${high}. Gepunktet: alle Kulturen.`,
-    clipped: 'Pfeil: Die Fläche reicht unter die Skala.',
     omitted: (n) => `${n === 1 ? 'Eine weitere Kultur steht' : `${count(n)} weitere Kulturen stehen`} unten im Diagramm nach Kultur.`,
   },
 

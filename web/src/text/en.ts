@@ -217,7 +217,6 @@ export const en = {
     unchanged: 'unchanged',
     about: 'little changed',
     up: 'Up',
-    points: (change: string): string => `${change} percentage points`,
     from: (value: string): string => `from ${value}`,
     fromNormal: (points: string, direction: Change['direction'], normal: string): string =>
       direction === 'same' ? 'normal' : `${points} points ${direction === 'up' ? 'above' : 'below'} normal (${normal})`,
@@ -267,9 +266,7 @@ export const en = {
     spread: 'Middle 80%',
     key: 'Line: average; shaded: middle 80% of batches. Drag to zoom to a date range.',
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
-    bandTo: (low: string): string => `The shaded area goes down to ${low}.`,
     scale: (low: string, high: string): string => `All on the same scale, ${low} to ${high}. Dotted line: all crops.`,
-    clipped: 'Arrow: the shaded area continues below the scale.',
     omitted: (n: number): string =>
       `${n === 1 ? 'One more crop is' : `${count(n)} more crops are`} in the chart by crop below.`,
   },
