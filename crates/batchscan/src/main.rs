@@ -68,6 +68,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Credential(credential) => commands::credential::run(credential).await?,
         Command::Session(session) => commands::session::run(session).await?,
         Command::Import(import) => commands::import::run(import).await?,
+        Command::Watch(watch) => commands::watch::run(watch).await?,
         Command::Batch(batch) => commands::batch::run(batch).await?,
         Command::Backup(backup) => commands::backup::run(backup).await?,
         Command::Copy(copy) => commands::copy::run(copy).await?,

@@ -19,7 +19,7 @@ pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
     Audit, Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import,
     Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Serve, Session,
-    SessionCommand, TokenCommand,
+    SessionCommand, TokenCommand, Watch,
 };
 pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
@@ -85,10 +85,10 @@ fn has_unused_link_option(matches: &ArgMatches) -> bool {
     !issue.get_flag("link") && (is_given("link_valid") || is_given("public_url"))
 }
 
-/// Whether the command line is that of a `serve` with JSON log lines, even if the rest of it is wrong.
+/// Whether the command line is that of a `serve` or `watch` with JSON log lines, even if the rest of it is wrong.
 fn logs_json(args: impl Iterator<Item = OsString>) -> bool {
     let mut args = args.skip(1);
-    if args.next().is_none_or(|command| command != "serve") {
+    if args.next().is_none_or(|command| command != "serve" && command != "watch") {
         return false;
     }
     let mut format = std::env::var_os("BATCHSCAN_LOG_FORMAT");
@@ -123,6 +123,7 @@ pub(crate) enum Command {
     Credential(Credential),
     Session(Session),
     Import(Import),
+    Watch(Watch),
     Batch(Batch),
     Backup(Backup),
     Copy(CopyDatabase),

@@ -14,7 +14,7 @@ use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_count, parse_date, parse_duration, parse_expiry,
     parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
-    parse_size, parse_start_date, parse_ttl, read_from_parser, role_parser,
+    parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser,
 };
 use crate::date_range::TypedDate;
 
@@ -373,6 +373,47 @@ pub(crate) struct Import {
     /// Print the summary as JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+}
+
+/// Deliver the files of a folder as they arrive
+///
+/// Takes each NDJSON, JSON, CSV, Parquet or Excel file in the folder when it is complete, imports it, and moves it to
+/// DIR/done. A file that is rejected goes to DIR/failed, with its errors in a text file next to it. A file whose content
+/// was delivered before changes nothing, whatever its name. While the database or the service is unreachable, files wait.
+/// DIR/watch-HOST.status has one line that says how it is going. On SIGTERM or Ctrl-C it finishes the current file and
+/// exits with 0.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan watch /srv/scans --org \"Green Valley\"
+  batchscan watch /srv/scans --org \"Green Valley\" --url http://10.0.0.5:9090 --token-file token")]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Folder to watch
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Organisation to deliver to
+    #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+    pub(crate) org: String,
+    /// Deliver to the operator API at this address, not to the database
+    #[arg(long, env = "BATCHSCAN_URL", value_name = "URL", value_parser = parse_url)]
+    pub(crate) url: Option<String>,
+    /// File with the token for the operator API [default: BATCHSCAN_OPERATOR_TOKEN]
+    #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Certificates (PEM) to trust in addition to the system's
+    #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+    /// Time between two looks at the folder
+    #[arg(long, env = "BATCHSCAN_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_expiry)]
+    pub(crate) poll: Duration,
+    /// A file is complete when it has not changed for this time
+    #[arg(long, env = "BATCHSCAN_STABLE", value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub(crate) stable: Duration,
+    /// Format of log lines
+    #[arg(long, env = "BATCHSCAN_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
 }
 
 /// Show and remove batches

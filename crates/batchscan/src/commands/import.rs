@@ -226,32 +226,38 @@ async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
 
 /// Prints each error of the file on its own line; returns the summary.
 fn describe_error(file: &Path, error: ImportError, is_only: bool) -> anyhow::Error {
-    let name = display_name(file);
     let nothing = if is_only { "Nothing was imported" } else { "Nothing of it was imported" };
     match error {
-        ImportError::File(ReadError::Invalid { errors, more, only_implausible }) => {
-            for error in &errors {
-                note(&format!("{name}: {error}"));
-            }
-            let hint = if errors.iter().any(|error| error.error.is_unknown_field()) {
-                " (`batchscan import --help` lists the fields)"
-            } else {
-                ""
-            };
-            let more = if more { " or more" } else { "" };
-            if only_implausible {
-                let warnings = count(errors.len() as u64, "warning", "warnings");
-                let them = if errors.len() == 1 { "it" } else { "them" };
-                return anyhow!("{name} has {warnings}{more}, and --strict rejects {them}. {nothing}");
-            }
-            let errors = count(errors.len() as u64, "error", "errors");
-            anyhow!("{name} has {errors}{more}. {nothing}; fix the file and import it again{hint}")
-        }
-        ImportError::File(ReadError::Io(error)) => {
-            anyhow!("cannot read {name}: {error}. {nothing}")
+        ImportError::File(error) => {
+            let (errors, summary) = describe_rejection(&display_name(file), &error, nothing);
+            errors.iter().for_each(|error| note(error));
+            anyhow!(summary)
         }
         other => anyhow::Error::new(other),
     }
+}
+
+/// Why a file was rejected: a line for each error, and the summary.
+pub(super) fn describe_rejection(name: &str, error: &ReadError, nothing: &str) -> (Vec<String>, String) {
+    let (errors, more, only_implausible) = match error {
+        ReadError::Invalid { errors, more, only_implausible } => (errors, more, only_implausible),
+        ReadError::Io(error) => return (Vec::new(), format!("cannot read {name}: {error}. {nothing}")),
+        other => return (Vec::new(), other.to_string()),
+    };
+    let lines = errors.iter().map(|error| format!("{name}: {error}")).collect();
+    let hint = if errors.iter().any(|error| error.error.is_unknown_field()) {
+        " (`batchscan import --help` lists the fields)"
+    } else {
+        ""
+    };
+    let more = if *more { " or more" } else { "" };
+    if *only_implausible {
+        let warnings = count(errors.len() as u64, "warning", "warnings");
+        let them = if errors.len() == 1 { "it" } else { "them" };
+        return (lines, format!("{name} has {warnings}{more}, and --strict rejects {them}. {nothing}"));
+    }
+    let errors = count(errors.len() as u64, "error", "errors");
+    (lines, format!("{name} has {errors}{more}. {nothing}; fix the file and import it again{hint}"))
 }
 
 /// Prints the first warnings, each on its own line.

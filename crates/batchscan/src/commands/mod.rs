@@ -25,3 +25,4 @@ pub(crate) mod pull;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod summary;
+pub(crate) mod watch;

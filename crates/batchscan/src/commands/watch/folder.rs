@@ -1,0 +1,220 @@
+//! The watched folder: which files are complete, and where they are moved.
+//!
+//! Only lists and renames, which also work on network shares. Two watchers of one folder may see the same file: a rename
+//! fails for the second one.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use batchscan_formats::Format;
+use tokio::time::Instant;
+
+use crate::atomic_file;
+
+/// Files that are being delivered.
+const DELIVERING: &str = "delivering";
+const DONE: &str = "done";
+const FAILED: &str = "failed";
+
+pub(super) struct Folder {
+    path: PathBuf,
+    stable: Duration,
+    /// Every file of the last list, and since when it is unchanged.
+    seen: HashMap<PathBuf, (FileVersion, Instant)>,
+}
+
+/// A file to deliver.
+pub(super) struct FoundFile {
+    /// The name that its writer gave it.
+    pub(super) name: String,
+    /// Whether it is in `delivering`.
+    pub(super) is_claimed: bool,
+    /// Whether it has not changed for a while.
+    pub(super) is_complete: bool,
+    path: PathBuf,
+    modified: SystemTime,
+}
+
+/// Differs after a file was written to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileVersion {
+    pub(super) size: u64,
+    modified: SystemTime,
+}
+
+impl FileVersion {
+    pub(super) fn new(metadata: &Metadata) -> io::Result<Self> {
+        Ok(Self { size: metadata.len(), modified: metadata.modified()? })
+    }
+
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        Self::new(&fs::symlink_metadata(path)?)
+    }
+}
+
+impl Folder {
+    pub(super) fn new(path: &Path, stable: Duration) -> Self {
+        Self { path: path.to_owned(), stable, seen: HashMap::new() }
+    }
+
+    /// Lists the files in the order of delivery: those of earlier rounds, then by modification time.
+    pub(super) fn list(&mut self) -> io::Result<Vec<FoundFile>> {
+        // Also if someone removed them.
+        for name in [DELIVERING, DONE, FAILED] {
+            match fs::create_dir(self.path.join(name)) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let (now, mut seen, mut files) = (Instant::now(), HashMap::new(), Vec::new());
+        for (folder, is_claimed) in [(self.path.join(DELIVERING), true), (self.path.clone(), false)] {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                let Some(version) = version_to_deliver(&path)? else { continue };
+                let since = match self.seen.get(&path) {
+                    Some((last, since)) if *last == version => *since,
+                    _ => now,
+                };
+                let (is_complete, modified) = (now - since >= self.stable, version.modified);
+                let name = original_name(&path, is_claimed);
+                seen.insert(path.clone(), (version, since));
+                files.push(FoundFile { name, is_claimed, is_complete, path, modified });
+            }
+        }
+        self.seen = seen;
+        // Names in `delivering` begin with the time of the claim.
+        files.sort_by(|a, b| {
+            let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.modified.cmp(&b.modified) };
+            b.is_claimed.cmp(&a.is_claimed).then(by_age).then_with(|| a.path.cmp(&b.path))
+        });
+        Ok(files)
+    }
+
+    /// Moves a file to `delivering`, and returns its new path.
+    pub(super) fn claim(&self, file: &FoundFile) -> io::Result<PathBuf> {
+        if file.is_claimed {
+            return Ok(file.path.clone());
+        }
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let unique = format!("{nanos}-{}-", std::process::id());
+        let mut name = OsStr::new(&unique).to_owned();
+        name.push(file.path.file_name().unwrap_or_default());
+        let claimed = self.path.join(DELIVERING).join(name);
+        fs::rename(&file.path, &claimed)?;
+        Ok(claimed)
+    }
+
+    pub(super) fn move_to_done(&self, claimed: &Path, name: &str, hash: &[u8; 32]) -> io::Result<()> {
+        fs::rename(claimed, free_path(&self.path.join(DONE), name, hash))
+    }
+
+    /// Moves a file to `failed`, next to a text file with the reason.
+    pub(super) fn move_to_failed(
+        &self,
+        claimed: &Path,
+        name: &str,
+        hash: &[u8; 32],
+        reason: &str,
+    ) -> io::Result<()> {
+        let path = free_path(&self.path.join(FAILED), name, hash);
+        let reason_path = atomic_file::with_suffix(&path, ".txt");
+        atomic_file::write(&reason_path, format!("{reason}\n").as_bytes())?;
+        fs::rename(claimed, &path).inspect_err(|_| {
+            // If another watcher has moved the file to the same path, it is the reason of that file.
+            if !path.exists() {
+                let _ = fs::remove_file(&reason_path);
+            }
+        })
+    }
+}
+
+/// The version of a file that is to be delivered; `None` for anything else in the folder.
+fn version_to_deliver(path: &Path) -> io::Result<Option<FileVersion>> {
+    let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    if is_hidden || Format::for_reading(path).is_none() {
+        return Ok(None);
+    }
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => FileVersion::new(&metadata).map(Some),
+        Ok(_) => Ok(None),
+        // It was moved meanwhile.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a file before it was claimed, as text.
+fn original_name(path: &Path, is_claimed: bool) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.splitn(3, '-').nth(2) {
+        Some(original) if is_claimed => original.to_owned(),
+        _ => name.into_owned(),
+    }
+}
+
+/// The path for a file in a folder. A name that is taken gets a part of the hash: `scans-1a2b3c4d.csv`.
+fn free_path(folder: &Path, name: &str, hash: &[u8; 32]) -> PathBuf {
+    let path = folder.join(name);
+    if !path.exists() {
+        return path;
+    }
+    let hash = hex(&hash[..4]);
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    folder.join(format!("{stem}-{hash}.{extension}"))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &mut Folder) -> Vec<String> {
+        folder.list().unwrap().into_iter().map(|file| file.name).collect()
+    }
+
+    #[test]
+    fn known_files_are_listed_oldest_first_after_those_of_earlier_rounds() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = |name: &str| temporary.path().join(name);
+        let mut folder = Folder::new(temporary.path(), Duration::ZERO);
+        folder.list().unwrap();
+        fs::create_dir(path("sub.csv")).unwrap();
+        for (name, secs) in [
+            ("b.csv", 2),
+            ("c.JSON", 1),
+            ("a.csv", 2),
+            ("notes.txt", 1),
+            (".hidden.csv", 1),
+            ("x.csv.part", 1),
+        ] {
+            fs::write(path(name), "").unwrap();
+            let file = fs::OpenOptions::new().write(true).open(path(name)).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(secs)).unwrap();
+        }
+        assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "b.csv"]);
+        let last = folder.list().unwrap().pop().unwrap();
+        let claimed = folder.claim(&last).unwrap();
+        assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv"]);
+        folder.move_to_done(&claimed, "b.csv", &[0xAB; 32]).unwrap();
+        assert_eq!(names(&mut folder), ["c.JSON", "a.csv"]);
+        // Another watcher was faster.
+        assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_part_of_the_hash() {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join("a.b.csv"), "").unwrap();
+        let name =
+            |name: &str| free_path(temporary.path(), name, &[0xAB; 32]).file_name().unwrap().to_owned();
+        assert_eq!(name("a.csv"), "a.csv");
+        assert_eq!(name("a.b.csv"), "a.b-abababab.csv");
+    }
+}

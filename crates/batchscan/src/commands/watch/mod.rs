@@ -1,0 +1,189 @@
+//! `batchscan watch`: delivers the files of a folder.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `folder` | which files are complete, and where they are moved |
+//! | `target` | delivers a file to the database or to the operator API |
+//! | `status` | the status file |
+//!
+//! A file is first moved to `delivering/`, then delivered with the hash of its content as the key, then moved to `done/`
+//! or `failed/`. After a failure it is delivered again: a key that was used before changes nothing.
+
+mod folder;
+mod status;
+mod target;
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use self::folder::{FileVersion, Folder, FoundFile};
+use self::status::Status;
+use self::target::{Counts, Delivery, Outcome, Target};
+use super::context::shutdown_signal;
+use super::import::describe_rejection;
+use crate::args::Watch;
+use crate::log;
+use crate::terminal::print;
+
+/// Waits before failed deliveries are repeated: the first one, and the longest.
+const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
+    log::start("watch", command.log_format)?;
+    let mut folder = Folder::new(&command.folder, command.stable);
+    folder.list().with_context(|| format!("cannot use the folder {}", command.folder.display()))?;
+    let target = Target::open(&command).await?;
+    let signal = shutdown_signal()?;
+    let (sender, stop) = watch::channel(false);
+    tokio::spawn(async move {
+        signal.await;
+        let _ = sender.send(true);
+    });
+    print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
+    let (status, retry) = (Status::new(&command.folder), Retry::new());
+    Watcher { folder, target, status, retry, stop }.run(command.poll).await;
+    Ok(())
+}
+
+/// Why a file is not delivered yet.
+enum Failure {
+    /// Another watcher has moved it.
+    Gone,
+    /// This file cannot be delivered now. Others may be.
+    File(String),
+    /// No file can be delivered now.
+    Outage(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Failure::Gone,
+            _ => Failure::File(error.to_string()),
+        }
+    }
+}
+
+/// The result of one look at the folder.
+enum Round {
+    /// Every complete file was delivered or rejected.
+    Complete,
+    /// Files of earlier rounds still wait.
+    Waiting,
+    /// A file failed, and the others were tried.
+    FileFailed(String),
+    /// No file can be delivered now.
+    Outage(String),
+}
+
+/// When failed deliveries are repeated.
+struct Retry {
+    at: Instant,
+    wait: Duration,
+    /// Whether new files wait as well.
+    is_outage: bool,
+}
+
+impl Retry {
+    fn new() -> Self {
+        Self { at: Instant::now(), wait: Duration::ZERO, is_outage: false }
+    }
+}
+
+struct Watcher {
+    folder: Folder,
+    target: Target,
+    status: Status,
+    retry: Retry,
+    stop: watch::Receiver<bool>,
+}
+
+impl Watcher {
+    async fn run(mut self, poll: Duration) {
+        while !*self.stop.borrow() {
+            let is_due = Instant::now() >= self.retry.at;
+            match self.deliver_all(is_due).await {
+                Round::Complete => {
+                    self.retry = Retry::new();
+                    self.status.set_problem(None);
+                }
+                Round::Waiting => {}
+                Round::FileFailed(problem) => self.postpone(is_due, false, problem),
+                Round::Outage(problem) => self.postpone(is_due, true, problem),
+            }
+            let stopped = self.stop.wait_for(|stop| *stop);
+            let _ = self.status.refresh_during(timeout(poll, stopped)).await;
+        }
+    }
+
+    fn postpone(&mut self, is_due: bool, is_outage: bool, problem: String) {
+        self.retry.is_outage = is_outage;
+        if is_due {
+            self.retry.wait = (self.retry.wait * 2).clamp(RETRY_WAIT_MIN, RETRY_WAIT_MAX);
+            self.retry.at = Instant::now() + self.retry.wait;
+        }
+        self.status.set_problem(Some(problem));
+    }
+
+    async fn deliver_all(&mut self, is_due: bool) -> Round {
+        let files = match self.folder.list() {
+            Ok(files) => files,
+            Err(error) => return Round::Outage(format!("cannot use the folder: {error}")),
+        };
+        self.status.set_waiting(files.len());
+        let mut round = Round::Complete;
+        for file in files {
+            let is_postponed = !is_due && (file.is_claimed || self.retry.is_outage);
+            if is_postponed || !file.is_complete {
+                if file.is_claimed && matches!(round, Round::Complete) {
+                    round = Round::Waiting;
+                }
+                continue;
+            }
+            if *self.stop.borrow() {
+                return Round::Waiting;
+            }
+            match self.deliver(&file).await {
+                Ok(()) | Err(Failure::Gone) => {}
+                Err(Failure::File(error)) => {
+                    round = Round::FileFailed(format!("cannot deliver {}: {error}", file.name));
+                }
+                Err(Failure::Outage(error)) => {
+                    return Round::Outage(format!("waiting for {}: {error}", self.target.address));
+                }
+            }
+        }
+        round
+    }
+
+    /// Delivers a file and moves it to `done` or `failed`. Leaves a file that changes meanwhile for a later round.
+    async fn deliver(&mut self, file: &FoundFile) -> Result<(), Failure> {
+        let claimed = self.folder.claim(file)?;
+        let (delivery, version) = Delivery::open(&claimed, file.name.clone()).await?;
+        let hash = delivery.hash;
+        let result = self.status.refresh_during(self.target.deliver(delivery)).await;
+        if FileVersion::read(&claimed)? != version {
+            return Ok(());
+        }
+        match result? {
+            Outcome::Delivered(Counts { new, corrected, unchanged, warnings }) => {
+                self.folder.move_to_done(&claimed, &file.name, &hash)?;
+                tracing::info!(file = file.name, new, corrected, unchanged, warnings, "delivered");
+                self.status.count_delivered();
+            }
+            Outcome::Rejected(error) => {
+                let (mut lines, summary) = describe_rejection(&file.name, &error, "Nothing was imported");
+                lines.push(summary);
+                self.folder.move_to_failed(&claimed, &file.name, &hash, &lines.join("\n"))?;
+                tracing::info!(file = file.name, reason = lines[0], "rejected");
+                self.status.count_rejected();
+            }
+        }
+        Ok(())
+    }
+}

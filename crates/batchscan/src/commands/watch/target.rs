@@ -1,0 +1,296 @@
+//! Delivers files to the database, or to the operator API of a service.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use batchscan_client::Error;
+use batchscan_formats::Format;
+use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
+use batchscan_model::FieldError;
+use batchscan_store::{
+    AdminError, ImportError, ImportOptions, ImportSource, Store, StoreError, hash_file, import_file,
+};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+
+use super::Failure;
+use super::folder::{FileVersion, hex};
+use crate::args::Watch;
+use crate::commands::context::open;
+
+const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The service responds when a file is imported. Lost connections are detected earlier, by TCP.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Twenty errors have a few KiB.
+const RESPONSE_BYTES_MAX: usize = 256 * 1024;
+/// How much of a service's own text is shown.
+const DETAIL_CHARS_MAX: usize = 300;
+
+/// A file to deliver.
+pub(super) struct Delivery {
+    pub(super) hash: [u8; 32],
+    file: File,
+    name: String,
+    format: Format,
+    size: u64,
+}
+
+impl Delivery {
+    /// Opens and hashes a file.
+    pub(super) async fn open(path: &Path, name: String) -> Result<(Self, FileVersion), Failure> {
+        let mut file = File::open(path)?;
+        let version = FileVersion::new(&file.metadata()?)?;
+        let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
+        let (file, hash) = hashing.await.map_err(std::io::Error::other)??;
+        let format = Format::for_reading(path).ok_or(Failure::Gone)?;
+        // As the operator API requires.
+        let name = name.replace(char::is_control, "_");
+        Ok((Self { hash, file, name, format, size: version.size }, version))
+    }
+
+    /// The same content is delivered once, whatever its name.
+    fn key(&self) -> String {
+        format!("sha256:{}", hex(&self.hash))
+    }
+}
+
+/// The result of a delivery.
+pub(super) enum Outcome {
+    Delivered(Counts),
+    Rejected(ReadError),
+}
+
+/// Batches by their change, and warnings.
+#[derive(Deserialize)]
+pub(super) struct Counts {
+    pub(super) new: u64,
+    pub(super) corrected: u64,
+    pub(super) unchanged: u64,
+    pub(super) warnings: u64,
+}
+
+/// Where files are delivered to.
+pub(super) struct Target {
+    /// The database or the service, without secrets.
+    pub(super) address: String,
+    org: String,
+    destination: Destination,
+}
+
+enum Destination {
+    Database(Store),
+    Service(Service),
+}
+
+impl Target {
+    /// Opens the database. A service is not contacted: it may be down now.
+    pub(super) async fn open(command: &Watch) -> anyhow::Result<Self> {
+        let (address, destination) = match &command.url {
+            Some(url) => (url.clone(), Destination::Service(Service::new(url, command)?)),
+            None => {
+                let store = open(&command.database).await?;
+                store.org(&command.org).await?;
+                (command.database.database.to_string(), Destination::Database(store))
+            }
+        };
+        Ok(Self { address, org: command.org.clone(), destination })
+    }
+
+    pub(super) async fn deliver(&self, delivery: Delivery) -> Result<Outcome, Failure> {
+        match &self.destination {
+            Destination::Database(store) => import(store, &self.org, delivery).await,
+            Destination::Service(service) => service.send(delivery).await,
+        }
+    }
+}
+
+async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome, Failure> {
+    let key = Some(delivery.key());
+    let source = ImportSource { file: Some(delivery.name), key, hash: Some(delivery.hash) };
+    let options = ImportOptions { source, ..ImportOptions::default() };
+    let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
+    match imported {
+        Ok(imported) => {
+            let counts = imported.counts;
+            let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
+            let warnings = imported.warnings.count;
+            Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings }))
+        }
+        Err(ImportError::File(error)) => Ok(Outcome::Rejected(error)),
+        Err(ImportError::Store(error)) => Err(match error {
+            AdminError::Store(StoreError::Broken(_)) => Failure::File(error.to_string()),
+            _ => Failure::Outage(error.to_string()),
+        }),
+    }
+}
+
+/// The operator API of a service.
+struct Service {
+    http: Client,
+    imports: Url,
+    authorization: HeaderValue,
+}
+
+impl Service {
+    fn new(url: &str, command: &Watch) -> anyhow::Result<Self> {
+        let mut imports = Url::parse(url).with_context(|| format!("invalid address {url}"))?;
+        let is_loopback = matches!(imports.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        match imports.path_segments_mut() {
+            Ok(mut path) => {
+                path.pop_if_empty().extend(["operator", "v1", "organisations", &command.org, "imports"]);
+            }
+            Err(()) => bail!("invalid address {url}"),
+        }
+        let _ = default_provider().install_default();
+        let mut http = Client::builder()
+            // The token only goes to the address it was given for.
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(RESPONSE_TIMEOUT)
+            // The service may close an idle connection at the moment of a request.
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("batchscan/", env!("CARGO_PKG_VERSION")));
+        if is_loopback {
+            // A proxy would connect to its own loopback.
+            http = http.no_proxy();
+        }
+        if let Some(file) = &command.ca_cert {
+            let added = || Ok(Certificate::from_pem_bundle(&std::fs::read(file)?)?);
+            let added: anyhow::Result<_> = added();
+            http = http.tls_certs_merge(added.with_context(|| format!("cannot read {}", file.display()))?);
+        }
+        let http = http.build().context("cannot set up HTTP")?;
+        Ok(Self { http, imports, authorization: read_token(command.token_file.as_deref())? })
+    }
+
+    async fn send(&self, delivery: Delivery) -> Result<Outcome, Failure> {
+        let mut url = self.imports.clone();
+        url.query_pairs_mut().append_pair("file", &delivery.name);
+        let request = self
+            .http
+            .post(url.clone())
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header("Idempotency-Key", delivery.key())
+            .header(CONTENT_TYPE, media_type(delivery.format))
+            .header(CONTENT_LENGTH, delivery.size)
+            .body(tokio::fs::File::from_std(delivery.file));
+        let outage = |error: &reqwest::Error| Failure::Outage(reason(Error::from_http(error, &url)));
+        let response = request.send().await.map_err(|error| outage(&error))?;
+        let status = response.status();
+        let body = read_body(response).await.map_err(|error| outage(&error))?;
+        match status.as_u16() {
+            200 => match serde_json::from_slice(&body) {
+                Ok(counts) => Ok(Outcome::Delivered(counts)),
+                Err(_) => Err(Failure::Outage("it is not an operator API; check the address".into())),
+            },
+            413 | 415 | 422 => Ok(Outcome::Rejected(rejection(status, &body, delivery.format))),
+            400 | 500 => Err(Failure::File(status_text(status, &body))),
+            _ => Err(Failure::Outage(status_text(status, &body))),
+        }
+    }
+}
+
+/// The header with the token. No error contains any part of it.
+fn read_token(file: Option<&Path>) -> anyhow::Result<HeaderValue> {
+    let token = match file {
+        Some(file) => std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read the token from {}", file.display()))?,
+        None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
+    };
+    let token = token.trim();
+    if token.is_empty() {
+        bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
+    }
+    let header = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut header = header.map_err(|_| anyhow!("the token has characters that no token has"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+fn media_type(format: Format) -> &'static str {
+    match format {
+        Format::Csv => "text/csv",
+        Format::Ndjson => "application/x-ndjson",
+        Format::Json => "application/json",
+        Format::Parquet => "application/vnd.apache.parquet",
+        Format::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    }
+}
+
+/// Why there is no response. The host is shown next to it.
+fn reason(error: Error) -> String {
+    match error {
+        Error::Unreachable { reason, .. }
+        | Error::Untrusted { reason, .. }
+        | Error::ConnectionLost { reason, .. } => reason,
+        other => other.to_string(),
+    }
+}
+
+/// The body of a response, up to a limit.
+async fn read_body(mut response: Response) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        body.extend_from_slice(&chunk);
+        if body.len() > RESPONSE_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+/// An error of a 422.
+#[derive(Deserialize)]
+struct DetailEntry {
+    line: Option<u64>,
+    field: Option<String>,
+    found: String,
+    expected: Option<String>,
+}
+
+/// The errors of a rejected file, as the import reports them.
+fn rejection(status: StatusCode, body: &[u8], format: Format) -> ReadError {
+    #[derive(Deserialize)]
+    struct Detail {
+        detail: Vec<DetailEntry>,
+    }
+    let Ok(Detail { detail }) = serde_json::from_slice(body) else {
+        return ReadError::Io(std::io::Error::other(status_text(status, body)));
+    };
+    let errors: Vec<_> = detail
+        .into_iter()
+        .map(|DetailEntry { line, field, found, expected }| {
+            let location = match line {
+                None => Location::File,
+                Some(line) if format.is_text() => Location::Line(line),
+                Some(row) => Location::Row(row),
+            };
+            let (field, expected) = (field.unwrap_or_default(), expected.unwrap_or_default());
+            LocatedError { location, error: FieldError { field, found, expected } }
+        })
+        .collect();
+    let more = errors.len() >= ERRORS_SHOWN_MAX;
+    ReadError::Invalid { errors, more, only_implausible: false }
+}
+
+/// A status and the service's explanation, in one line.
+fn status_text(status: StatusCode, body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    match &body["detail"] {
+        Value::Null => format!("it responded with {status}"),
+        detail => {
+            let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+            let line = text.replace(char::is_control, " ");
+            let line: String = line.chars().take(DETAIL_CHARS_MAX).collect();
+            format!("it responded with {status} ({line})")
+        }
+    }
+}
