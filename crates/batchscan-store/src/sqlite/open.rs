@@ -23,9 +23,9 @@ const APPLICATION_ID: i32 = 0x6273_6361;
 const PAGE_BYTES: i32 = 16_384;
 /// The page cache of a reader. Most pages are read once; the inner nodes of the trees should stay.
 const READER_CACHE_KIB: i32 = 2_048;
-/// The page cache of the writer, allocated as needed. An import touches the whole index of ids: this holds half a million
+/// The page cache of the writer, allocated as needed. An import touches the whole index of ids: this holds 350,000
 /// random ids.
-const WRITER_CACHE_KIB: i32 = 40_960;
+const WRITER_CACHE_KIB: i32 = 28_672;
 /// The write-ahead log shrinks to this size after a large import.
 const WAL_BYTES_MAX: i32 = 64 * 1024 * 1024;
 /// More prepared statements than a connection uses.
