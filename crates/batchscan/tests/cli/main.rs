@@ -14,7 +14,7 @@
 //!
 //! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. `SNAPSHOTS=overwrite` updates
 //! the snapshots, `FAULTS=all` tests every fault, `MIRROR_KILLS=100` kills each mirror
-//! as often.
+//! as often, `WATCH_FILES=10000` delivers as many files while watchers are killed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -66,3 +66,5 @@ mod tls;
 mod upgrades;
 mod usage_errors;
 mod user_secrets;
+mod watch;
+mod watch_kills;

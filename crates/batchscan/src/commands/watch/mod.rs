@@ -44,8 +44,8 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
         signal.await;
         let _ = sender.send(true);
     });
-    print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
     let (status, retry) = (Status::new(&command.folder), Retry::new());
+    print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
     Watcher { folder, target, status, retry, stop }.run(command.poll).await;
     Ok(())
 }

@@ -1,0 +1,384 @@
+//! `batchscan watch`: files of a folder are delivered once, to the database or to the operator API.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use batchscan_testbed::ports;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use snapbox::file;
+use tempfile::NamedTempFile;
+
+use crate::http::{get, token};
+use crate::program::{Outcome, Running, assert_no_panic, wait};
+use crate::scans;
+use crate::service::Service;
+use crate::site::{ORG, Site};
+
+/// For what takes some polls of the folder, on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// From the end of writing a file until its batches are visible.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
+/// Enough for a 99th percentile: the slowest one.
+const MEASURED_FILES: u64 = 30;
+
+/// Where a watcher delivers to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum To {
+    Database,
+    Service,
+}
+
+/// A site with a folder to watch.
+pub(crate) struct Inbox {
+    pub(crate) site: Site,
+    pub(crate) to: To,
+    port: u16,
+    operator_token: String,
+}
+
+impl Inbox {
+    pub(crate) fn new(to: To) -> Self {
+        Self::of(Site::new(), to)
+    }
+
+    fn of(site: Site, to: To) -> Self {
+        let issue = ["operator", "token", "issue", "--role", "ingest", "--org", ORG, "--json"];
+        let issued: Value = serde_json::from_str(&site.run(&issue).succeeds()).unwrap();
+        let operator_token = issued["token"].as_str().unwrap().to_owned();
+        std::fs::create_dir(site.path("inbox")).unwrap();
+        Self { site, to, port: ports::free().unwrap(), operator_token }
+    }
+
+    /// Starts the service, always with the same operator address.
+    pub(crate) fn serve(&self) -> Service {
+        self.site.serve(&["--operator-listen", &format!("127.0.0.1:{}", self.port)])
+    }
+
+    pub(crate) fn watch(&self) -> Watcher {
+        self.watch_with(&self.operator_token)
+    }
+
+    fn watch_with(&self, operator_token: &str) -> Watcher {
+        let mut command = self.site.command(&["watch", "inbox", "--org", ORG]);
+        if self.to == To::Service {
+            command.args(["--url", &format!("http://127.0.0.1:{}", self.port)]);
+            command.env("BATCHSCAN_OPERATOR_TOKEN", operator_token);
+            command.env("BATCHSCAN_DATABASE", "sqlite:/nonexistent/scans.db");
+        }
+        let log = NamedTempFile::new().unwrap();
+        command.stdout(Stdio::piped()).stderr(log.reopen().unwrap());
+        let mut running = Running(command.spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let log_text = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(line, format!("watching inbox for \"{ORG}\"\n"), "{log_text}");
+        Watcher { running, log }
+    }
+
+    /// A path in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.site.path("inbox").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// The names of the files in a part of the folder, sorted; not the status file.
+    pub(crate) fn files(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).into_iter().flatten().map(Result::unwrap);
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let names = files.map(|entry| entry.file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.contains(".status")).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn status(&self) -> String {
+        let entries = std::fs::read_dir(self.path("")).unwrap().map(|entry| entry.unwrap().path());
+        let path = entries.into_iter().find(|path| path.extension().is_some_and(|end| end == "status"));
+        std::fs::read_to_string(path.unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_files(&self, folder: &str, names: &[&str]) {
+        let is_there = || self.files(folder) == names;
+        assert!(holds_within(SOON, is_there), "{folder}: {:?}, not {names:?}", self.files(folder));
+    }
+
+    #[track_caller]
+    fn wait_for_status(&self, expected: &str) {
+        let shows = || self.status().contains(expected);
+        assert!(holds_within(SOON, shows), "{}", self.status());
+    }
+}
+
+pub(crate) fn holds_within(limit: Duration, condition: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while !condition() {
+        if started.elapsed() > limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// A running `batchscan watch`. Dropping it kills it.
+pub(crate) struct Watcher {
+    running: Running,
+    log: NamedTempFile,
+}
+
+impl Watcher {
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap()
+    }
+
+    /// Sends SIGTERM and waits until it exits with 0.
+    #[track_caller]
+    pub(crate) fn stop(mut self) -> String {
+        kill_process(Pid::from_child(&self.running.0), Signal::TERM).unwrap();
+        assert_eq!(wait(&mut self.running.0, SOON), Some(0), "{}", self.log());
+        self.log()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_no_panic(&self.log());
+        }
+    }
+}
+
+/// The comments of all batches by id.
+pub(crate) fn comments(service: &Service, token: &str) -> BTreeMap<String, String> {
+    let batches = get(service, "/v1/batches", token).json();
+    let text = |batch: &Value, field: &str| batch[field].as_str().unwrap().to_owned();
+    let batches = batches.as_array().unwrap().iter();
+    batches.map(|batch| (text(batch, "batch_id"), text(batch, "comment"))).collect()
+}
+
+fn files_are_delivered_or_fail_with_their_errors(to: To) {
+    let inbox = Inbox::new(to);
+    let service = inbox.serve();
+    let token = token(&service, &inbox.site.credential());
+    let wrong = scans::csv(0..3, "x").replace(";12;", ";a dozen;");
+    inbox.write("a.ndjson", scans::ndjson(0..2, "a"));
+    inbox.write("b.CSV", scans::csv(2..4, "b"));
+    inbox.write("c.parquet", scans::parquet(4..6, "c"));
+    inbox.write("wrong.csv", &wrong);
+    inbox.write("cut.json", &scans::array(6..8, "x")[..900]);
+    inbox.write("not a workbook.xlsx", "x");
+    inbox.write("notes.txt", "not batches");
+    std::fs::create_dir(inbox.path("sub.csv")).unwrap();
+    let watcher = inbox.watch();
+    inbox.wait_for_status(" ok: 3 delivered, 3 rejected, 0 waiting");
+    inbox.wait_for_files("", &["notes.txt"]);
+    inbox.wait_for_files("done", &["a.ndjson", "b.CSV", "c.parquet"]);
+    let reasons = ["cut.json", "not a workbook.xlsx", "wrong.csv"]
+        .map(|name| [name.to_owned(), name.to_owned() + ".txt"]);
+    assert_eq!(inbox.files("failed"), reasons.concat());
+    // The same text as that of an import.
+    inbox.site.write("wrong.csv", &wrong);
+    let imported = inbox.site.run(&["import", "--org", ORG, "wrong.csv"]).err.replace("error: ", "");
+    assert_eq!(std::fs::read_to_string(inbox.path("failed/wrong.csv.txt")).unwrap(), imported);
+    let found: Vec<String> = comments(&service, &token).into_values().collect();
+    assert_eq!(found, ["a", "a", "b", "b", "c", "c"]);
+    let log = watcher.stop();
+    assert_eq!(
+        (log.matches(": delivered file=").count(), log.matches(": rejected file=").count()),
+        (3, 3),
+        "{log}"
+    );
+    assert!(!log.contains(&inbox.operator_token) && !log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn files_are_delivered_to_the_database_or_fail_with_their_errors() {
+    files_are_delivered_or_fail_with_their_errors(To::Database);
+}
+
+#[test]
+fn files_are_delivered_to_a_service_or_fail_with_their_errors() {
+    files_are_delivered_or_fail_with_their_errors(To::Service);
+}
+
+#[test]
+fn a_slowly_written_file_is_delivered_when_it_is_complete() {
+    let inbox = Inbox::new(To::Database);
+    let watcher = inbox.watch();
+    let mut file = File::create(inbox.path("slow.ndjson")).unwrap();
+    for number in 0..4 {
+        // Complete lines, so that each part is a valid file.
+        writeln!(file, "{}", scans::line(number, "slow")).unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(inbox.files(""), ["slow.ndjson"]);
+    }
+    inbox.wait_for_files("done", &["slow.ndjson"]);
+    let log = watcher.stop();
+    assert!(log.contains("new=4 ") && log.matches("delivered").count() == 1, "{log}");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_delivered_is_delivered_again() {
+    let inbox = Inbox::new(To::Database);
+    std::fs::create_dir(inbox.path("delivering")).unwrap();
+    // Claimed, as after a crash, while its writer still has it open.
+    inbox.write("delivering/1-2-late.ndjson", scans::ndjson(0..20_000, "late"));
+    let mut file = OpenOptions::new().append(true).open(inbox.path("delivering/1-2-late.ndjson")).unwrap();
+    let watcher = inbox.watch();
+    let lock = inbox.site.sql();
+    // The delivery begins, and waits for the lock.
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    writeln!(file, "{}", scans::line(20_000, "late")).unwrap();
+    lock.execute_batch("ROLLBACK").unwrap();
+    inbox.wait_for_files("done", &["late.ndjson"]);
+    inbox.wait_for_files("delivering", &[]);
+    watcher.stop();
+    let batches: i64 =
+        inbox.site.sql().query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).unwrap();
+    assert_eq!(batches, 20_001);
+}
+
+fn an_old_file_does_not_undo_a_correction(to: To) {
+    let inbox = Inbox::new(to);
+    let service = inbox.serve();
+    let token = token(&service, &inbox.site.credential());
+    let _watcher = inbox.watch();
+    let old = scans::ndjson(0..3, "old");
+    inbox.write("a.ndjson", &old);
+    // Modification times have the resolution of a tick.
+    std::thread::sleep(Duration::from_millis(20));
+    inbox.write("b.ndjson", scans::ndjson(1..2, "corrected"));
+    inbox.wait_for_files("done", &["a.ndjson", "b.ndjson"]);
+    // A copy, and the same name again.
+    inbox.write("copy of a.ndjson", &old);
+    inbox.write("a.ndjson", &old);
+    assert!(holds_within(SOON, || inbox.files("done").len() == 4), "{:?}", inbox.files("done"));
+    let found: Vec<String> = comments(&service, &token).into_values().collect();
+    assert_eq!(found, ["old", "corrected", "old"]);
+}
+
+#[test]
+fn an_old_file_does_not_undo_a_correction_in_the_database() {
+    an_old_file_does_not_undo_a_correction(To::Database);
+}
+
+#[test]
+fn an_old_file_does_not_undo_a_correction_on_a_service() {
+    an_old_file_does_not_undo_a_correction(To::Service);
+}
+
+#[test]
+fn files_wait_while_the_service_is_away() {
+    let inbox = Inbox::new(To::Service);
+    let watcher = inbox.watch();
+    for number in 0..3 {
+        inbox.write(&format!("{number}.json"), scans::array(number..number + 1, "x"));
+    }
+    inbox.wait_for_status(": connection refused: 0 delivered, 0 rejected, 3 waiting");
+    assert!(inbox.status().contains(&format!("Z waiting for http://127.0.0.1:{}: ", inbox.port)));
+    // Some retries.
+    std::thread::sleep(Duration::from_secs(3));
+    let service = inbox.serve();
+    inbox.wait_for_status("Z ok: 3 delivered, 0 rejected, 0 waiting");
+    assert_eq!(comments(&service, &token(&service, &inbox.site.credential())).len(), 3);
+    let log = watcher.stop();
+    assert_eq!((log.matches(" WARN ").count(), log.matches("delivering again").count()), (1, 1), "{log}");
+}
+
+#[test]
+fn files_wait_while_the_token_is_wrong() {
+    let inbox = Inbox::new(To::Service);
+    let _service = inbox.serve();
+    inbox.write("a.json", scans::array(0..1, "x"));
+    let wrong = format!("{}canary", inbox.operator_token);
+    let watcher = inbox.watch_with(&wrong);
+    inbox.wait_for_status(": it responded with 401 Unauthorized (");
+    let log = watcher.stop() + &inbox.status();
+    assert!(!log.contains(&inbox.operator_token) && !log.contains("canary"), "{log}");
+}
+
+#[test]
+fn two_watchers_share_a_folder() {
+    let inbox = Inbox::new(To::Database);
+    let watchers = [inbox.watch(), inbox.watch()];
+    for number in 0..40 {
+        inbox.write(&format!("{number}.json"), scans::array(number..number + 1, "x"));
+        inbox.write(&format!("{number} wrong.json"), format!("wrong {number}"));
+    }
+    assert!(holds_within(SOON, || inbox.files("").is_empty() && inbox.files("delivering").is_empty()));
+    let logs = watchers.map(Watcher::stop).concat();
+    assert_eq!((inbox.files("done").len(), logs.matches(": delivered file=").count()), (40, 40), "{logs}");
+    assert_eq!((inbox.files("failed").len(), logs.matches(": rejected file=").count()), (80, 40), "{logs}");
+    assert!(!logs.contains("WARN"), "{logs}");
+}
+
+#[test]
+fn wrong_settings_are_reported_at_the_start() {
+    let inbox = Inbox::new(To::Service);
+    inbox.site.write("empty", "\n");
+    inbox.site.transcript(
+        &[
+            "watch nowhere --org 'Green Valley'",
+            "watch inbox --org Unknown",
+            "watch inbox --org 'Green Valley' --url http://127.0.0.1:1",
+            "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file empty",
+            "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file nowhere",
+            "watch inbox --org 'Green Valley' --poll 0s",
+        ],
+        file!["snapshots/wrong_settings_are_reported_at_the_start.txt"],
+    );
+    let mut command = inbox.site.command(&["watch", "inbox", "--log-format", "json"]);
+    let error = Outcome::run(&mut command);
+    assert!(error.code == Some(2) && error.err.starts_with("{\"level\":\"ERROR\""), "{error:?}");
+}
+
+/// The times until the batches of new files are visible, with both targets at once.
+#[test]
+fn batches_are_visible_within_five_seconds() {
+    let inbox = Inbox::of(Site::alone(), To::Service);
+    let service = inbox.serve();
+    let token = token(&service, &inbox.site.credential());
+    let local = inbox.site.path("local");
+    std::fs::create_dir(&local).unwrap();
+    let mut command = inbox.site.command(&["watch", "local", "--org", ORG]);
+    let _local = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let _remote = inbox.watch();
+    // The local watcher has even numbers.
+    let count = 2 * MEASURED_FILES;
+    let mut written = Vec::new();
+    let mut visible = vec![None; usize::try_from(count).unwrap()];
+    let started = Instant::now();
+    while visible.iter().any(Option::is_none) {
+        assert!(started.elapsed() < 4 * SOON, "{visible:?}");
+        let number = written.len() as u64;
+        if number < count {
+            let folder = if number % 2 == 0 { &local } else { &inbox.path("") };
+            std::fs::write(folder.join(format!("{number}.csv")), scans::csv(number..number + 1, "x"))
+                .unwrap();
+            written.push(Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        let page = get(&service, "/v2/batches", &token).json();
+        for batch in page["data"].as_array().unwrap() {
+            let id = batch["batch_id"].as_str().unwrap();
+            let number: usize = id.trim_start_matches("scan-").parse().unwrap();
+            visible[number].get_or_insert_with(|| written[number].elapsed());
+        }
+    }
+    for (name, first) in [("database", 0), ("service", 1)] {
+        let mut times: Vec<Duration> = visible.iter().skip(first).step_by(2).flatten().copied().collect();
+        times.sort_unstable();
+        println!("{name}: median {:?}, slowest {:?}", times[times.len() / 2], times[times.len() - 1]);
+        assert!(times[times.len() - 1] <= VISIBLE_WITHIN, "{name}: {times:?}");
+    }
+}
