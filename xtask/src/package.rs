@@ -1,4 +1,4 @@
-//! `cargo xtask package`: a Debian package with the executable, its systemd unit, manual pages and shell completions.
+//! `cargo xtask package`: a Debian package with the executable, its systemd units, manual pages and shell completions.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use crate::workspace::{Workspace, run_command};
 
 const CARGO_DEB: &str = "cargo-deb@3.8.0";
+const UNITS: [&str; 2] = ["batchscan.service", "batchscan-watch@.service"];
 /// The names that the shells look for.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "batchscan.bash"), ("zsh", "_batchscan"), ("fish", "batchscan.fish")];
@@ -31,6 +32,9 @@ fn generate(workspace: &Workspace, folder: &Path) -> Result<()> {
         let script = File::create(folder.join(name))?;
         run_command(workspace.command(&executable).args(["completions", shell]).stdout(script))?;
     }
-    let unit = std::fs::read_to_string(workspace.root.join("deploy/systemd/batchscan.service"))?;
-    Ok(std::fs::write(folder.join("batchscan.service"), unit.replace("/usr/local/bin/", "/usr/bin/"))?)
+    for name in UNITS {
+        let unit = std::fs::read_to_string(workspace.root.join("deploy/systemd").join(name))?;
+        std::fs::write(folder.join(name), unit.replace("/usr/local/bin/", "/usr/bin/"))?;
+    }
+    Ok(())
 }
