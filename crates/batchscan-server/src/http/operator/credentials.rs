@@ -16,7 +16,8 @@ use super::json::credential;
 use super::request::{PathNames, invalid_field, no_content, read_json, respond};
 use crate::auth::{Issued, issue as new_credential, new_secret};
 
-const LABEL_CHARS_MAX: usize = 200;
+/// As on the command line.
+const LABEL_CHARS_MAX: usize = 100;
 /// How long an old secret keeps working, unless the request says otherwise: as on the command line.
 const RETIRE_AFTER_DEFAULT_SECS: u32 = 7 * 24 * 60 * 60;
 

@@ -19,9 +19,10 @@ use batchscan_formats::read::{Implausible, LocatedError, Location, ReadError, re
 use batchscan_model::{BatchId, FieldError, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, Store, hash_file, import_file};
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body::Body as _;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::super::app::App;
 use super::super::error::{ApiError, Cause, MALFORMED_BODY};
@@ -30,8 +31,10 @@ use super::access::Operator;
 use super::json;
 use super::request::{PathNames, Query, list as list_page, no_content, respond};
 
-/// Bodies that are received at the same time. Bounds the disk space.
+/// Files that are received or wait for their import at the same time. Bounds the disk space.
 const RECEIVED_MAX: usize = 64;
+/// About four million batches as CSV. `batchscan import` has no limit.
+const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Imports at the same time. They take turns in an organisation, and each needs a database connection.
 const IMPORTS_MAX: usize = 2;
 /// How long the next part of a body may take.
@@ -49,21 +52,29 @@ const NO_ENCODING: &str = "Send the body without Content-Encoding";
 /// Limits deliveries.
 #[derive(Debug)]
 pub struct Deliveries {
-    received: Semaphore,
+    received: Arc<Semaphore>,
     imports: Semaphore,
 }
 
 impl Default for Deliveries {
     fn default() -> Self {
-        Self { received: Semaphore::new(RECEIVED_MAX), imports: Semaphore::new(IMPORTS_MAX) }
+        Self { received: Arc::new(Semaphore::new(RECEIVED_MAX)), imports: Semaphore::new(IMPORTS_MAX) }
     }
 }
 
 impl Deliveries {
-    fn receive(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+    fn start(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let busy = |_| ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
-        self.received.try_acquire().map_err(busy)
+        self.received.clone().try_acquire_owned().map_err(busy)
     }
+}
+
+/// A file that was received completely.
+struct Received {
+    format: Format,
+    file: File,
+    /// Until the file is removed.
+    permit: OwnedSemaphorePermit,
 }
 
 /// `POST /operator/v1/organisations/{name}/imports`.
@@ -83,10 +94,10 @@ pub(super) async fn create(
     let key = idempotency_key(&headers)?;
     // Before a long body is received.
     operator.store.org(&name).await?;
-    let _receiving = app.deliveries.receive()?;
-    let received = receive(&app, body).await?;
+    let permit = app.deliveries.start()?;
+    let received = Received { format, file: receive(&app, body).await?, permit };
     let source = ImportSource { file, key, hash: None };
-    import(app.clone(), operator.store, name, (format, received), source, dry_run).await
+    import(app.clone(), operator.store, name, received, source, dry_run).await
 }
 
 /// `PUT /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -108,10 +119,11 @@ pub(super) async fn put_batch(
     // The reader of files expects an array.
     let array = [b"[", &*batch, b"]"].concat();
     require_batch(&array, &id)?;
+    let permit = app.deliveries.start()?;
     let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
     file.write_all(&array).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
-    let source = ImportSource::default();
-    import(app.clone(), operator.store, name, (Format::Json, file), source, false).await
+    let received = Received { format: Format::Json, file, permit };
+    import(app.clone(), operator.store, name, received, ImportSource::default(), false).await
 }
 
 /// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -175,7 +187,11 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// Receives a body into an unnamed file.
-async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
+async fn receive(app: &App, body: Body) -> Result<File, ApiError> {
+    if body.size_hint().lower() > FILE_BYTES_MAX as u64 {
+        return Err(ApiError::BodyTooLarge);
+    }
+    let mut body = Limited::new(body, FILE_BYTES_MAX);
     let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
     loop {
@@ -183,7 +199,10 @@ async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
         let part = match part.map_err(|_| ApiError::BodyTimeout)? {
             None => Bytes::new(),
             Some(frame) => {
-                let frame = frame.map_err(|_| ApiError::BadRequest(MALFORMED_BODY))?;
+                let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+                    true => ApiError::BodyTooLarge,
+                    false => ApiError::BadRequest(MALFORMED_BODY),
+                })?;
                 match frame.into_data() {
                     Ok(data) if data.is_empty() => continue,
                     Ok(data) => data,
@@ -216,11 +235,12 @@ async fn import(
     app: App,
     store: Store,
     org: String,
-    (format, mut file): (Format, File),
+    received: Received,
     mut source: ImportSource,
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
+        let Received { format, mut file, permit: _permit } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) = hashing.await.map_err(panicked)?.map_err(|error| unwritable(&error))?;
         source.hash = Some(hash);

@@ -17,13 +17,16 @@ use super::super::token::read_body;
 /// Entries of a list.
 const LIMIT_MAX: i64 = 1_000;
 
-/// Names and ids in the path. What is not UTF-8 does not exist.
+/// Names and ids in the path. One that is not UTF-8 or has a NUL, which PostgreSQL rejects, does not exist.
 pub(super) struct PathNames<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathNames<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        if parts.uri.path().contains("%00") {
+            return Err(ApiError::NotFound);
+        }
         let path = Path::<T>::from_request_parts(parts, app).await;
         path.map(|Path(names)| Self(names)).map_err(|_| ApiError::NotFound)
     }
@@ -80,6 +83,10 @@ pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiE
     let bytes = read_body(body).await?;
     // An absent body is an object without members.
     let text = if bytes.is_empty() { b"{}".as_slice() } else { &bytes };
+    // Serde would accept an array of the members' values.
+    if text.trim_ascii_start().starts_with(b"[") {
+        return Err(ApiError::InvalidJson("found an array".into()));
+    }
     serde_json::from_slice(text).map_err(|error| ApiError::InvalidJson(error.to_string()))
 }
 
