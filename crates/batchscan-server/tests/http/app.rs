@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use batchscan_model::{Batch, ClientId, UtcInstant};
-use batchscan_server::auth::{KeyRing, issue, new_secret};
+use batchscan_server::auth::{KeyRing, issue, new_operator_token, new_secret};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    DatabaseUrl, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName,
-    Rotation, Store,
+    DatabaseUrl, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OperatorRole,
+    OrgName, Rotation, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
@@ -158,6 +158,12 @@ impl TestApp {
         (app, token)
     }
 
+    /// With an address for operators.
+    pub(crate) async fn with_operator() -> Self {
+        let operator_listen = Some("127.0.0.1:0".to_owned());
+        Self::serve(ServeOptions { operator_listen, ..Self::options() }).await
+    }
+
     pub(crate) async fn serve(options: ServeOptions) -> Self {
         Self::open(Database::new(), options, OpenOptions::CREATE).await
     }
@@ -266,6 +272,20 @@ impl TestApp {
         self.store.revoke_credential(&client.client_id(), self.now()).await.unwrap();
     }
 
+    /// Issues a token of the operator API.
+    pub(crate) async fn operator_token(
+        &self,
+        role: OperatorRole,
+        org: Option<&str>,
+        expires_at: Option<UtcInstant>,
+    ) -> String {
+        let access = (role, org.map(str::to_owned));
+        let new = new_operator_token(&self.keys, access, "scanner".into(), expires_at, self.now());
+        let (token, secret) = new.unwrap();
+        self.store.add_operator_token(token).await.unwrap();
+        secret.reveal()
+    }
+
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
         let (sender, rows) = mpsc::channel(2);
         sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
@@ -305,6 +325,12 @@ impl TestApp {
 
     pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
         self.http.request(Method::from_bytes(method.as_bytes()).unwrap(), format!("{}{path}", self.url))
+    }
+
+    /// A request to the operator API: the path after `/operator/v1`.
+    pub(crate) fn operator(&self, method: &str, path: &str, token: &str) -> RequestBuilder {
+        let url = format!("{}/operator/v1{path}", self.operator_url.as_ref().unwrap());
+        self.http.request(Method::from_bytes(method.as_bytes()).unwrap(), url).bearer_auth(token)
     }
 
     /// Sends a request without a token.

@@ -30,6 +30,7 @@ mod credentials;
 mod cursors;
 mod export;
 mod fields;
+mod operator_api;
 mod paging;
 mod ranges;
 mod sessions;

@@ -20,11 +20,16 @@ pub(crate) struct Raw {
 
 impl Raw {
     pub(crate) async fn connect(app: &TestApp) -> Self {
-        Self {
-            stream: TcpStream::connect(app.address()).await.unwrap(),
-            received: Vec::new(),
-            was_reset: false,
-        }
+        Self::connect_to(app.address()).await
+    }
+
+    /// Connects to the operator's address.
+    pub(crate) async fn connect_to_operator(app: &TestApp) -> Self {
+        Self::connect_to(app.operator_url.as_ref().unwrap().trim_start_matches("http://")).await
+    }
+
+    async fn connect_to(address: &str) -> Self {
+        Self { stream: TcpStream::connect(address).await.unwrap(), received: Vec::new(), was_reset: false }
     }
 
     /// Connects, sends, and reads one response.

@@ -13,6 +13,7 @@ mod limits;
 mod methods;
 mod openapi;
 mod operator;
+mod operator_api;
 mod protocol;
 mod query;
 mod rate_limit;
