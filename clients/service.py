@@ -75,6 +75,17 @@ def start_service(folder: Path, known: Service | None = None) -> Iterator[Servic
         yield service
 
 
+@contextlib.contextmanager
+def start_operator_api(folder: Path, *flags: str) -> Iterator[Service]:
+    """Runs `batchscan serve` with the operator API. The URL is the API's, and the secret is a token with these flags."""
+    run(folder, "org", "add", "Nursery")
+    issued = json.loads(run(folder, "operator", "token", "issue", "--json", *flags))
+    command = [EXECUTABLE, "serve", "--listen", "127.0.0.1:0", "--database", _database(folder)]
+    command += ["--operator-listen", "127.0.0.1:0"]
+    with _start(command, "operator API on ", client_id=issued["id"], client_secret=issued["token"]) as service:
+        yield service
+
+
 def import_batches(folder: Path, batches: list[dict[str, Any]]) -> None:
     """Imports into the database in a folder."""
     lines = "".join(json.dumps(batch) + "\n" for batch in batches)
@@ -92,10 +103,10 @@ def _database(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _start(command: list[str], **credential: str) -> Iterator[Service]:
+def _start(command: list[str], start_of_url: str = "listening on ", **credential: str) -> Iterator[Service]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            yield _read_credentials(process, credential)
+            yield _read_credentials(process, start_of_url, credential)
         finally:
             process.terminate()
             try:
@@ -105,7 +116,7 @@ def _start(command: list[str], **credential: str) -> Iterator[Service]:
         assert status == 0, f"{command} exited with {status} after SIGTERM"
 
 
-def _read_credentials(process: "subprocess.Popen[str]", known: dict[str, str]) -> Service:
+def _read_credentials(process: "subprocess.Popen[str]", start_of_url: str, known: dict[str, str]) -> Service:
     labels = {"client id": "client_id", "client secret": "client_secret"}
     values = dict(known)
     timeout = threading.Timer(_START_SECS_MAX, process.kill)
@@ -113,7 +124,7 @@ def _read_credentials(process: "subprocess.Popen[str]", known: dict[str, str]) -
     try:
         for line in process.stdout or ():
             values |= {name: line.split()[-1] for label, name in labels.items() if line.strip().startswith(label + " ")}
-            if line.startswith("listening on "):
+            if line.startswith(start_of_url):
                 return Service(url=line.split()[-1], **values)
     finally:
         timeout.cancel()

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from service import ROOT, Service, start_demo
+from service import ROOT, Service, start_demo, start_operator_api
 
 FOLDER = ROOT / "clients/openapi"
 BIN = Path(sys.executable).parent
@@ -25,15 +25,19 @@ PAGE_MILLIS_MAX = 30_000
 
 @pytest.fixture
 def document(service: Service, tmp_path: Path) -> Path:
-    path = tmp_path / "openapi.json"
-    with urlopen(f"{service.url}/openapi.json", timeout=20) as response:
+    return download(f"{service.url}/openapi.json", tmp_path)
+
+
+def download(url: str, folder: Path) -> Path:
+    path = folder / "openapi.json"
+    with urlopen(url, timeout=20) as response:
         path.write_bytes(response.read())
     return path
 
 
-def test_schemathesis_finds_no_difference(service, document):
-    environment = {**service.environment(document.parent), "SCHEMATHESIS_HOOKS": str(FOLDER / "hooks.py")}
-    command = [BIN / "schemathesis", "--config-file", FOLDER / "schemathesis.toml", "run", document]
+def run_schemathesis(service: Service, document: Path, name: str) -> None:
+    environment = {**service.environment(document.parent), "SCHEMATHESIS_HOOKS": str(FOLDER / f"{name}_hooks.py")}
+    command = [BIN / "schemathesis", "--config-file", FOLDER / f"{name}_schemathesis.toml", "run", document]
     done = subprocess.run(
         [*map(str, command), "--url", service.url, "--seed", SEED],
         env=environment, cwd=document.parent, capture_output=True, text=True, timeout=180,
@@ -41,6 +45,16 @@ def test_schemathesis_finds_no_difference(service, document):
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     generated, passed = re.search(r"Test cases:\s+([\d,]+) generated, ([\d,]+) passed", done.stdout).groups()
     assert generated == passed and int(generated.replace(",", "")) > 500, done.stdout
+
+
+def test_schemathesis_finds_no_difference(service, document):
+    run_schemathesis(service, document, "public")
+
+
+def test_schemathesis_finds_no_difference_in_the_operator_api(tmp_path):
+    with start_operator_api(tmp_path, "--role", "admin") as service:
+        document = download(f"{service.url}/operator/v1/openapi.json", tmp_path)
+        run_schemathesis(service, document, "operator")
 
 
 def test_a_generated_client_reads_every_batch(service, document, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ import pytest
 
 from scripted_service import ScriptedService, changes
 from scripted_service import page as batches_page
-from service import ROOT, Service
+from service import ROOT, Service, start_operator_api
 
 PAGES = {path.stem: path for path in (ROOT / "docs/recipes").glob("*.md")}
 # Far more than any block needs.
@@ -40,7 +40,7 @@ class Step:
     text: str = ""
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README", "excel-power-bi"}))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README", "excel-power-bi", "deliver-curl", "deliver-windows"}))
 def test_a_recipe_writes_every_batch(page, service, v1_ids, tmp_path):
     checked = 0
     for number, step in enumerate(parse(PAGES[page].read_text())):
@@ -70,6 +70,25 @@ def test_a_copy_follows_corrections_and_removals(page, command, copy, tmp_path):
     queries = [request.query for request in scripted.requests_to("/v2/changes")]
     assert queries == [{}, {"since": "p/1+="}, {"since": "p2"}]
     assert read_ids(tmp_path / copy) == ["a", "c", "d"]
+
+
+def test_a_file_is_delivered_once_or_rejected(tmp_path):
+    save_files("deliver-curl", tmp_path)
+    header, line = "batch_id,batch_name,batch_creation_date,number_of_images,warnings", "a,Tray,2026-01-31T08:00:00Z"
+    (tmp_path / "scans 1.csv").write_text(f"{header}\n{line},1,false\n")
+    (tmp_path / "invalid.csv").write_text(f"{header}\n{line},many,false\n")
+    with start_operator_api(tmp_path, "--role", "ingest", "--org", "Nursery") as service:
+
+        def deliver(name: str) -> "subprocess.CompletedProcess[str]":
+            token = {"BATCHSCAN_OPERATOR_TOKEN": service.client_secret, "BATCHSCAN_ORG": "Nursery"}
+            environment = {**service.environment(tmp_path), **token}
+            command = ["bash", "deliver.sh", name]
+            return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+
+        first, again, invalid = map(deliver, ["scans 1.csv", "scans 1.csv", "invalid.csv"])
+    assert (first.returncode, first.stdout) == (0, "1 new, 0 corrected, 0 unchanged, 0 warnings\n"), first.stderr
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert invalid.returncode == 1 and "number_of_images" in invalid.stderr, invalid.stderr
 
 
 def test_the_singer_tap_continues_from_its_state(tmp_path):
