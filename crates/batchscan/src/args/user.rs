@@ -294,9 +294,13 @@ pub(crate) struct Check {
 #[command(after_help = "\
 Examples:
   batchscan openapi > openapi.json
+  batchscan openapi --operator > operator-openapi.json
   batchscan openapi --public-url https://scans.example.org | jq '.paths | keys'")]
 pub(crate) struct Openapi {
     /// Address of the service, for generated clients [default: the address the document is fetched from]
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
+    /// Print the document of the operator API instead
+    #[arg(long, env = "BATCHSCAN_OPERATOR", value_parser = BoolishValueParser::new())]
+    pub(crate) operator: bool,
 }

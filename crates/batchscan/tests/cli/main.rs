@@ -49,6 +49,7 @@ mod mirror;
 mod mirror_kills;
 mod oauth2_crate;
 mod openapi;
+mod operator;
 mod organisations;
 mod postgres;
 mod postgres_kills;

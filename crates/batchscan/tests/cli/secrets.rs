@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::credentials::within;
 use crate::http::{Response, auth, get, request, token};
+use crate::operator;
 use crate::program::{Outcome, batchscan, clean};
 use crate::scans;
 use crate::service::Service;
@@ -243,6 +244,58 @@ fn no_secret_or_token_appears_anywhere() {
         &["audit", "--json"],
         &["doctor"],
     ] {
+        all.are_absent_from("a list", site.run(words).succeeds().as_bytes());
+    }
+}
+
+/// In the right place and in wrong ones.
+#[test]
+fn no_operator_token_appears_anywhere() {
+    let site = Site::new();
+    let (id, token) = operator::issue(&site, &["--role", "admin", "--label", "robot"]);
+    let (_, bound) = operator::issue(&site, &["--role", "ingest", "--org", ORG]);
+    let secrets = [&token, &bound].map(|token| token.split_once('.').unwrap().1.to_owned());
+    let all = Canaries(secrets.iter().chain([&WRONG.to_owned()]).cloned().collect());
+    let file = site.write("a.ndjson", scans::ndjson(0..20, "x"));
+    let (service, [_, address]) =
+        operator::serve(&site, &["--log-format", "json", "--public-metrics"], "trace");
+    let api = format!("{address}/operator/v1");
+    let imports = format!("{api}/organisations/Green%20Valley/imports");
+    let (data, secret) = (format!("@{file}"), &secrets[0]);
+    let ndjson = ["-H", "Content-Type: application/x-ndjson", "--data-binary", &data];
+    let request_id = format!("X-Request-Id: {secret}");
+    let name = format!("{{\"name\":\"{}\"}}", "x".repeat(200));
+    for (url, token, flags, status) in [
+        (imports.clone(), &*token, &ndjson[..], "200"),
+        (imports.clone(), &bound, &ndjson, "200"),
+        (imports.clone(), &bound, &[], "403"),
+        (imports.clone(), &format!("{id}.{WRONG}"), &ndjson, "401"),
+        (imports.clone(), secret, &ndjson, "401"),
+        (imports, &format!("{secret}.{id}"), &ndjson, "401"),
+        (format!("{api}/audit?token={token}&limit={secret}"), &token, &[], "422"),
+        (format!("{api}/audit?access_token={token}"), "", &[], "401"),
+        (format!("{api}/audit"), &token, &["-H", &request_id], "200"),
+        (format!("{api}/{token}"), &token, &[], "404"),
+        (format!("{api}/organisations/{secret}/credentials"), &token, &[], "404"),
+        (format!("{api}/organisations"), &token, &["-d", &name], "422"),
+    ] {
+        let sent = operator::curl(&url, token, &[flags, &["-D", "-"]].concat());
+        assert!(sent.ends_with(status), "{url}: {sent}");
+        all.are_absent_from("a response", sent.as_bytes());
+    }
+    all.are_absent_from("the metrics", operator::curl(&format!("{address}/metrics"), "", &[]).as_bytes());
+    site.run(&["operator", "token", "revoke", &id]).succeeds();
+    site.run(&["backup", &site.name("copy.db")]).succeeds();
+    drop(service);
+    let log = read(&site.path("serve.log"));
+    assert!(log.windows(id.len()).any(|window| window == id.as_bytes()), "the id is logged");
+    all.are_absent_from("the log", &log);
+    for name in ["scans.db", "scans.db-wal", "copy.db"] {
+        all.are_absent_from(name, &read(&site.path(name)));
+    }
+    for words in
+        [&["operator", "token", "list"][..], &["operator", "token", "list", "--json"], &["audit", "--json"]]
+    {
         all.are_absent_from("a list", site.run(words).succeeds().as_bytes());
     }
 }
