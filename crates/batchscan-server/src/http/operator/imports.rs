@@ -221,7 +221,8 @@ async fn receive(app: &App, body: Body) -> Result<File, ApiError> {
                 (file, buffer, written)
             };
             let written;
-            (file, buffer, written) = tokio::task::spawn_blocking(write).await.map_err(panicked)?;
+            (file, buffer, written) =
+                tokio::task::spawn_blocking(write).await.map_err(|error| panicked(&error))?;
             written.map_err(|error| unwritable(&error))?;
         }
         if is_end {
@@ -242,14 +243,15 @@ async fn import(
     let importing = tokio::spawn(async move {
         let Received { format, mut file, permit: _permit } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
-        let (file, hash) = hashing.await.map_err(panicked)?.map_err(|error| unwritable(&error))?;
+        let (file, hash) =
+            hashing.await.map_err(|error| panicked(&error))?.map_err(|error| unwritable(&error))?;
         source.hash = Some(hash);
         let _turn = app.deliveries.imports.acquire().await;
         let options = ImportOptions { source, dry_run, implausible: Implausible::Warn };
         let imported = import_file(&store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
     });
-    let Imported { id, counts, warnings } = importing.await.map_err(panicked)??;
+    let Imported { id, counts, warnings } = importing.await.map_err(|error| panicked(&error))??;
     let body = json!({
         "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
         "warnings": warnings.count,
@@ -291,8 +293,8 @@ impl From<ImportError> for ApiError {
     }
 }
 
-fn panicked(error: tokio::task::JoinError) -> ApiError {
-    ApiError::Internal(Cause::new(&error))
+fn panicked(error: &tokio::task::JoinError) -> ApiError {
+    ApiError::Internal(Cause::new(error))
 }
 
 /// A full disk, for example.
