@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -307,6 +308,43 @@ fn files_wait_while_the_token_is_wrong() {
     assert!(!log.contains(&inbox.operator_token) && !log.contains("canary"), "{log}");
 }
 
+/// Responds with 500 to the file `bad.json`, and repeats the request in the error.
+fn respond(mut stream: TcpStream) {
+    let mut request = [0; 16 * 1_024];
+    let length = stream.read(&mut request).unwrap();
+    let request = String::from_utf8_lossy(&request[..length]);
+    let (status, body) = match request.contains("file=bad.json") {
+        true => ("500 Internal Server Error", serde_json::json!({ "detail": request }).to_string()),
+        false => ("200 OK", r#"{"import_id":1,"new":1,"corrected":0,"unchanged":0,"warnings":0}"#.to_owned()),
+    };
+    let length = body.len();
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+        .unwrap();
+    // Until the client has read the response.
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+}
+
+#[test]
+fn a_file_that_the_service_fails_for_does_not_block_others() {
+    let inbox = Inbox::new(To::Service);
+    let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
+    std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(respond));
+    inbox.write("bad.json", scans::array(0..1, "x"));
+    std::thread::sleep(Duration::from_millis(20));
+    inbox.write("good.json", scans::array(1..2, "x"));
+    let watcher = inbox.watch();
+    inbox.wait_for_status(
+        "Z cannot deliver bad.json: it responded with 500 Internal Server Error (POST /operator/",
+    );
+    inbox.wait_for_files("done", &["good.json"]);
+    inbox.write("later.json", scans::array(2..3, "x"));
+    inbox.wait_for_files("done", &["good.json", "later.json"]);
+    inbox.wait_for_status(": 2 delivered, 0 rejected, 1 waiting");
+    let log = watcher.stop() + &inbox.status();
+    assert!(log.contains("[redacted]") && !log.contains(&inbox.operator_token), "{log}");
+    assert_eq!(log.matches(" WARN ").count(), 1, "{log}");
+}
+
 #[test]
 fn two_watchers_share_a_folder() {
     let inbox = Inbox::new(To::Database);
@@ -333,6 +371,7 @@ fn wrong_settings_are_reported_at_the_start() {
             "watch inbox --org 'Green Valley' --url http://127.0.0.1:1",
             "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file empty",
             "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file nowhere",
+            "watch inbox --org 'Green Valley' --url http://ann:hush@127.0.0.1:1 --token-file empty",
             "watch inbox --org 'Green Valley' --poll 0s",
         ],
         file!["snapshots/wrong_settings_are_reported_at_the_start.txt"],
@@ -362,7 +401,7 @@ fn batches_are_visible_within_five_seconds() {
         assert!(started.elapsed() < 4 * SOON, "{visible:?}");
         let number = written.len() as u64;
         if number < count {
-            let folder = if number % 2 == 0 { &local } else { &inbox.path("") };
+            let folder = if number.is_multiple_of(2) { &local } else { &inbox.path("") };
             std::fs::write(folder.join(format!("{number}.csv")), scans::csv(number..number + 1, "x"))
                 .unwrap();
             written.push(Instant::now());

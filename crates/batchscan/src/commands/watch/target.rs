@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use batchscan_client::Error;
 use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
@@ -13,7 +13,7 @@ use batchscan_model::FieldError;
 use batchscan_store::{
     AdminError, ImportError, ImportOptions, ImportSource, Store, StoreError, hash_file, import_file,
 };
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -136,18 +136,20 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
 struct Service {
     http: Client,
     imports: Url,
-    authorization: HeaderValue,
+    token: String,
 }
 
 impl Service {
     fn new(url: &str, command: &Watch) -> anyhow::Result<Self> {
-        let mut imports = Url::parse(url).with_context(|| format!("invalid address {url}"))?;
+        let mut imports = Url::parse(url).context("invalid address of the service")?;
+        // The address is logged.
+        if !imports.username().is_empty() || imports.password().is_some() {
+            bail!("the address of the service must not contain a user name or a password");
+        }
         let is_loopback = matches!(imports.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        match imports.path_segments_mut() {
-            Ok(mut path) => {
-                path.pop_if_empty().extend(["operator", "v1", "organisations", &command.org, "imports"]);
-            }
-            Err(()) => bail!("invalid address {url}"),
+        let organisation = ["operator", "v1", "organisations", &command.org, "imports"];
+        if let Ok(mut path) = imports.path_segments_mut() {
+            path.pop_if_empty().extend(organisation);
         }
         let _ = default_provider().install_default();
         let mut http = Client::builder()
@@ -168,7 +170,7 @@ impl Service {
             http = http.tls_certs_merge(added.with_context(|| format!("cannot read {}", file.display()))?);
         }
         let http = http.build().context("cannot set up HTTP")?;
-        Ok(Self { http, imports, authorization: read_token(command.token_file.as_deref())? })
+        Ok(Self { http, imports, token: read_token(command.token_file.as_deref())? })
     }
 
     async fn send(&self, delivery: Delivery) -> Result<Outcome, Failure> {
@@ -177,7 +179,7 @@ impl Service {
         let request = self
             .http
             .post(url.clone())
-            .header(AUTHORIZATION, self.authorization.clone())
+            .bearer_auth(&self.token)
             .header("Idempotency-Key", delivery.key())
             .header(CONTENT_TYPE, media_type(delivery.format))
             .header(CONTENT_LENGTH, delivery.size)
@@ -186,8 +188,10 @@ impl Service {
         let response = request.send().await.map_err(|error| outage(&error))?;
         let status = response.status();
         let body = read_body(response).await.map_err(|error| outage(&error))?;
+        // Some servers repeat the request.
+        let body = String::from_utf8_lossy(&body).replace(&self.token, "[redacted]");
         match status.as_u16() {
-            200 => match serde_json::from_slice(&body) {
+            200 => match serde_json::from_str(&body) {
                 Ok(counts) => Ok(Outcome::Delivered(counts)),
                 Err(_) => Err(Failure::Outage("it is not an operator API; check the address".into())),
             },
@@ -198,8 +202,8 @@ impl Service {
     }
 }
 
-/// The header with the token. No error contains any part of it.
-fn read_token(file: Option<&Path>) -> anyhow::Result<HeaderValue> {
+/// No error contains any part of the token.
+fn read_token(file: Option<&Path>) -> anyhow::Result<String> {
     let token = match file {
         Some(file) => std::fs::read_to_string(file)
             .with_context(|| format!("cannot read the token from {}", file.display()))?,
@@ -209,10 +213,10 @@ fn read_token(file: Option<&Path>) -> anyhow::Result<HeaderValue> {
     if token.is_empty() {
         bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
     }
-    let header = HeaderValue::try_from(format!("Bearer {token}"));
-    let mut header = header.map_err(|_| anyhow!("the token has characters that no token has"))?;
-    header.set_sensitive(true);
-    Ok(header)
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!("the token has characters that no token has");
+    }
+    Ok(token.to_owned())
 }
 
 fn media_type(format: Format) -> &'static str {
@@ -257,12 +261,12 @@ struct DetailEntry {
 }
 
 /// The errors of a rejected file, as the import reports them.
-fn rejection(status: StatusCode, body: &[u8], format: Format) -> ReadError {
+fn rejection(status: StatusCode, body: &str, format: Format) -> ReadError {
     #[derive(Deserialize)]
     struct Detail {
         detail: Vec<DetailEntry>,
     }
-    let Ok(Detail { detail }) = serde_json::from_slice(body) else {
+    let Ok(Detail { detail }) = serde_json::from_str(body) else {
         return ReadError::Io(std::io::Error::other(status_text(status, body)));
     };
     let errors: Vec<_> = detail
@@ -282,8 +286,8 @@ fn rejection(status: StatusCode, body: &[u8], format: Format) -> ReadError {
 }
 
 /// A status and the service's explanation, in one line.
-fn status_text(status: StatusCode, body: &[u8]) -> String {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+fn status_text(status: StatusCode, body: &str) -> String {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
     match &body["detail"] {
         Value::Null => format!("it responded with {status}"),
         detail => {
