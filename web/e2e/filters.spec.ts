@@ -192,3 +192,12 @@ test('filters without a match say so and can be cleared', async ({ page, demo })
   await loaded(page);
   await expectFigures(page, await fetchBatches(demo, lastDays(90)));
 });
+
+test('a bookmark of the unusual batches of a day without any says so', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  for (const window of ['yesterday', 'today']) {
+    await page.goto(`/batches?window=${window}&warnings=unusual`);
+    await expect(page.getByText('Comparing with the last 365 days…')).toBeHidden();
+    await expect(message(page, /^No batches/).or(grid(page))).toBeVisible();
+  }
+});

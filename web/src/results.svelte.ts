@@ -80,8 +80,9 @@ class Results {
     this.#year === null &&
       (batches.main?.state === 'partial' || batches.main?.state === 'failed' || batches.year?.state === 'failed'),
   );
-  /** Nothing is called unusual until the period and the last 365 days are loaded. */
-  isComparing = $derived(batches.main?.state === 'loading' || (this.#year === null && !this.isNotComparable));
+  /** Nothing is called unusual until the period and the last 365 days are loaded. Reads the year first: Svelte 5.57 misses
+      its later changes otherwise. */
+  isComparing = $derived((this.#year === null && !this.isNotComparable) || batches.main?.state === 'loading');
   /** What is typical for each crop, in every period and on every screen. */
   #allRanges = $derived.by(() => {
     const columns = this.#year?.columns;

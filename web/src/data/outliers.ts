@@ -111,7 +111,7 @@ const STEPS_BELOW_MIN = 3;
 
 /**
  * Since when, up to the end, the batches are below the mean of their crops, and by how much on average. A single good step
- * does not count: each is averaged with the steps next to it. Null if there are too few steps.
+ * does not count: each is averaged with the steps next to it. Null if there are too few steps or points.
  */
 export function belowNormalSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
@@ -120,13 +120,16 @@ export function belowNormalSince(
   measure: Measure,
 ): { start: string; points: number } | null {
   const differences = steps
-    .map(({ start, rows }) => ({ start, difference: meanFromNormal(columns, rows, ranges, measure) ?? NaN }))
+    .map(({ start, rows }) => ({ start, rows, difference: meanFromNormal(columns, rows, ranges, measure) ?? NaN }))
     .filter(({ difference }) => !Number.isNaN(difference));
-  const average = (from: number, to?: number): number =>
+  const average = (from: number, to: number): number =>
     mean(Float64Array.from(differences.slice(from, to), ({ difference }) => difference)) ?? 0;
   const last = differences.findLastIndex((_, at) => average(Math.max(0, at - 1), at + 2) > -BELOW_MIN);
-  if (differences.length - 1 - last < STEPS_BELOW_MIN) return null;
-  return { start: differences[last + 1]!.start, points: -average(last + 1) };
+  const below = differences.slice(last + 1);
+  if (below.length < STEPS_BELOW_MIN) return null;
+  const rows = Int32Array.from(below.flatMap(({ rows }) => [...rows]));
+  const points = -(meanFromNormal(columns, rows, ranges, measure) ?? 0);
+  return points < BELOW_MIN ? null : { start: below[0]!.start, points };
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */

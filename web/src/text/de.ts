@@ -279,8 +279,7 @@ export const de: Text = {
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',
     noDifference: 'Kein echter Unterschied. ',
-    better: (side, points, isFair) =>
-      `Besser: ${side}, um ${points} Punkte${isFair ? ', verglichen mit dem, was für die Kulturen normal ist' : ''}. `,
+    better: (side, points) => `Besser: ${side}, um ${points} Punkte, verglichen mit dem, was für die Kulturen normal ist. `,
     notMeasured: 'nicht gemessen',
     noBatches: 'keine Chargen',
     noLastYear: 'Keine Chargen im gleichen Zeitraum des Vorjahres.',

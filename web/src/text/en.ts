@@ -283,8 +283,8 @@ export const en = {
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'The lines are as if both had scanned the same crops.',
     noDifference: 'No real difference. ',
-    better: (side: string, points: string, isFair: boolean): string =>
-      `Better: ${side}, by ${points} points${isFair ? ', compared with what is normal for the crops' : ''}. `,
+    better: (side: string, points: string): string =>
+      `Better: ${side}, by ${points} points, compared with what is normal for the crops. `,
     notMeasured: 'not measured',
     noBatches: 'no batches',
     noLastYear: 'No batches in the same period last year.',
