@@ -92,8 +92,8 @@ pub(super) async fn create(
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
     let key = idempotency_key(&headers)?;
-    // Before a long body is received.
-    operator.store.org(&name).await?;
+    // Fails for an unknown organisation before a long body is received, without counting its batches.
+    operator.store.imports(&name, i64::MAX, 1).await?;
     let permit = app.deliveries.start()?;
     let received = Received { format, file: receive(&app, body).await?, permit };
     let source = ImportSource { file, key, hash: None };

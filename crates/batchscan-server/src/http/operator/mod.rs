@@ -2,7 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `access` | [`access::Operator`]: the token of a request, and what it allows |
+//! | `access` | `Operator`: the token of a request, and what it allows |
 //! | `imports` | deliveries of files and single batches, and their record |
 //! | `organisations`, `credentials` | as on the command line |
 //! | `json` | organisations, credentials, imports and audit entries as JSON, for the API and the command line |
