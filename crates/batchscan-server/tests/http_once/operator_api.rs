@@ -229,9 +229,6 @@ async fn a_body_that_stops_gets_a_timeout() {
 #[tokio::test]
 async fn too_large_requests_are_rejected() {
     let (app, token) = start().await;
-    let mut large = Raw::connect_to_operator(&app).await;
-    large.send(head(&app, &token, 1024 * 1024 * 1024 + 1)).await;
-    large.response().await.is_detail(413, "The request body is too large");
     let padding = "x".repeat(20_000);
     let body = json!({ "name": padding }).to_string();
     for (method, path) in [("POST", "/organisations"), ("PUT", "/organisations/Nursery/batches/b")] {

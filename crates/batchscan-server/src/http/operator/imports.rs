@@ -19,8 +19,7 @@ use batchscan_formats::read::{Implausible, LocatedError, Location, ReadError, re
 use batchscan_model::{BatchId, FieldError, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, Store, hash_file, import_file};
 use bytes::Bytes;
-use http_body::Body as _;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -33,8 +32,6 @@ use super::request::{PathNames, Query, list as list_page, no_content, respond};
 
 /// Files that are received or wait for their import at the same time. Bounds the disk space.
 const RECEIVED_MAX: usize = 64;
-/// About four million batches as CSV. `batchscan import` has no limit.
-const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Imports at the same time. They take turns in an organisation, and each needs a database connection.
 const IMPORTS_MAX: usize = 2;
 /// How long the next part of a body may take.
@@ -186,12 +183,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Receives a body into an unnamed file.
-async fn receive(app: &App, body: Body) -> Result<File, ApiError> {
-    if body.size_hint().lower() > FILE_BYTES_MAX as u64 {
-        return Err(ApiError::BodyTooLarge);
-    }
-    let mut body = Limited::new(body, FILE_BYTES_MAX);
+/// Receives a body of any size into an unnamed file.
+async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
     let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
     loop {
@@ -199,10 +192,7 @@ async fn receive(app: &App, body: Body) -> Result<File, ApiError> {
         let part = match part.map_err(|_| ApiError::BodyTimeout)? {
             None => Bytes::new(),
             Some(frame) => {
-                let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
-                    true => ApiError::BodyTooLarge,
-                    false => ApiError::BadRequest(MALFORMED_BODY),
-                })?;
+                let frame = frame.map_err(|_| ApiError::BadRequest(MALFORMED_BODY))?;
                 match frame.into_data() {
                     Ok(data) if data.is_empty() => continue,
                     Ok(data) => data,
