@@ -80,8 +80,8 @@ def test_a_file_is_delivered_once_or_rejected(tmp_path):
     with start_operator_api(tmp_path, "--role", "ingest", "--org", "Nursery") as service:
 
         def deliver(name: str) -> "subprocess.CompletedProcess[str]":
-            token = {"BATCHSCAN_OPERATOR_TOKEN": service.client_secret, "BATCHSCAN_ORG": "Nursery"}
-            environment = {**service.environment(tmp_path), **token}
+            operator = {"BATCHSCAN_OPERATOR_URL": service.url, "BATCHSCAN_OPERATOR_TOKEN": service.client_secret}
+            environment = {**service.environment(tmp_path), **operator, "BATCHSCAN_ORG": "Nursery"}
             command = ["bash", "deliver.sh", name]
             return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
 

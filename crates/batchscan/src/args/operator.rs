@@ -294,7 +294,7 @@ pub(crate) enum OperatorCommand {
 pub(crate) enum TokenCommand {
     /// Issue a token; it is shown only once
     Issue {
-        /// What the token allows: everything, or to deliver batches
+        /// admin: use the whole operator API; ingest: only deliver batches
         #[arg(long, env = "BATCHSCAN_ROLE", value_name = "ROLE", value_parser = role_parser())]
         role: OperatorRole,
         /// The only organisation to deliver to [default: all]
@@ -323,7 +323,7 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// List who changed organisations, credentials, keys and batches
+/// List who changed organisations, credentials, tokens, keys and batches
 ///
 /// A change and its entry are one transaction. Entries are never changed or removed, and contain no secrets.
 #[derive(Debug, Args)]
@@ -375,13 +375,12 @@ pub(crate) struct Import {
     pub(crate) json: bool,
 }
 
-/// Deliver the files of a folder as they arrive
+/// Import files from a folder as they arrive
 ///
-/// Takes each NDJSON, JSON, CSV, Parquet or Excel file in the folder when it is complete, imports it, and moves it to
-/// DIR/done. A file that is rejected goes to DIR/failed, with its errors in a text file next to it. A file whose content
-/// was delivered before changes nothing, whatever its name. While the database or the service is unreachable, files wait.
-/// DIR/watch-HOST.status has one line that says how it is going. On SIGTERM or Ctrl-C it finishes the current file and
-/// exits with 0.
+/// Imports each NDJSON, JSON, CSV, Parquet or Excel file in the folder once it is complete, and moves it to DIR/done. A file
+/// that is rejected goes to DIR/failed, with its errors in a text file next to it. The same content is imported only once,
+/// whatever the file name. While the database or the service is unreachable, files wait. DIR/watch-HOST.status contains the
+/// current status in one line. On SIGTERM or Ctrl-C it finishes the current file and exits with 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -396,19 +395,19 @@ pub(crate) struct Watch {
     /// Organisation to deliver to
     #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
     pub(crate) org: String,
-    /// Deliver to the operator API at this address, not to the database
-    #[arg(long, env = "BATCHSCAN_URL", value_name = "URL", value_parser = parse_url)]
+    /// Deliver to the operator API at this address (of `serve --operator-listen`) instead of the database
+    #[arg(long, env = "BATCHSCAN_OPERATOR_URL", value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,
-    /// File with the token for the operator API [default: BATCHSCAN_OPERATOR_TOKEN]
+    /// File that contains only the operator token [default: the token in BATCHSCAN_OPERATOR_TOKEN]
     #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificates (PEM) to trust in addition to the system's
     #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
-    /// Time between two looks at the folder
+    /// How often to check the folder
     #[arg(long, env = "BATCHSCAN_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_expiry)]
     pub(crate) poll: Duration,
-    /// A file is complete when it has not changed for this time
+    /// Treat a file as complete when it has not changed for this long
     #[arg(long, env = "BATCHSCAN_STABLE", value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub(crate) stable: Duration,
     /// Format of log lines

@@ -54,7 +54,9 @@ fn every_option_except_confirmations_has_an_environment_variable() {
             let option = option.split_whitespace().collect::<Vec<_>>().join(" ");
             let name = option.split(' ').find_map(|word| word.strip_prefix("--")).unwrap();
             let name = name.split(['[', '=']).next().unwrap();
-            let variable = format!("[env: BATCHSCAN_{}", name.to_uppercase().replace('-', "_"));
+            // BATCHSCAN_URL is the public address.
+            let setting = if (command, name) == ("watch", "url") { "operator-url" } else { name };
+            let variable = format!("[env: BATCHSCAN_{}", setting.to_uppercase().replace('-', "_"));
             assert_eq!(option.contains(&variable), !WITHOUT_VARIABLE.contains(&name), "{command}: {option}");
         }
     }

@@ -88,7 +88,8 @@ pub(super) async fn create(
     let query = Query::parse(query.as_deref());
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
-    let key = idempotency_key(&headers)?;
+    // The result of an earlier import would not be that of a dry run.
+    let key = idempotency_key(&headers)?.filter(|_| !dry_run);
     // Fails for an unknown organisation before a long body is received, without counting its batches.
     operator.store.imports(&name, i64::MAX, 1).await?;
     let permit = app.deliveries.start()?;

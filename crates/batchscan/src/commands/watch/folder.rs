@@ -33,7 +33,7 @@ pub(super) struct FoundFile {
     pub(super) name: String,
     /// Whether it is in `delivering`.
     pub(super) is_claimed: bool,
-    /// Whether it has not changed for a while.
+    /// Whether it has not changed for a while, and no older file has.
     pub(super) is_complete: bool,
     path: PathBuf,
     modified: SystemTime,
@@ -86,6 +86,12 @@ impl Folder {
             }
         }
         self.seen = seen;
+        // A correction must not be delivered before the file that it corrects, which a list of a large folder can miss if it
+        // is created meanwhile.
+        let incomplete = files.iter().filter(|file| !file.is_complete).map(|file| file.modified).min();
+        for file in &mut files {
+            file.is_complete &= file.is_claimed || incomplete.is_none_or(|oldest| file.modified < oldest);
+        }
         // Names in `delivering` begin with the time of the claim.
         files.sort_by(|a, b| {
             let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.modified.cmp(&b.modified) };

@@ -214,7 +214,7 @@ fn read_token(file: Option<&Path>) -> anyhow::Result<String> {
         bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!("the token has characters that no token has");
+        bail!("the token is not valid: the file must contain only the token, not its id");
     }
     Ok(token.to_owned())
 }
