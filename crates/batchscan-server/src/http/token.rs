@@ -20,8 +20,8 @@ use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
 use crate::auth::{Granted, Token, authenticate};
 
-/// A form of three fields has about 200 bytes, a batch less than 2,000.
-const BODY_BYTES_MAX: usize = 16 * 1024;
+/// A form of three fields has about 200 bytes.
+const FORM_BYTES_MAX: usize = 16 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// For all reads together: a standby and then the primary may be asked. The response is sent within 5 s (decision 028).
 const STORE_TIMEOUT: Duration = Duration::from_millis(4_500);
@@ -101,12 +101,12 @@ pub(super) async fn read_form(headers: &HeaderMap, body: Body) -> Result<Vec<u8>
     if !is_form(headers) {
         return Ok(Vec::new());
     }
-    read_body(body).await
+    read_body(body, FORM_BYTES_MAX).await
 }
 
 /// A small body.
-pub(super) async fn read_body(body: Body) -> Result<Vec<u8>, ApiError> {
-    match tokio::time::timeout(BODY_TIMEOUT, collect(body)).await {
+pub(super) async fn read_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
+    match tokio::time::timeout(BODY_TIMEOUT, collect(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::BodyTooLarge),
         Ok(Err(_)) => Err(ApiError::BadRequest(MALFORMED_BODY)),
@@ -115,8 +115,8 @@ pub(super) async fn read_body(body: Body) -> Result<Vec<u8>, ApiError> {
 }
 
 /// In one buffer: chunks of one byte each would take a hundred times their size.
-async fn collect(body: Body) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let (mut body, mut form) = (Limited::new(body, BODY_BYTES_MAX), Vec::new());
+async fn collect(body: Body, bytes_max: usize) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+    let (mut body, mut form) = (Limited::new(body, bytes_max), Vec::new());
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             form.extend_from_slice(&data);

@@ -230,8 +230,10 @@ async fn a_body_that_stops_gets_a_timeout() {
 async fn too_large_requests_are_rejected() {
     let (app, token) = start().await;
     let padding = "x".repeat(20_000);
-    let body = json!({ "name": padding }).to_string();
-    for (method, path) in [("POST", "/organisations"), ("PUT", "/organisations/Nursery/batches/b")] {
+    for (method, path, bytes) in
+        [("POST", "/organisations", 20_000), ("PUT", "/organisations/Nursery/batches/b", 1_100_000)]
+    {
+        let body = json!({ "name": "x".repeat(bytes) }).to_string();
         assert_eq!(send(&app, &token, method, path, &body).await.status, 413, "{path}");
     }
     assert_eq!(send(&app, &token, "GET", &format!("/audit?x={padding}"), "").await.status, 414);

@@ -15,7 +15,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, LocatedError, Location, ReadError, read_text};
+use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
 use batchscan_model::{BatchId, FieldError, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, Store, hash_file, import_file};
 use bytes::Bytes;
@@ -113,7 +113,7 @@ pub(super) async fn put_batch(
             "Send the batch as application/json",
         ));
     }
-    let batch = read_body(body).await?;
+    let batch = read_body(body, RECORD_BYTES_MAX).await?;
     // The reader of files expects an array.
     let array = [b"[", &*batch, b"]"].concat();
     require_batch(&array, &id)?;

@@ -14,6 +14,8 @@ use super::super::error::ApiError;
 use super::super::parameters::Parameters;
 use super::super::token::read_body;
 
+/// A JSON object of the operator API has a few hundred bytes.
+const OBJECT_BYTES_MAX: usize = 16 * 1024;
 /// Entries of a list.
 const LIMIT_MAX: i64 = 1_000;
 
@@ -80,7 +82,7 @@ impl<'a> Query<'a> {
 
 /// A small JSON object. Unknown members are errors, so that a typing mistake is noticed.
 pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
-    let bytes = read_body(body).await?;
+    let bytes = read_body(body, OBJECT_BYTES_MAX).await?;
     // An absent body is an object without members.
     let text = if bytes.is_empty() { b"{}".as_slice() } else { &bytes };
     // Serde would accept an array of the members' values.

@@ -145,7 +145,8 @@ fn version_to_deliver(path: &Path) -> io::Result<Option<FileVersion>> {
         return Ok(None);
     }
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() => FileVersion::new(&metadata).map(Some),
+        // Programs often create a file long before they write to it.
+        Ok(metadata) if metadata.is_file() && metadata.len() > 0 => FileVersion::new(&metadata).map(Some),
         Ok(_) => Ok(None),
         // It was moved meanwhile.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -200,7 +201,7 @@ mod tests {
             (".hidden.csv", 1),
             ("x.csv.part", 1),
         ] {
-            fs::write(path(name), "").unwrap();
+            fs::write(path(name), "x").unwrap();
             let file = fs::OpenOptions::new().write(true).open(path(name)).unwrap();
             file.set_modified(UNIX_EPOCH + Duration::from_secs(secs)).unwrap();
         }

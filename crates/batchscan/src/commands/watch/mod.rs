@@ -151,7 +151,7 @@ impl Watcher {
             match self.deliver(&file).await {
                 Ok(()) | Err(Failure::Gone) => {}
                 Err(Failure::File(error)) => {
-                    round = Round::FileFailed(format!("cannot deliver {}: {error}", file.name));
+                    round = Round::FileFailed(format!("cannot deliver {:?}: {error}", file.name));
                 }
                 Err(Failure::Outage(error)) => {
                     return Round::Outage(format!("waiting for {}: {error}", self.target.address));
