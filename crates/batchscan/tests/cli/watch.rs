@@ -334,7 +334,7 @@ fn a_file_that_the_service_fails_for_does_not_block_others() {
     inbox.write("good.json", scans::array(1..2, "x"));
     let watcher = inbox.watch();
     inbox.wait_for_status(
-        "Z cannot deliver bad.json: it responded with 500 Internal Server Error (POST /operator/",
+        "Z cannot deliver \"bad.json\": it responded with 500 Internal Server Error (POST /operator/",
     );
     inbox.wait_for_files("done", &["good.json"]);
     inbox.write("later.json", scans::array(2..3, "x"));

@@ -161,6 +161,10 @@ fn check(inbox: &Inbox, writer: &Writer<'_>, found: &BTreeMap<String, String>) {
     let sums = inbox.site.sql().query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let added = i64::try_from(writer.expected.len()).unwrap();
     assert_eq!(sums, (added, writer.corrections.cast_signed()), "something was delivered twice");
+    let missing = "SELECT (SELECT count(*) FROM import WHERE added + corrected > 0)
+                        - (SELECT count(*) FROM audit WHERE action = 'import')";
+    let missing: i64 = inbox.site.sql().query_row(missing, [], |row| row.get(0)).unwrap();
+    assert_eq!(missing, 0, "changes without an entry in the audit log");
     let read = |folder: &str, name: &String| std::fs::read_to_string(inbox.path(folder).join(name)).unwrap();
     let done: BTreeSet<String> = inbox.files("done").iter().map(|name| read("done", name)).collect();
     assert!(done == writer.valid, "files in done/ differ");
