@@ -32,6 +32,8 @@ use crate::terminal::print;
 /// Waits before failed deliveries are repeated: the first one, and the longest.
 const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long a delivery may take after the signal to stop. It is repeated at the next start.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
@@ -166,7 +168,15 @@ impl Watcher {
         let claimed = self.folder.claim(file)?;
         let (delivery, version) = Delivery::open(&claimed, file.name.clone()).await?;
         let hash = delivery.hash;
-        let result = self.status.refresh_during(self.target.deliver(delivery)).await;
+        let mut stop = self.stop.clone();
+        let is_overdue = async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+            tokio::time::sleep(STOP_TIMEOUT).await;
+        };
+        let result = tokio::select! {
+            result = self.status.refresh_during(self.target.deliver(delivery)) => result,
+            () = is_overdue => return Err(Failure::Outage("stopped before it responded".into())),
+        };
         if FileVersion::read(&claimed)? != version {
             return Ok(());
         }
