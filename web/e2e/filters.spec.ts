@@ -196,7 +196,7 @@ test('filters without a match say so and can be cleared', async ({ page, demo })
 test('a bookmark of the unusual batches of a day without any says so', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   for (const window of ['yesterday', 'today']) {
-    await page.goto(`/batches?window=${window}&warnings=unusual`);
+    await page.goto(`${demo.url}/batches?window=${window}&warnings=unusual`);
     await expect(page.getByText('Comparing with the last 365 days…')).toBeHidden();
     await expect(message(page, 'No batches').or(grid(page))).toBeVisible();
   }
