@@ -18,7 +18,7 @@ pub(crate) async fn run(Operator { database, command }: Operator) -> anyhow::Res
     match command {
         TokenCommand::Issue { role, org, label, expires, json } => {
             if role == OperatorRole::Admin && org.is_some() {
-                usage_error("operator token issue", "--org can only be used with --role ingest").exit();
+                usage_error("operator", "--org can only be used with --role ingest").exit();
             }
             let expires_at = expires.map(|time| later(now, time));
             let store = open(&database).await?;
