@@ -54,6 +54,8 @@ pub struct Imported {
     pub counts: ImportCounts,
     /// Values that cannot be right.
     pub warnings: Warnings,
+    /// Whether the same delivery was imported before, with this result.
+    pub is_repeated: bool,
 }
 
 /// Imports one file in one transaction, or rolls it back after a dry run. `bytes_read` counts the progress.
@@ -73,13 +75,14 @@ pub async fn import_file(
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.
-        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings })) => {
-            Ok(Imported { id, counts, warnings: Warnings { count: warnings, ..Warnings::default() } })
+        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings, is_repeated })) => {
+            let warnings = Warnings { count: warnings, ..Warnings::default() };
+            Ok(Imported { id, counts, warnings, is_repeated })
         }
         (Err(error), _) => Err(error.into()),
         (Ok(warnings), stored) => {
-            let ImportResult { id, counts, .. } = stored?;
-            Ok(Imported { id, counts, warnings })
+            let ImportResult { id, counts, is_repeated, .. } = stored?;
+            Ok(Imported { id, counts, warnings, is_repeated })
         }
     }
 }

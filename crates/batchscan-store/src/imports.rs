@@ -25,6 +25,8 @@ pub struct ImportResult {
     pub counts: ImportCounts,
     /// How many values cannot be right.
     pub warnings: u64,
+    /// Whether the same delivery was imported before, with this result.
+    pub is_repeated: bool,
 }
 
 /// A recorded import.
@@ -58,7 +60,8 @@ impl ImportEntry {
         if self.hash != source.hash {
             return Err(AdminError::KeyReused);
         }
-        Ok(ImportResult { id: Some(self.id), counts: self.counts, warnings: self.warnings })
+        let Self { id, counts, warnings, .. } = *self;
+        Ok(ImportResult { id: Some(id), counts, warnings, is_repeated: true })
     }
 }
 

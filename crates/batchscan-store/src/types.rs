@@ -89,7 +89,7 @@ pub struct OrgOverview {
 /// The maximum length of an organisation's name, so that it fits a table.
 const ORG_NAME_CHARS_MAX: usize = 100;
 
-/// An organisation's name: not empty, no control characters, no leading or trailing spaces.
+/// An organisation's name: not empty, no control characters, no leading or trailing spaces, and possible in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrgName(String);
 
@@ -97,7 +97,8 @@ impl OrgName {
     /// Validates a name.
     pub fn new(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.chars().count() <= ORG_NAME_CHARS_MAX && text.trim() == text;
-        (fits && !text.chars().any(char::is_control)).then(|| Self(text.to_owned()))
+        let is_allowed = !text.chars().any(char::is_control) && !matches!(text, "." | "..");
+        (fits && is_allowed).then(|| Self(text.to_owned()))
     }
 
     /// The name as text.

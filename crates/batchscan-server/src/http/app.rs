@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use batchscan_model::{ClientId, UtcInstant};
+use batchscan_model::{ClientId, OrgId, UtcInstant};
 use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError};
 use tokio::time::Instant;
 
@@ -14,7 +14,8 @@ use super::cache::PageCache;
 use super::operator::Deliveries;
 use super::organisations::Organisations;
 use super::rate_limit::{RateLimit, WrongSecrets};
-use super::spool::Spools;
+use super::shares::Shares;
+use super::spool::SPOOLS_MAX;
 use super::static_files::StaticFile;
 use super::waiting::Waiting;
 use crate::auth::{KeyRing, NoKeys, in_use_first};
@@ -60,7 +61,7 @@ pub struct AppParts {
     /// Limits the memory of responses.
     pub(crate) budget: Budget,
     /// Limits the temporary files of exports.
-    pub(super) spools: Spools,
+    pub(super) spools: Shares<OrgId>,
     /// Limits deliveries to the operator API.
     pub(super) deliveries: Deliveries,
     /// The OpenAPI document, built on the first request.
@@ -108,7 +109,7 @@ impl App {
             wrong_secrets: WrongSecrets::new(),
             organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
-            spools: Spools::default(),
+            spools: Shares::new(SPOOLS_MAX),
             deliveries: Deliveries::default(),
             openapi: OnceLock::new(),
             uses: Mutex::default(),

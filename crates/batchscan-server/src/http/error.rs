@@ -221,7 +221,7 @@ impl ApiError {
             }
             ApiError::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "The service cannot reach its data at the moment: try again in a few seconds",
+                "The service is temporarily unavailable: try again in a few seconds",
             ),
             // A fixed text (decision 029): the cause is in the log.
             ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),

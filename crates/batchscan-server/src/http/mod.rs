@@ -31,6 +31,7 @@ mod query;
 mod rate_limit;
 mod routes;
 mod session;
+mod shares;
 mod spool;
 mod static_files;
 mod token;

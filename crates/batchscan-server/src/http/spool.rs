@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Seek;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use batchscan_formats::write::{BoxError, Columns, write_parquet, write_xlsx};
@@ -18,11 +18,12 @@ use super::app::App;
 use super::batches::{Reserved, STREAM_BYTES, reserve};
 use super::error::{ApiError, Cause};
 use super::export::{EXPORT_BYTES, ExportFormat, split_batch, to_text};
+use super::shares::Share;
 use crate::budget::Reservation;
 use crate::in_flight::ResponseInFlight;
 
 /// Temporary files at the same time. Bounds the disk space.
-const SPOOLS_MAX: usize = 4;
+pub(super) const SPOOLS_MAX: usize = 4;
 /// Memory while a file is written: a row group of Parquet.
 const WRITER_BYTES: usize = 16 * 1024 * 1024;
 
@@ -34,8 +35,9 @@ pub(super) async fn body(
     array: ArrayBody,
     progress: Option<Arc<ResponseInFlight>>,
 ) -> Result<(Body, u64), ApiError> {
-    let slot = app.spools.start(caller.org);
-    let slot = slot.ok_or_else(|| ApiError::Unavailable(Cause::new("too many exports at the same time")))?;
+    let share = app.spools.take(caller.org);
+    let share =
+        share.ok_or_else(|| ApiError::Unavailable(Cause::new("too many exports at the same time")))?;
     let memory = reserve(&app, &caller, WRITER_BYTES)?;
     let (sender, written) = oneshot::channel();
     let (runtime, writer) = (Handle::current(), app.clone());
@@ -46,13 +48,13 @@ pub(super) async fn body(
         let file = write(Source { app, array, runtime, progress, is_cancelled, chunk, at, bytes }, format);
         drop(memory);
         // Fails if the client has disconnected.
-        let _ = sender.send(file.map(|file| (file, slot)));
+        let _ = sender.send(file.map(|file| (file, share)));
     });
     let panicked = |_| ApiError::Internal(Cause::new("the writer of an export panicked"));
-    let (file, slot) = written.await.map_err(panicked)??;
+    let (file, share) = written.await.map_err(panicked)??;
     let length = file.metadata().map_err(|error| unwritable(&error))?.len();
     let reservation = Arc::new(reserve(&app, &caller, EXPORT_BYTES)?);
-    let file = SpooledFile { file: tokio::fs::File::from_std(file), app, caller, reservation, _slot: slot };
+    let file = SpooledFile { file: tokio::fs::File::from_std(file), app, caller, reservation, _share: share };
     Ok((Body::from_stream(stream::try_unfold(file, SpooledFile::next)), length))
 }
 
@@ -141,7 +143,7 @@ struct SpooledFile {
     app: App,
     caller: Caller,
     reservation: Arc<Reservation>,
-    _slot: Slot,
+    _share: Share<OrgId>,
 }
 
 impl SpooledFile {
@@ -153,60 +155,5 @@ impl SpooledFile {
         self.file.read_buf(&mut chunk).await?;
         let chunk = Some(chunk).filter(|chunk| !chunk.is_empty());
         Ok(chunk.map(|chunk| (Reserved::bytes(chunk.into(), self.reservation.clone()), self)))
-    }
-}
-
-/// The organisations of the exports that have a temporary file. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Spools(Arc<Mutex<Vec<OrgId>>>);
-
-impl Spools {
-    /// `None` if there are too many. Beyond its first one, an organisation may have fewer than are left for others.
-    fn start(&self, org: OrgId) -> Option<Slot> {
-        let mut running = self.lock();
-        let left = SPOOLS_MAX.checked_sub(running.len() + 1)?;
-        let own = running.iter().filter(|other| **other == org).count();
-        if own > 0 && own >= left {
-            return None;
-        }
-        running.push(org);
-        Some(Slot { spools: self.clone(), org })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<OrgId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Allows one temporary file.
-#[derive(Debug)]
-struct Slot {
-    spools: Spools,
-    org: OrgId,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut running = self.spools.lock();
-        if let Some(at) = running.iter().position(|org| *org == self.org) {
-            running.swap_remove(at);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_organisation_takes_all_temporary_files() {
-        let spools = Spools::default();
-        let start = |org| spools.start(OrgId(org));
-        let first = (start(1).unwrap(), start(1).unwrap());
-        assert!(start(1).is_none());
-        let _others = (start(2).unwrap(), start(3).unwrap());
-        assert!(start(4).is_none());
-        drop(first);
-        assert!(start(4).is_some());
     }
 }

@@ -190,6 +190,10 @@ async fn a_repeated_delivery_returns_the_first_result_and_changes_nothing() {
     assert_eq!(corrected.json()["corrected"], 1);
     let again = deliver(&app, &admin, &csv(&["b1", "b2"]), Some("monday")).await;
     assert_eq!((again.status, again.json()), (200, first.json()));
+    assert_eq!(
+        [&first, &again].map(|reply| reply.header("idempotent-replayed")),
+        [None, Some("true".to_owned())]
+    );
     assert_eq!(get(&app, &admin, IMPORTS).await["data"].as_array().unwrap().len(), 2);
     assert_eq!(
         send(&app, &admin, "PUT", BATCH, &batch_json("b1", "Corrected")).await.json()["unchanged"],
@@ -262,6 +266,7 @@ async fn one_batch_is_put_and_removed() {
     for body in [String::new(), format!("{one},{one}"), format!("[{one}]"), "7".into(), "{".into()] {
         let reply = Reply::to(with_body(app.operator("PUT", BATCH, &admin), JSON, &*body)).await;
         assert_eq!(reply.status, 422, "{body}");
+        assert!(!reply.text().contains("array"), "{body}: {}", reply.text());
     }
     assert_eq!(ids().await, ["b1"]);
     assert_eq!(send(&app, &admin, "DELETE", BATCH, &json!({})).await.status, 204);
@@ -377,24 +382,21 @@ async fn names_may_have_any_characters_but_control_characters() {
         ("50 % / half", "50%20%25%20%2F%20half"),
         ("Gärtnerei Süd ✓", "G%C3%A4rtnerei%20S%C3%BCd%20%E2%9C%93"),
         ("a?b#c+d", "a%3Fb%23c+d"),
-        ("..", "%2E%2E"),
         ("{name}", "%7Bname%7D"),
     ] {
         assert_eq!(send(&app, &admin, "POST", "/organisations", &json!({ "name": name })).await.status, 201);
         let path = format!("/organisations/{encoded}");
-        // A client library would resolve `..`.
-        if name != ".." {
-            let batch = format!("{path}/batches/b1");
-            let put = send(&app, &admin, "PUT", &batch, &batch_json("b1", "Tray")).await;
-            assert_eq!(put.status, 200, "{name}");
-            let renamed = send(&app, &admin, "PATCH", &path, &json!({ "name": format!("{name} 2") })).await;
-            let expected = (200, json!(format!("{name} 2")), json!(1));
-            let reply = renamed.json();
-            assert_eq!((renamed.status, reply["name"].clone(), reply["batches"].clone()), expected);
-        }
+        let batch = format!("{path}/batches/b1");
+        let put = send(&app, &admin, "PUT", &batch, &batch_json("b1", "Tray")).await;
+        assert_eq!(put.status, 200, "{name}");
+        let renamed = send(&app, &admin, "PATCH", &path, &json!({ "name": format!("{name} 2") })).await;
+        let expected = (200, json!(format!("{name} 2")), json!(1));
+        let reply = renamed.json();
+        assert_eq!((renamed.status, reply["name"].clone(), reply["batches"].clone()), expected);
     }
+    // A client would resolve `..` in a URL.
     let long = "x".repeat(101);
-    for name in ["", " a", "a ", "a\u{0}b", "a\nb", "a\u{85}b", &long] {
+    for name in ["", " a", "a ", "a\u{0}b", "a\nb", "a\u{85}b", ".", "..", &long] {
         let reply = send(&app, &admin, "POST", "/organisations", &json!({ "name": name })).await;
         assert_eq!(
             (reply.status, &reply.json()["detail"][0]["loc"]),

@@ -112,7 +112,7 @@ impl Reply {
     /// Decision 028.
     #[track_caller]
     pub(crate) fn is_unavailable(&self) {
-        let text = "The service cannot reach its data at the moment: try again in a few seconds";
+        let text = "The service is temporarily unavailable: try again in a few seconds";
         self.is_detail(503, text);
         let wait: u64 = self.header("retry-after").unwrap().parse().unwrap();
         assert!((3..=5).contains(&wait), "{wait}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use batchscan_model::ClientId;
 use batchscan_server::http::operator::DOCUMENT;
 use batchscan_store::OperatorRole;
 use serde_json::{Value, json};
@@ -224,6 +225,37 @@ async fn a_body_that_stops_gets_a_timeout() {
     skip_time(Duration::from_secs(31)).await;
     stalled.response().await.is_detail(408, "The request body did not arrive in time");
     assert_eq!(imports(&app).await, 1);
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
+    let (app, token) = start().await;
+    let mut delivery = Raw::connect_to_operator(&app).await;
+    delivery.send(head(&app, &token, CSV.len())).await;
+    delivery.send(&CSV[..20]).await;
+    // Until the service waits for the rest.
+    assert_eq!(deliver(&app, &token).await, 200);
+    let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
+    app.store.revoke_operator_token(&id, app.now()).await.unwrap();
+    delivery.send(&CSV[20..]).await;
+    delivery.response().await.is_detail(401, "The access token is not valid: get a new one");
+    assert_eq!(imports(&app).await, 1);
+}
+
+#[tokio::test]
+async fn slow_deliveries_to_one_organisation_leave_places_for_others() {
+    let (app, token) = start().await;
+    app.org("Other").await;
+    let mut slow = Vec::new();
+    while deliver(&app, &token).await == 200 {
+        assert!(slow.len() < 128, "too many");
+        let mut delivery = Raw::connect_to_operator(&app).await;
+        delivery.send(head(&app, &token, CSV.len())).await;
+        slow.push(delivery);
+    }
+    assert!(slow.len() >= 60, "only {}", slow.len());
+    let other = app.operator("POST", "/organisations/Other/imports", &token);
+    assert_eq!(Reply::to(other.header("content-type", "text/csv").body(CSV)).await.status, 200);
 }
 
 #[tokio::test]

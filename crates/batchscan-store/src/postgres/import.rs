@@ -79,7 +79,7 @@ impl PostgresStore {
                 return first.repeat(&source);
             }
             let counts = merge(&import, id).await?;
-            let mut result = ImportResult { id: None, counts, warnings };
+            let mut result = ImportResult { id: None, counts, warnings, is_repeated: false };
             if should_commit && counts.new + counts.corrected > 0 {
                 result.id = Some(record(&import, id, &self.actor, &source, &result).await?);
                 audit::insert(&import, &self.actor, &[imported(org, &source, &counts)]).await?;

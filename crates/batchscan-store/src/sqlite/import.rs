@@ -113,7 +113,7 @@ fn import(
         }
     };
     let (counts, has_moved, blocks) = merge.finish();
-    let mut result = ImportResult { id: None, counts, warnings };
+    let mut result = ImportResult { id: None, counts, warnings, is_repeated: false };
     if commit && counts.new + counts.corrected > 0 {
         set_version(&transaction, org, version, has_moved)?;
         transaction.execute(SET_IMPORTED, params![org.0, version])?;

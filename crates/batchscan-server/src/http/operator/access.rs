@@ -30,12 +30,26 @@ impl Operator {
         }
     }
 
+    /// Whether the token is still valid after a long request.
+    pub(super) async fn require_valid(&self, app: &App) -> Result<(), ApiError> {
+        let token = app.store.operator_token(&self.token.id).await?;
+        require_active(&token.ok_or(ApiError::InvalidToken(TokenError::Invalid))?, app)
+    }
+
     /// Whether the token may deliver batches to this organisation.
     pub(super) fn require_delivery_to(&self, org: &str) -> Result<(), ApiError> {
         match &self.token.org {
             Some(own) if own != org => Err(ApiError::Refused(StatusCode::FORBIDDEN, OTHER_ORGANISATION)),
             _ => Ok(()),
         }
+    }
+}
+
+fn require_active(token: &OperatorToken, app: &App) -> Result<(), ApiError> {
+    match token.status(app.clock.now()) {
+        CredentialStatus::Active => Ok(()),
+        CredentialStatus::Expired => Err(ApiError::InvalidToken(TokenError::Expired(token.id.clone()))),
+        CredentialStatus::Revoked => Err(ApiError::InvalidToken(TokenError::Invalid)),
     }
 }
 
@@ -49,17 +63,12 @@ impl FromRequestParts<App> for Operator {
         let IdAndSecret { id, secret } = IdAndSecret::parse(text).ok_or_else(invalid)?;
         let id = ClientId::new(id).ok_or_else(invalid)?;
         slot.claim(&id);
-        let now = app.clock.now();
         let token = app.store.operator_token(&id).await?.ok_or_else(invalid)?;
         if !app.keys().ring.is_secret(&secret, &token.hash) {
             return Err(invalid());
         }
-        match token.status(now) {
-            CredentialStatus::Active => {}
-            CredentialStatus::Expired => return Err(ApiError::InvalidToken(TokenError::Expired(id))),
-            CredentialStatus::Revoked => return Err(invalid()),
-        }
-        app.note_use(id.clone(), now);
+        require_active(&token, app)?;
+        app.note_use(id.clone(), app.clock.now());
         let name = match &*token.label {
             "" => id.to_string(),
             label => format!("{id} ({label})"),

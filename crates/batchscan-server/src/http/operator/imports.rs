@@ -6,38 +6,46 @@
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
 use batchscan_model::{BatchId, FieldError, Reason};
-use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, Store, hash_file, import_file};
+use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::super::app::App;
 use super::super::error::{ApiError, Cause, MALFORMED_BODY};
+use super::super::shares::{Share, Shares};
 use super::super::token::read_body;
 use super::access::Operator;
 use super::json;
 use super::request::{PathNames, Query, list as list_page, no_content, respond};
 
-/// Files that are received or wait for their import at the same time. Bounds the disk space.
-const RECEIVED_MAX: usize = 64;
+/// Files that are received or wait for their import at the same time, half of them for one organisation. Bounds the
+/// disk space.
+const RECEIVED_MAX: usize = 128;
 /// Imports at the same time. They take turns in an organisation, and each needs a database connection.
 const IMPORTS_MAX: usize = 2;
 /// How long the next part of a body may take.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
+/// How fast a body must arrive on average, apart from one such pause.
+const BYTES_PER_SEC_MIN: u64 = 1024;
 /// Bytes that are written to the temporary file at once.
 const WRITE_BYTES: usize = 256 * 1024;
+/// The response to a delivery that was imported before.
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_BYTES_MAX: usize = 255;
 const FILE_NAME_CHARS_MAX: usize = 255;
 /// Removals stay visible to copies for so long, as on the command line.
@@ -49,20 +57,20 @@ const NO_ENCODING: &str = "Send the body without Content-Encoding";
 /// Limits deliveries.
 #[derive(Debug)]
 pub struct Deliveries {
-    received: Arc<Semaphore>,
+    received: Shares<String>,
     imports: Semaphore,
 }
 
 impl Default for Deliveries {
     fn default() -> Self {
-        Self { received: Arc::new(Semaphore::new(RECEIVED_MAX)), imports: Semaphore::new(IMPORTS_MAX) }
+        Self { received: Shares::new(RECEIVED_MAX), imports: Semaphore::new(IMPORTS_MAX) }
     }
 }
 
 impl Deliveries {
-    fn start(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let busy = |_| ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
-        self.received.clone().try_acquire_owned().map_err(busy)
+    fn start(&self, org: &str) -> Result<Share<String>, ApiError> {
+        let busy = || ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
+        self.received.take(org.to_owned()).ok_or_else(busy)
     }
 }
 
@@ -71,7 +79,7 @@ struct Received {
     format: Format,
     file: File,
     /// Until the file is removed.
-    permit: OwnedSemaphorePermit,
+    share: Share<String>,
 }
 
 /// `POST /operator/v1/organisations/{name}/imports`.
@@ -92,10 +100,10 @@ pub(super) async fn create(
     let key = idempotency_key(&headers)?.filter(|_| !dry_run);
     // Fails for an unknown organisation before a long body is received, without counting its batches.
     operator.store.imports(&name, i64::MAX, 1).await?;
-    let permit = app.deliveries.start()?;
-    let received = Received { format, file: receive(&app, body).await?, permit };
+    let share = app.deliveries.start(&name)?;
+    let received = Received { format, file: receive(&app.config.temp_dir, body).await?, share };
     let source = ImportSource { file, key, hash: None };
-    import(app.clone(), operator.store, name, received, source, dry_run).await
+    import(app, operator, name, received, source, dry_run).await
 }
 
 /// `PUT /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -114,14 +122,12 @@ pub(super) async fn put_batch(
         ));
     }
     let batch = read_body(body, RECORD_BYTES_MAX).await?;
-    // The reader of files expects an array.
-    let array = [b"[", &*batch, b"]"].concat();
-    require_batch(&array, &id)?;
-    let permit = app.deliveries.start()?;
+    require_batch(&batch, &id)?;
+    let share = app.deliveries.start(&name)?;
     let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
-    file.write_all(&array).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
-    let received = Received { format: Format::Json, file, permit };
-    import(app.clone(), operator.store, name, received, ImportSource::default(), false).await
+    file.write_all(&batch).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
+    let received = Received { format: Format::Json, file, share };
+    import(app, operator, name, received, ImportSource::default(), false).await
 }
 
 /// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -185,11 +191,14 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// Receives a body of any size into an unnamed file.
-async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
-    let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
+async fn receive(temp_dir: &Path, mut body: Body) -> Result<File, ApiError> {
+    let mut file = tempfile::tempfile_in(temp_dir).map_err(|error| unwritable(&error))?;
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
+    let (started, mut bytes) = (Instant::now(), 0);
     loop {
-        let part = tokio::time::timeout(PART_TIMEOUT, body.frame()).await;
+        let allowed = PART_TIMEOUT + Duration::from_secs(bytes / BYTES_PER_SEC_MIN);
+        let deadline = (started + allowed).min(Instant::now() + PART_TIMEOUT);
+        let part = tokio::time::timeout_at(deadline, body.frame()).await;
         let part = match part.map_err(|_| ApiError::BodyTimeout)? {
             None => Bytes::new(),
             Some(frame) => {
@@ -203,6 +212,7 @@ async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
             }
         };
         let is_end = part.is_empty();
+        bytes += part.len() as u64;
         buffer.extend_from_slice(&part);
         if is_end || buffer.len() >= WRITE_BYTES {
             let write = move || {
@@ -225,50 +235,65 @@ async fn receive(app: &App, mut body: Body) -> Result<File, ApiError> {
 /// Imports a file that was received completely. A client that disconnects meanwhile does not stop it.
 async fn import(
     app: App,
-    store: Store,
+    operator: Operator,
     org: String,
     received: Received,
     mut source: ImportSource,
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
-        let Received { format, mut file, permit: _permit } = received;
+        let Received { format, mut file, share: _share } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) =
             hashing.await.map_err(|error| panicked(&error))?.map_err(|error| unwritable(&error))?;
         source.hash = Some(hash);
         let _turn = app.deliveries.imports.acquire().await;
+        // It may have been revoked while the file was received.
+        operator.require_valid(&app).await?;
         let options = ImportOptions { source, dry_run, implausible: Implausible::Warn };
-        let imported = import_file(&store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
+        let imported =
+            import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
     });
-    let Imported { id, counts, warnings } = importing.await.map_err(|error| panicked(&error))??;
+    let Imported { id, counts, warnings, is_repeated } =
+        importing.await.map_err(|error| panicked(&error))??;
     let body = json!({
         "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
         "warnings": warnings.count,
     });
-    Ok(respond(StatusCode::OK, &body))
+    let mut response = respond(StatusCode::OK, &body);
+    if is_repeated {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
 }
 
-/// Checks that an array has one batch, with this id.
-fn require_batch(array: &[u8], id: &str) -> Result<(), ApiError> {
+/// Checks that the JSON is one batch, with this id.
+fn require_batch(json: &[u8], id: &str) -> Result<(), ApiError> {
+    let problem = |text: String| {
+        let error = FieldError::problem("", text);
+        ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }])
+    };
+    if !json.trim_ascii_start().starts_with(b"{") {
+        return Err(problem("not a JSON object; send one batch".into()));
+    }
     let (mut found, mut batches) = (None, 0);
     let mut accept = |batch: batchscan_model::Batch, _| {
         batches += 1;
         found = Some(batch.batch_id.as_str().to_owned());
         ControlFlow::Continue(())
     };
-    let source: Box<dyn Read> = Box::new(Cursor::new(array.to_vec()));
+    let source: Box<dyn Read> = Box::new(Cursor::new(json.to_vec()));
     read_text(Format::Json, source, Implausible::Warn, &AtomicU64::new(0), &mut accept)
         .map_err(|error| ApiError::from(ImportError::File(error)))?;
-    let error = match found {
-        Some(found) if batches == 1 && found == id => return Ok(()),
+    match found {
+        Some(found) if batches == 1 && found == id => Ok(()),
         Some(found) if batches == 1 => {
-            FieldError::new("batch_id", format!("{found:?}"), "the id in the path")
+            let error = FieldError::new("batch_id", format!("{found:?}"), "the id in the path");
+            Err(ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }]))
         }
-        _ => FieldError::problem("", format!("{batches} batches; send one")),
-    };
-    Err(ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }]))
+        _ => Err(problem(format!("{batches} batches; send one"))),
+    }
 }
 
 impl From<ImportError> for ApiError {
@@ -291,4 +316,28 @@ fn panicked(error: &tokio::task::JoinError) -> ApiError {
 /// A full disk, for example.
 fn unwritable(error: &std::io::Error) -> ApiError {
     ApiError::Unavailable(Cause::new(&format!("cannot write the temporary file of a delivery: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A part of this size each second, for two minutes.
+    async fn receive_slowly(part_bytes: usize) -> Result<File, ApiError> {
+        let parts = stream::unfold(0, move |sent| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (sent < 120).then(|| (Ok::<_, Infallible>(vec![b'x'; part_bytes]), sent + 1))
+        });
+        receive(&std::env::temp_dir(), Body::from_stream(parts)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_must_not_arrive_too_slowly() {
+        assert!(receive_slowly(1_100).await.is_ok());
+        assert!(matches!(receive_slowly(100).await, Err(ApiError::BodyTimeout)));
+    }
 }

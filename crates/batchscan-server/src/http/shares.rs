@@ -1,0 +1,65 @@
+//! A limit of concurrent work that no organisation can use up alone.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Places for work, and the organisations that have them. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Shares<Org> {
+    max: usize,
+    taken: Arc<Mutex<Vec<Org>>>,
+}
+
+impl<Org: Clone + PartialEq> Shares<Org> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, taken: Arc::default() }
+    }
+
+    /// `None` if there are too many. Beyond its first one, an organisation may have fewer than are left for others.
+    pub(super) fn take(&self, org: Org) -> Option<Share<Org>> {
+        let mut taken = self.lock();
+        let left = self.max.checked_sub(taken.len() + 1)?;
+        let own = taken.iter().filter(|other| **other == org).count();
+        if own > 0 && own >= left {
+            return None;
+        }
+        taken.push(org.clone());
+        Some(Share { shares: self.clone(), org })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Org>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Share<Org: Clone + PartialEq> {
+    shares: Shares<Org>,
+    org: Org,
+}
+
+impl<Org: Clone + PartialEq> Drop for Share<Org> {
+    fn drop(&mut self) {
+        let mut taken = self.shares.lock();
+        if let Some(at) = taken.iter().position(|org| *org == self.org) {
+            taken.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_organisation_takes_all_places() {
+        let shares = Shares::new(4);
+        let take = |org| shares.take(org);
+        let first = (take(1).unwrap(), take(1).unwrap());
+        assert!(take(1).is_none());
+        let _others = (take(2).unwrap(), take(3).unwrap());
+        assert!(take(4).is_none());
+        drop(first);
+        assert!(take(4).is_some());
+    }
+}
