@@ -227,9 +227,10 @@ async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
 /// Prints each error of the file on its own line; returns the summary.
 fn describe_error(file: &Path, error: ImportError, is_only: bool) -> anyhow::Error {
     let nothing = if is_only { "Nothing was imported" } else { "Nothing of it was imported" };
+    let advice = "fix the file and import it again";
     match error {
         ImportError::File(error) => {
-            let (errors, summary) = describe_rejection(&display_name(file), &error, nothing);
+            let (errors, summary) = describe_rejection(&display_name(file), &error, nothing, advice);
             errors.iter().for_each(|error| note(error));
             anyhow!(summary)
         }
@@ -238,7 +239,12 @@ fn describe_error(file: &Path, error: ImportError, is_only: bool) -> anyhow::Err
 }
 
 /// Why a file was rejected: a line for each error, and the summary.
-pub(super) fn describe_rejection(name: &str, error: &ReadError, nothing: &str) -> (Vec<String>, String) {
+pub(super) fn describe_rejection(
+    name: &str,
+    error: &ReadError,
+    nothing: &str,
+    advice: &str,
+) -> (Vec<String>, String) {
     let (errors, more, only_implausible) = match error {
         ReadError::Invalid { errors, more, only_implausible } => (errors, more, only_implausible),
         ReadError::Io(error) => return (Vec::new(), format!("cannot read {name}: {error}. {nothing}")),
@@ -257,7 +263,7 @@ pub(super) fn describe_rejection(name: &str, error: &ReadError, nothing: &str) -
         return (lines, format!("{name} has {warnings}{more}, and --strict rejects {them}. {nothing}"));
     }
     let errors = count(errors.len() as u64, "error", "errors");
-    (lines, format!("{name} has {errors}{more}. {nothing}; fix the file and import it again{hint}"))
+    (lines, format!("{name} has {errors}{more}. {nothing}; {advice}{hint}"))
 }
 
 /// Prints the first warnings, each on its own line.

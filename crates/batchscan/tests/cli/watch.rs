@@ -100,10 +100,11 @@ impl Inbox {
         names
     }
 
+    /// Empty before there is one.
     pub(crate) fn status(&self) -> String {
         let entries = std::fs::read_dir(self.path("")).unwrap().map(|entry| entry.unwrap().path());
         let path = entries.into_iter().find(|path| path.extension().is_some_and(|end| end == "status"));
-        std::fs::read_to_string(path.unwrap()).unwrap()
+        path.map_or_else(String::new, |path| std::fs::read_to_string(path).unwrap())
     }
 
     #[track_caller]
@@ -186,9 +187,10 @@ fn files_are_delivered_or_fail_with_their_errors(to: To) {
     let reasons = ["cut.json", "not a workbook.xlsx", "wrong.csv"]
         .map(|name| [name.to_owned(), name.to_owned() + ".txt"]);
     assert_eq!(inbox.files("failed"), reasons.concat());
-    // The same text as that of an import.
+    // The same errors as those of an import.
     inbox.site.write("wrong.csv", &wrong);
     let imported = inbox.site.run(&["import", "--org", ORG, "wrong.csv"]).err.replace("error: ", "");
+    let imported = imported.replace("import it again", "move it back to the watched folder");
     assert_eq!(std::fs::read_to_string(inbox.path("failed/wrong.csv.txt")).unwrap(), imported);
     let found: Vec<String> = comments(&service, &token).into_values().collect();
     assert_eq!(found, ["a", "a", "b", "b", "c", "c"]);
@@ -253,7 +255,7 @@ fn an_old_file_does_not_undo_a_correction(to: To) {
     let inbox = Inbox::new(to);
     let service = inbox.serve();
     let token = token(&service, &inbox.site.credential());
-    let _watcher = inbox.watch();
+    let watcher = inbox.watch();
     let old = scans::ndjson(0..3, "old");
     inbox.write("a.ndjson", &old);
     // Modification times have the resolution of a tick.
@@ -266,6 +268,9 @@ fn an_old_file_does_not_undo_a_correction(to: To) {
     assert!(holds_within(SOON, || inbox.files("done").len() == 4), "{:?}", inbox.files("done"));
     let found: Vec<String> = comments(&service, &token).into_values().collect();
     assert_eq!(found, ["old", "corrected", "old"]);
+    let log = watcher.stop();
+    let counts = [": delivered file=", ": delivered before file="].map(|text| log.matches(text).count());
+    assert_eq!(counts, [2, 2], "{log}");
 }
 
 #[test]
@@ -306,6 +311,31 @@ fn files_wait_while_the_token_is_wrong() {
     inbox.wait_for_status(": it responded with 401 Unauthorized (");
     let log = watcher.stop() + &inbox.status();
     assert!(!log.contains(&inbox.operator_token) && !log.contains("canary"), "{log}");
+}
+
+#[test]
+fn a_new_token_in_the_file_is_used_without_a_restart() {
+    let inbox = Inbox::new(To::Service);
+    let _service = inbox.serve();
+    inbox.site.write("token", format!("{}x", inbox.operator_token));
+    inbox.write("a.json", scans::array(0..1, "x"));
+    let url = format!("http://127.0.0.1:{}", inbox.port);
+    let arguments = ["watch", "inbox", "--org", ORG, "--url", &url, "--token-file", "token"];
+    let mut command = inbox.site.command(&arguments);
+    let _watcher = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    inbox.wait_for_status(": it responded with 401 Unauthorized (");
+    inbox.site.write("token", format!("{}\n", inbox.operator_token));
+    inbox.wait_for_files("done", &["a.json"]);
+}
+
+#[test]
+fn the_status_shows_a_delivery_that_takes_long() {
+    let inbox = Inbox::new(To::Service);
+    // Accepts connections and never responds.
+    let _listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
+    inbox.write("a.json", scans::array(0..1, "x"));
+    let _watcher = inbox.watch();
+    inbox.wait_for_status(" delivering \"a.json\" for 1");
 }
 
 /// Responds with 500 to the file `bad.json`, and repeats the request in the error.
@@ -364,6 +394,8 @@ fn two_watchers_share_a_folder() {
 fn wrong_settings_are_reported_at_the_start() {
     let inbox = Inbox::new(To::Service);
     inbox.site.write("empty", "\n");
+    std::fs::create_dir(inbox.site.path("occupied")).unwrap();
+    inbox.site.write("occupied/done", "x");
     inbox.site.transcript(
         &[
             "watch nowhere --org 'Green Valley'",
@@ -373,6 +405,8 @@ fn wrong_settings_are_reported_at_the_start() {
             "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file nowhere",
             "watch inbox --org 'Green Valley' --url http://ann:hush@127.0.0.1:1 --token-file empty",
             "watch inbox --org 'Green Valley' --poll 0s",
+            "watch inbox --org 'Green Valley' --token-file empty",
+            "watch occupied --org 'Green Valley'",
         ],
         file!["snapshots/wrong_settings_are_reported_at_the_start.txt"],
     );

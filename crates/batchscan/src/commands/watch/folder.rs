@@ -65,8 +65,12 @@ impl Folder {
     pub(super) fn list(&mut self) -> io::Result<Vec<FoundFile>> {
         // Also if someone removed them.
         for name in [DELIVERING, DONE, FAILED] {
-            match fs::create_dir(self.path.join(name)) {
+            let path = self.path.join(name);
+            match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                Err(_) if !path.is_dir() => {
+                    return Err(io::Error::other(format!("{} is not a folder", path.display())));
+                }
                 _ => {}
             }
         }

@@ -16,7 +16,7 @@ mod target;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -38,7 +38,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
     let mut folder = Folder::new(&command.folder, command.stable);
-    folder.list().with_context(|| format!("cannot use the folder {}", command.folder.display()))?;
+    if !command.folder.is_dir() {
+        bail!("there is no folder {}; create it first", command.folder.display());
+    }
+    folder.list().with_context(|| format!("cannot watch {}", command.folder.display()))?;
     let target = Target::open(&command).await?;
     let signal = shutdown_signal()?;
     let (sender, stop) = watch::channel(false);
@@ -174,7 +177,7 @@ impl Watcher {
             tokio::time::sleep(STOP_TIMEOUT).await;
         };
         let result = tokio::select! {
-            result = self.status.refresh_during(self.target.deliver(delivery)) => result,
+            result = self.status.deliver(&file.name, self.target.deliver(delivery)) => result,
             () = is_overdue => return Err(Failure::Outage("stopped before it responded".into())),
         };
         if FileVersion::read(&claimed)? != version {
@@ -186,8 +189,15 @@ impl Watcher {
                 tracing::info!(file = file.name, new, corrected, unchanged, warnings, "delivered");
                 self.status.count_delivered();
             }
+            Outcome::Repeated => {
+                self.folder.move_to_done(&claimed, &file.name, &hash)?;
+                tracing::info!(file = file.name, "delivered before");
+                self.status.count_delivered();
+            }
             Outcome::Rejected(error) => {
-                let (mut lines, summary) = describe_rejection(&file.name, &error, "Nothing was imported");
+                let (nothing, advice) =
+                    ("Nothing was imported", "fix the file and move it back to the watched folder");
+                let (mut lines, summary) = describe_rejection(&file.name, &error, nothing, advice);
                 lines.push(summary);
                 self.folder.move_to_failed(&claimed, &file.name, &hash, &lines.join("\n"))?;
                 tracing::info!(file = file.name, reason = lines[0], "rejected");

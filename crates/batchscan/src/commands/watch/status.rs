@@ -21,14 +21,17 @@ pub(super) struct Status {
     waiting: usize,
     /// Why files wait.
     problem: Option<String>,
+    /// The file that is being delivered, and since when.
+    delivering: Option<(String, Instant)>,
 }
 
 impl Status {
     pub(super) fn new(folder: &Path) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let path = folder.join(format!("watch-{host}.status"));
+        let (written_at, delivering) = (Instant::now(), None);
         let mut status =
-            Self { path, written_at: Instant::now(), delivered: 0, rejected: 0, waiting: 0, problem: None };
+            Self { path, written_at, delivered: 0, rejected: 0, waiting: 0, problem: None, delivering };
         status.write();
         status
     }
@@ -76,10 +79,22 @@ impl Status {
         }
     }
 
+    /// Shows a delivery that takes long.
+    pub(super) async fn deliver<T>(&mut self, name: &str, delivery: impl Future<Output = T>) -> T {
+        self.delivering = Some((name.to_owned(), Instant::now()));
+        let result = self.refresh_during(delivery).await;
+        self.delivering = None;
+        result
+    }
+
     fn write(&mut self) {
         let Self { delivered, rejected, waiting, .. } = self;
         let time = Clock::system().now().to_whole_secs();
-        let state = self.problem.as_deref().unwrap_or("ok");
+        let state = match (&self.problem, &self.delivering) {
+            (Some(problem), _) => problem.clone(),
+            (None, Some((name, since))) => format!("delivering {name:?} for {} s", since.elapsed().as_secs()),
+            (None, None) => "ok".into(),
+        };
         let line = format!("{time} {state}: {delivered} delivered, {rejected} rejected, {waiting} waiting\n");
         // If the folder is not writable, the log says so for the files.
         let _ = atomic_file::write(&self.path, line.as_bytes());

@@ -1,7 +1,7 @@
 //! Delivers files to the database, or to the operator API of a service.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +65,8 @@ impl Delivery {
 /// The result of a delivery.
 pub(super) enum Outcome {
     Delivered(Counts),
+    /// The same content was delivered before.
+    Repeated,
     Rejected(ReadError),
 }
 
@@ -118,6 +120,7 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
     let options = ImportOptions { source, ..ImportOptions::default() };
     let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
     match imported {
+        Ok(imported) if imported.is_repeated => Ok(Outcome::Repeated),
         Ok(imported) => {
             let counts = imported.counts;
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
@@ -136,7 +139,7 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
 struct Service {
     http: Client,
     imports: Url,
-    token: String,
+    token_file: Option<PathBuf>,
 }
 
 impl Service {
@@ -170,53 +173,62 @@ impl Service {
             http = http.tls_certs_merge(added.with_context(|| format!("cannot read {}", file.display()))?);
         }
         let http = http.build().context("cannot set up HTTP")?;
-        Ok(Self { http, imports, token: read_token(command.token_file.as_deref())? })
+        let service = Self { http, imports, token_file: command.token_file.clone() };
+        service.token()?;
+        Ok(service)
+    }
+
+    /// Reads the token, so that a new one in the file is used without a restart. No error contains any part of it.
+    fn token(&self) -> anyhow::Result<String> {
+        let token = match &self.token_file {
+            Some(file) => std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the token from {}", file.display()))?,
+            None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
+        };
+        let token = token.trim();
+        if token.is_empty() {
+            bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!("the token is not valid: the file must contain only the token, not its id");
+        }
+        Ok(token.to_owned())
     }
 
     async fn send(&self, delivery: Delivery) -> Result<Outcome, Failure> {
+        let token = self.token().map_err(|error| Failure::Outage(format!("{error:#}")))?;
         let mut url = self.imports.clone();
         url.query_pairs_mut().append_pair("file", &delivery.name);
         let request = self
             .http
             .post(url.clone())
-            .bearer_auth(&self.token)
+            .bearer_auth(&token)
             .header("Idempotency-Key", delivery.key())
             .header(CONTENT_TYPE, media_type(delivery.format))
             .header(CONTENT_LENGTH, delivery.size)
             .body(tokio::fs::File::from_std(delivery.file));
         let outage = |error: &reqwest::Error| Failure::Outage(reason(Error::from_http(error, &url)));
         let response = request.send().await.map_err(|error| outage(&error))?;
-        let status = response.status();
+        let (status, is_repeated) =
+            (response.status(), response.headers().contains_key("idempotent-replayed"));
         let body = read_body(response).await.map_err(|error| outage(&error))?;
         // Some servers repeat the request.
-        let body = String::from_utf8_lossy(&body).replace(&self.token, "[redacted]");
+        let body = String::from_utf8_lossy(&body).replace(&token, "[redacted]");
         match status.as_u16() {
+            200 if is_repeated => Ok(Outcome::Repeated),
             200 => match serde_json::from_str(&body) {
                 Ok(counts) => Ok(Outcome::Delivered(counts)),
                 Err(_) => Err(Failure::Outage("it is not an operator API; check the address".into())),
             },
-            413 | 415 | 422 => Ok(Outcome::Rejected(rejection(status, &body, delivery.format))),
-            400 | 500 => Err(Failure::File(status_text(status, &body))),
+            422 => match rejection(&body, delivery.format) {
+                Some(error) => Ok(Outcome::Rejected(error)),
+                None => Err(Failure::File(status_text(status, &body))),
+            },
+            // 413 is from a proxy: the service has no limit.
+            400 | 413 | 415 | 500 => Err(Failure::File(status_text(status, &body))),
             _ => Err(Failure::Outage(status_text(status, &body))),
         }
     }
-}
-
-/// No error contains any part of the token.
-fn read_token(file: Option<&Path>) -> anyhow::Result<String> {
-    let token = match file {
-        Some(file) => std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read the token from {}", file.display()))?,
-        None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
-    };
-    let token = token.trim();
-    if token.is_empty() {
-        bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
-    }
-    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!("the token is not valid: the file must contain only the token, not its id");
-    }
-    Ok(token.to_owned())
 }
 
 fn media_type(format: Format) -> &'static str {
@@ -260,15 +272,13 @@ struct DetailEntry {
     expected: Option<String>,
 }
 
-/// The errors of a rejected file, as the import reports them.
-fn rejection(status: StatusCode, body: &str, format: Format) -> ReadError {
+/// The errors of a rejected file, as the import reports them; `None` if the response is not the operator API's.
+fn rejection(body: &str, format: Format) -> Option<ReadError> {
     #[derive(Deserialize)]
     struct Detail {
         detail: Vec<DetailEntry>,
     }
-    let Ok(Detail { detail }) = serde_json::from_str(body) else {
-        return ReadError::Io(std::io::Error::other(status_text(status, body)));
-    };
+    let Detail { detail } = serde_json::from_str(body).ok()?;
     let errors: Vec<_> = detail
         .into_iter()
         .map(|DetailEntry { line, field, found, expected }| {
@@ -282,7 +292,7 @@ fn rejection(status: StatusCode, body: &str, format: Format) -> ReadError {
         })
         .collect();
     let more = errors.len() >= ERRORS_SHOWN_MAX;
-    ReadError::Invalid { errors, more, only_implausible: false }
+    Some(ReadError::Invalid { errors, more, only_implausible: false })
 }
 
 /// A status and the service's explanation, in one line.
