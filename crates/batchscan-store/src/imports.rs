@@ -1,6 +1,6 @@
 //! The record of imports: what was delivered, when and by whom.
 
-use batchscan_model::UtcInstant;
+use batchscan_model::{OrgId, UtcInstant};
 
 use crate::errors::AdminError;
 use crate::types::ImportCounts;
@@ -14,6 +14,18 @@ pub struct ImportSource {
     pub key: Option<String>,
     /// SHA-256 of the file.
     pub hash: Option<[u8; 32]>,
+    /// The import fails if the name belongs to another organisation by now.
+    pub org: Option<OrgId>,
+}
+
+impl ImportSource {
+    /// Whether the organisation with this name is the one that the import is for.
+    pub(crate) fn require_org(&self, id: OrgId, name: &str) -> Result<(), AdminError> {
+        match self.org {
+            Some(expected) if expected != id => Err(AdminError::OrgNotFound(name.to_owned())),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The result of an import.

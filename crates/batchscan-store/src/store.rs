@@ -272,6 +272,11 @@ impl Store {
         call!(self.end_sessions(id))
     }
 
+    /// The id of an organisation.
+    pub async fn org_id(&self, name: &str) -> Result<OrgId, AdminError> {
+        call!(self.org_id(name))
+    }
+
     /// Imports batches in one transaction.
     pub async fn import(
         &self,

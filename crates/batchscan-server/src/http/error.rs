@@ -42,6 +42,8 @@ pub enum ApiError {
     MissingTokenOrSecret,
     /// An invalid or expired bearer token.
     InvalidToken(TokenError),
+    /// A token that is not valid for the operator API.
+    InvalidOperatorToken,
     /// A session of the dashboard that has ended.
     SignedOut,
     /// A sign-in link that was used or has expired.
@@ -78,6 +80,8 @@ pub enum ApiError {
     TooManyRequests(u64),
     /// A temporary failure, usually because the store is unreachable.
     Unavailable(Cause),
+    /// No disk space for the temporary file of a delivery.
+    NoSpace(Cause),
     /// A permanent failure.
     Internal(Cause),
 }
@@ -189,6 +193,10 @@ impl ApiError {
             ApiError::InvalidToken(TokenError::Invalid | TokenError::UnknownKey) => {
                 (StatusCode::UNAUTHORIZED, "The access token is not valid: get a new one")
             }
+            ApiError::InvalidOperatorToken => (
+                StatusCode::UNAUTHORIZED,
+                "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
+            ),
             ApiError::SignedOut => (StatusCode::UNAUTHORIZED, "The session has ended: sign in again"),
             ApiError::UsedLink => (
                 StatusCode::UNAUTHORIZED,
@@ -223,6 +231,10 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The service is temporarily unavailable: try again in a few seconds",
             ),
+            ApiError::NoSpace(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "The service has no disk space for this file: send smaller files, or make room in its TMPDIR",
+            ),
             // A fixed text (decision 029): the cause is in the log.
             ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
         }
@@ -248,7 +260,9 @@ impl ApiError {
         Some(match self {
             ApiError::InvalidClient { by_basic: true } => (header::WWW_AUTHENTICATE, BASIC_CHALLENGE),
             ApiError::MissingToken => (header::WWW_AUTHENTICATE, text("Bearer")),
-            ApiError::InvalidToken(_) => (header::WWW_AUTHENTICATE, text("Bearer error=\"invalid_token\"")),
+            ApiError::InvalidToken(_) | ApiError::InvalidOperatorToken => {
+                (header::WWW_AUTHENTICATE, text("Bearer error=\"invalid_token\""))
+            }
             ApiError::SignedOut => (header::SET_COOKIE, REMOVE_COOKIE),
             ApiError::MethodNotAllowed(allowed) => (header::ALLOW, text(allowed)),
             ApiError::TooManyRequests(secs) => (header::RETRY_AFTER, HeaderValue::from(*secs)),
@@ -273,7 +287,7 @@ impl IntoResponse for ApiError {
         if let ApiError::InvalidForm { .. } | ApiError::InvalidClient { .. } = self {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         }
-        if let ApiError::Unavailable(cause) | ApiError::Internal(cause) = self {
+        if let ApiError::Unavailable(cause) | ApiError::NoSpace(cause) | ApiError::Internal(cause) = self {
             response.extensions_mut().insert(cause);
         }
         response

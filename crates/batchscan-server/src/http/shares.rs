@@ -9,7 +9,7 @@ pub(super) struct Shares<Org> {
     taken: Arc<Mutex<Vec<Org>>>,
 }
 
-impl<Org: Clone + PartialEq> Shares<Org> {
+impl<Org: Copy + PartialEq> Shares<Org> {
     pub(super) fn new(max: usize) -> Self {
         Self { max, taken: Arc::default() }
     }
@@ -22,7 +22,7 @@ impl<Org: Clone + PartialEq> Shares<Org> {
         if own > 0 && own >= left {
             return None;
         }
-        taken.push(org.clone());
+        taken.push(org);
         Some(Share { shares: self.clone(), org })
     }
 
@@ -33,12 +33,18 @@ impl<Org: Clone + PartialEq> Shares<Org> {
 
 /// A place, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Share<Org: Clone + PartialEq> {
+pub(super) struct Share<Org: Copy + PartialEq> {
     shares: Shares<Org>,
     org: Org,
 }
 
-impl<Org: Clone + PartialEq> Drop for Share<Org> {
+impl<Org: Copy + PartialEq> Share<Org> {
+    pub(super) fn org(&self) -> Org {
+        self.org
+    }
+}
+
+impl<Org: Copy + PartialEq> Drop for Share<Org> {
     fn drop(&mut self) {
         let mut taken = self.shares.lock();
         if let Some(at) = taken.iter().position(|org| *org == self.org) {

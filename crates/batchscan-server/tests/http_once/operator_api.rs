@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use batchscan_model::ClientId;
 use batchscan_server::http::operator::DOCUMENT;
-use batchscan_store::OperatorRole;
+use batchscan_store::{OperatorRole, OrgName};
 use serde_json::{Value, json};
 
 use crate::http::app::skip_time;
@@ -123,7 +123,9 @@ async fn the_documented_errors_are_the_texts_of_the_service() {
     let credential = format!("/organisations/Nursery/credentials/{client}");
     assert_eq!(send(&app, &admin, "DELETE", &credential, "").await.status, 204);
     let batch = "/organisations/Nursery/batches/b";
+    let wrong = format!("{admin}x");
     for (token, method, path, body, component, example) in [
+        (&wrong, "GET", "/audit", "", "Unauthorized", "invalid"),
         (&ingest, "GET", "/audit", "", "Forbidden", "role"),
         (&ingest, "POST", "/organisations/Other/imports", "[]", "Forbidden", "organisation"),
         (&admin, "DELETE", unknown, "", "NotFound", "organisation"),
@@ -238,8 +240,28 @@ async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
     let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
     app.store.revoke_operator_token(&id, app.now()).await.unwrap();
     delivery.send(&CSV[20..]).await;
-    delivery.response().await.is_detail(401, "The access token is not valid: get a new one");
+    delivery.response().await.is_detail(
+        401,
+        "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
+    );
     assert_eq!(imports(&app).await, 1);
+}
+
+#[tokio::test]
+async fn a_name_that_changes_hands_during_a_delivery_imports_nothing() {
+    let (app, token) = start().await;
+    app.org("Other").await;
+    let mut delivery = Raw::connect_to_operator(&app).await;
+    delivery.send(head(&app, &token, CSV.len())).await;
+    delivery.send(&CSV[..20]).await;
+    // Until the service waits for the rest.
+    assert_eq!(deliver(&app, &token).await, 200);
+    for (from, to) in [("Nursery", "First"), ("Other", "Nursery")] {
+        app.store.rename_org(from, &OrgName::new(to).unwrap()).await.unwrap();
+    }
+    delivery.send(&CSV[20..]).await;
+    delivery.response().await.is_detail(404, "There is no organisation with this name");
+    assert_eq!(imports(&app).await, 0);
 }
 
 #[tokio::test]

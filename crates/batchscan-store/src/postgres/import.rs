@@ -65,6 +65,7 @@ impl PostgresStore {
             import.batch_execute(DETECT_DISCONNECT).await?;
             // Fails for an unknown organisation before a long file is read.
             let id = org_id(&import, org).await?;
+            source.require_org(id, org)?;
             if let Some(first) = find_by_key(&import, id, &source).await? {
                 return first.repeat(&source);
             }
@@ -91,6 +92,7 @@ impl PostgresStore {
             if should_commit {
                 let recording = lease.begin().await?;
                 let id = lock_org(&recording, org).await?;
+                source.require_org(id, org)?;
                 if let Some(first) = find_by_key(&recording, id, &source).await? {
                     return first.repeat(&source);
                 }
@@ -158,7 +160,7 @@ async fn record(
     transaction: &Transaction<'_>,
     org: OrgId,
     Actor { name, source: host }: &Actor,
-    ImportSource { file, key, hash }: &ImportSource,
+    ImportSource { file, key, hash, .. }: &ImportSource,
     result: &ImportResult,
 ) -> Result<i64, AdminError> {
     let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);

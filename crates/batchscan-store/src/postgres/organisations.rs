@@ -26,6 +26,10 @@ impl PostgresStore {
         .await
     }
 
+    pub(crate) async fn org_id(&self, name: &str) -> Result<OrgId, AdminError> {
+        self.read_slowly(async |snapshot| org_id(snapshot, name).await).await
+    }
+
     pub(crate) async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
         self.read_slowly(async |snapshot| {
             let rows = snapshot.query_typed(&format!("{ORGANISATIONS} ORDER BY name"), &[]).await?;

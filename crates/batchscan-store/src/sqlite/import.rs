@@ -91,6 +91,7 @@ fn import(
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = org_id(&transaction, name)?;
+    source.require_org(org, name)?;
     if let Some(first) = find_by_key(&transaction, org, source)? {
         return first.repeat(source);
     }
@@ -128,6 +129,7 @@ fn import(
     if commit {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let org = org_id(&transaction, name)?;
+        source.require_org(org, name)?;
         if let Some(first) = find_by_key(&transaction, org, source)? {
             return first.repeat(source);
         }
@@ -153,7 +155,7 @@ fn record(
     transaction: &Transaction<'_>,
     org: OrgId,
     Actor { name, source: host }: &Actor,
-    ImportSource { file, key, hash }: &ImportSource,
+    ImportSource { file, key, hash, .. }: &ImportSource,
     result: &ImportResult,
 ) -> rusqlite::Result<i64> {
     let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);

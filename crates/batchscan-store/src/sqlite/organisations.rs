@@ -29,6 +29,11 @@ impl SqliteStore {
         self.read(|connection| Ok(connection.query_row(query, [], |row| row.get(0))?)).await
     }
 
+    pub(crate) async fn org_id(&self, name: &str) -> Result<OrgId, AdminError> {
+        let name = name.to_owned();
+        self.read_slowly(move |connection| org_id(connection, &name)).await
+    }
+
     pub(crate) async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
         self.read_slowly(|connection| {
             let mut all = connection.prepare(&format!("{ORGANISATIONS} ORDER BY name"))?;

@@ -16,7 +16,8 @@ async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Resul
     let (steps, rows) = mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
     steps.send(ImportStep::Commit { warnings: 7 }).await.unwrap();
-    let source = ImportSource { file: Some("a.csv".into()), key: Some(key.into()), hash: Some([hash; 32]) };
+    let (file, key, hash) = (Some("a.csv".into()), Some(key.into()), Some([hash; 32]));
+    let source = ImportSource { file, key, hash, org: None };
     store.import(ORG, source, rows).await
 }
 

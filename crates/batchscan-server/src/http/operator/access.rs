@@ -10,7 +10,7 @@ use super::super::app::App;
 use super::super::authorization::bearer_token;
 use super::super::caller::CallerSlot;
 use super::super::error::ApiError;
-use crate::auth::{IdAndSecret, TokenError};
+use crate::auth::IdAndSecret;
 
 const ADMIN_ONLY: &str = "This needs a token with the role admin";
 const OTHER_ORGANISATION: &str = "The token is for another organisation";
@@ -33,7 +33,8 @@ impl Operator {
     /// Whether the token is still valid after a long request.
     pub(super) async fn require_valid(&self, app: &App) -> Result<(), ApiError> {
         let token = app.store.operator_token(&self.token.id).await?;
-        require_active(&token.ok_or(ApiError::InvalidToken(TokenError::Invalid))?, app)
+        let is_valid = token.is_some_and(|token| token.status(app.clock.now()) == CredentialStatus::Active);
+        is_valid.then_some(()).ok_or(ApiError::InvalidOperatorToken)
     }
 
     /// Whether the token may deliver batches to this organisation.
@@ -45,30 +46,21 @@ impl Operator {
     }
 }
 
-fn require_active(token: &OperatorToken, app: &App) -> Result<(), ApiError> {
-    match token.status(app.clock.now()) {
-        CredentialStatus::Active => Ok(()),
-        CredentialStatus::Expired => Err(ApiError::InvalidToken(TokenError::Expired(token.id.clone()))),
-        CredentialStatus::Revoked => Err(ApiError::InvalidToken(TokenError::Invalid)),
-    }
-}
-
 impl FromRequestParts<App> for Operator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let slot = parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default();
         let text = bearer_token(&parts.headers).ok_or(ApiError::MissingToken)?;
-        let invalid = || ApiError::InvalidToken(TokenError::Invalid);
-        let IdAndSecret { id, secret } = IdAndSecret::parse(text).ok_or_else(invalid)?;
-        let id = ClientId::new(id).ok_or_else(invalid)?;
+        let IdAndSecret { id, secret } = IdAndSecret::parse(text).ok_or(ApiError::InvalidOperatorToken)?;
+        let id = ClientId::new(id).ok_or(ApiError::InvalidOperatorToken)?;
         slot.claim(&id);
-        let token = app.store.operator_token(&id).await?.ok_or_else(invalid)?;
-        if !app.keys().ring.is_secret(&secret, &token.hash) {
-            return Err(invalid());
+        let now = app.clock.now();
+        let token = app.store.operator_token(&id).await?.ok_or(ApiError::InvalidOperatorToken)?;
+        if !app.keys().ring.is_secret(&secret, &token.hash) || token.status(now) != CredentialStatus::Active {
+            return Err(ApiError::InvalidOperatorToken);
         }
-        require_active(&token, app)?;
-        app.note_use(id.clone(), app.clock.now());
+        app.note_use(id.clone(), now);
         let name = match &*token.label {
             "" => id.to_string(),
             label => format!("{id} ({label})"),

@@ -4,7 +4,7 @@
 //! database, and a broken connection imports nothing.
 
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, Write};
+use std::io::{Cursor, ErrorKind, Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
-use batchscan_model::{BatchId, FieldError, Reason};
+use batchscan_model::{BatchId, FieldError, OrgId, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use super::super::app::App;
@@ -36,8 +36,10 @@ use super::request::{PathNames, Query, list as list_page, no_content, respond};
 /// Files that are received or wait for their import at the same time, half of them for one organisation. Bounds the
 /// disk space.
 const RECEIVED_MAX: usize = 128;
-/// Imports at the same time. They take turns in an organisation, and each needs a database connection.
+/// Imports at the same time. Each needs a database connection.
 const IMPORTS_MAX: usize = 2;
+/// More than enough, so that hardly any organisations share one.
+const TURNS: usize = 64;
 /// How long the next part of a body may take.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How fast a body must arrive on average, apart from one such pause.
@@ -57,20 +59,28 @@ const NO_ENCODING: &str = "Send the body without Content-Encoding";
 /// Limits deliveries.
 #[derive(Debug)]
 pub struct Deliveries {
-    received: Shares<String>,
+    received: Shares<OrgId>,
+    /// One import at a time for each organisation, so that a long queue of one does not delay others.
+    turns: [Mutex<()>; TURNS],
     imports: Semaphore,
 }
 
 impl Default for Deliveries {
     fn default() -> Self {
-        Self { received: Shares::new(RECEIVED_MAX), imports: Semaphore::new(IMPORTS_MAX) }
+        let turns = std::array::from_fn(|_| Mutex::new(()));
+        Self { received: Shares::new(RECEIVED_MAX), turns, imports: Semaphore::new(IMPORTS_MAX) }
     }
 }
 
 impl Deliveries {
-    fn start(&self, org: &str) -> Result<Share<String>, ApiError> {
+    fn start(&self, org: OrgId) -> Result<Share<OrgId>, ApiError> {
         let busy = || ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
-        self.received.take(org.to_owned()).ok_or_else(busy)
+        self.received.take(org).ok_or_else(busy)
+    }
+
+    fn turn(&self, org: OrgId) -> &Mutex<()> {
+        let number = usize::try_from(org.0).unwrap_or_default();
+        &self.turns[number % TURNS]
     }
 }
 
@@ -79,7 +89,7 @@ struct Received {
     format: Format,
     file: File,
     /// Until the file is removed.
-    share: Share<String>,
+    share: Share<OrgId>,
 }
 
 /// `POST /operator/v1/organisations/{name}/imports`.
@@ -98,11 +108,11 @@ pub(super) async fn create(
     let file = query.value("file", Reason::BadName, file_name)?;
     // The result of an earlier import would not be that of a dry run.
     let key = idempotency_key(&headers)?.filter(|_| !dry_run);
-    // Fails for an unknown organisation before a long body is received, without counting its batches.
-    operator.store.imports(&name, i64::MAX, 1).await?;
-    let share = app.deliveries.start(&name)?;
+    // Fails for an unknown organisation before a long body is received.
+    let org = operator.store.org_id(&name).await?;
+    let share = app.deliveries.start(org)?;
     let received = Received { format, file: receive(&app.config.temp_dir, body).await?, share };
-    let source = ImportSource { file, key, hash: None };
+    let source = ImportSource { file, key, hash: None, org: Some(org) };
     import(app, operator, name, received, source, dry_run).await
 }
 
@@ -121,13 +131,15 @@ pub(super) async fn put_batch(
             "Send the batch as application/json",
         ));
     }
+    let org = operator.store.org_id(&name).await?;
+    let share = app.deliveries.start(org)?;
     let batch = read_body(body, RECORD_BYTES_MAX).await?;
     require_batch(&batch, &id)?;
-    let share = app.deliveries.start(&name)?;
     let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
     file.write_all(&batch).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
     let received = Received { format: Format::Json, file, share };
-    import(app, operator, name, received, ImportSource::default(), false).await
+    let source = ImportSource { org: Some(org), ..ImportSource::default() };
+    import(app, operator, name, received, source, false).await
 }
 
 /// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -157,7 +169,7 @@ pub(super) async fn list(
 
 fn format_of(headers: &HeaderMap) -> Result<Format, ApiError> {
     let refused = |text| ApiError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
         return Err(refused(NO_ENCODING));
     }
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -242,12 +254,13 @@ async fn import(
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
-        let Received { format, mut file, share: _share } = received;
+        let Received { format, mut file, share } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) =
             hashing.await.map_err(|error| panicked(&error))?.map_err(|error| unwritable(&error))?;
         source.hash = Some(hash);
-        let _turn = app.deliveries.imports.acquire().await;
+        let _turn = app.deliveries.turn(share.org()).lock().await;
+        let _permit = app.deliveries.imports.acquire().await;
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
         let options = ImportOptions { source, dry_run, implausible: Implausible::Warn };
@@ -313,9 +326,12 @@ fn panicked(error: &tokio::task::JoinError) -> ApiError {
     ApiError::Internal(Cause::new(error))
 }
 
-/// A full disk, for example.
 fn unwritable(error: &std::io::Error) -> ApiError {
-    ApiError::Unavailable(Cause::new(&format!("cannot write the temporary file of a delivery: {error}")))
+    let cause = Cause::new(&format!("cannot write the temporary file of a delivery: {error}"));
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ApiError::NoSpace(cause),
+        _ => ApiError::Unavailable(cause),
+    }
 }
 
 #[cfg(test)]
