@@ -399,7 +399,7 @@ pub(crate) struct Watch {
     #[arg(long, env = "BATCHSCAN_OPERATOR_URL", value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,
     /// File that contains only the operator token [default: the token in BATCHSCAN_OPERATOR_TOKEN]
-    #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE", requires = "url")]
+    #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificates (PEM) to trust in addition to the system's
     #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]

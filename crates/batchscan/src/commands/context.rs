@@ -80,6 +80,6 @@ pub(super) fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })?;
     Ok(async move {
         let _ = received.await;
-        tracing::info!("stopping: waiting for responses in progress");
+        tracing::info!("stopping: finishing what is in progress");
     })
 }

@@ -120,7 +120,8 @@ async fn import_one(
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
             let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
-            let source = ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash) };
+            let source =
+                ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash), org: None };
             let options = ImportOptions { source, dry_run: command.dry_run, implausible };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
             updating.abort();

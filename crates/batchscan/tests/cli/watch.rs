@@ -302,15 +302,41 @@ fn files_wait_while_the_service_is_away() {
 }
 
 #[test]
-fn files_wait_while_the_token_is_wrong() {
+fn a_wrong_token_is_reported_before_there_are_files() {
     let inbox = Inbox::new(To::Service);
     let _service = inbox.serve();
-    inbox.write("a.json", scans::array(0..1, "x"));
     let wrong = format!("{}canary", inbox.operator_token);
     let watcher = inbox.watch_with(&wrong);
-    inbox.wait_for_status(": it responded with 401 Unauthorized (");
+    inbox.wait_for_status(": it responded with 401 Unauthorized (The operator token is ");
+    inbox.write("a.json", scans::array(0..1, "x"));
+    inbox.wait_for_status("0 delivered, 0 rejected, 1 waiting");
     let log = watcher.stop() + &inbox.status();
     assert!(!log.contains(&inbox.operator_token) && !log.contains("canary"), "{log}");
+}
+
+fn a_key_that_was_used_for_another_file_rejects_only_this_file(to: To) {
+    let inbox = Inbox::new(to);
+    let _service = inbox.serve();
+    let _watcher = inbox.watch();
+    inbox.write("a.json", scans::array(0..1, "x"));
+    inbox.wait_for_files("done", &["a.json"]);
+    inbox.site.sql().execute("UPDATE import SET hash = zeroblob(32)", []).unwrap();
+    inbox.write("a.json", scans::array(0..1, "x"));
+    inbox.write("b.json", scans::array(1..2, "x"));
+    inbox.wait_for_files("failed", &["a.json", "a.json.txt"]);
+    inbox.wait_for_files("done", &["a.json", "b.json"]);
+    let reason = std::fs::read_to_string(inbox.path("failed/a.json.txt")).unwrap();
+    assert!(reason.contains("already used for another"), "{reason}");
+}
+
+#[test]
+fn a_key_in_the_database_that_was_used_for_another_file_rejects_only_this_file() {
+    a_key_that_was_used_for_another_file_rejects_only_this_file(To::Database);
+}
+
+#[test]
+fn a_key_on_a_service_that_was_used_for_another_file_rejects_only_this_file() {
+    a_key_that_was_used_for_another_file_rejects_only_this_file(To::Service);
 }
 
 #[test]
@@ -331,8 +357,12 @@ fn a_new_token_in_the_file_is_used_without_a_restart() {
 #[test]
 fn the_status_shows_a_delivery_that_takes_long() {
     let inbox = Inbox::new(To::Service);
-    // Accepts connections and never responds.
-    let _listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
+    // Responds to the check at the start only.
+    let _hung = std::thread::spawn(move || {
+        respond(listener.accept().unwrap().0);
+        listener.accept().unwrap()
+    });
     inbox.write("a.json", scans::array(0..1, "x"));
     let _watcher = inbox.watch();
     inbox.wait_for_status(" delivering \"a.json\" for 1");
@@ -405,7 +435,6 @@ fn wrong_settings_are_reported_at_the_start() {
             "watch inbox --org 'Green Valley' --url http://127.0.0.1:1 --token-file nowhere",
             "watch inbox --org 'Green Valley' --url http://ann:hush@127.0.0.1:1 --token-file empty",
             "watch inbox --org 'Green Valley' --poll 0s",
-            "watch inbox --org 'Green Valley' --token-file empty",
             "watch occupied --org 'Green Valley'",
         ],
         file!["snapshots/wrong_settings_are_reported_at_the_start.txt"],

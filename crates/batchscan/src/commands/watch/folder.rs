@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,20 +24,31 @@ const FAILED: &str = "failed";
 pub(super) struct Folder {
     path: PathBuf,
     stable: Duration,
-    /// Every file of the last list, and since when it is unchanged.
-    seen: HashMap<PathBuf, (FileVersion, Instant)>,
+    /// Every file of the last list.
+    seen: HashMap<PathBuf, Seen>,
+}
+
+/// A version of a file, and since when it is unchanged.
+#[derive(Clone, Copy)]
+struct Seen {
+    version: FileVersion,
+    since: Instant,
+    /// Its place in the order of delivery: its modification time, unless that is in the future.
+    order: SystemTime,
 }
 
 /// A file to deliver.
 pub(super) struct FoundFile {
-    /// The name that its writer gave it.
+    /// The name that its writer gave it, as text.
     pub(super) name: String,
+    /// The version that is complete.
+    pub(super) version: FileVersion,
     /// Whether it is in `delivering`.
     pub(super) is_claimed: bool,
     /// Whether it has not changed for a while, and no older file has.
     pub(super) is_complete: bool,
     path: PathBuf,
-    modified: SystemTime,
+    order: SystemTime,
 }
 
 /// Differs after a file was written to.
@@ -51,8 +63,10 @@ impl FileVersion {
         Ok(Self { size: metadata.len(), modified: metadata.modified()? })
     }
 
-    pub(super) fn read(path: &Path) -> io::Result<Self> {
-        Self::new(&fs::symlink_metadata(path)?)
+    /// `None` for anything but a file: a link or a pipe may have taken its place.
+    pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
+        let metadata = fs::symlink_metadata(path)?;
+        metadata.is_file().then(|| Self::new(&metadata)).transpose()
     }
 }
 
@@ -79,26 +93,25 @@ impl Folder {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
                 let Some(version) = version_to_deliver(&path)? else { continue };
-                let since = match self.seen.get(&path) {
-                    Some((last, since)) if *last == version => *since,
-                    _ => now,
-                };
-                let (is_complete, modified) = (now - since >= self.stable, version.modified);
-                let name = original_name(&path, is_claimed);
-                seen.insert(path.clone(), (version, since));
-                files.push(FoundFile { name, is_claimed, is_complete, path, modified });
+                let last = self.seen.get(&path).filter(|last| last.version == version).copied();
+                let order = version.modified.min(SystemTime::now());
+                let last = last.unwrap_or(Seen { version, since: now, order });
+                let (is_complete, order) = (now - last.since >= self.stable, last.order);
+                let name = original_name(&path, is_claimed).to_string_lossy().into_owned();
+                seen.insert(path.clone(), last);
+                files.push(FoundFile { name, version, is_claimed, is_complete, path, order });
             }
         }
         self.seen = seen;
         // A correction must not be delivered before the file that it corrects, which a list of a large folder can miss if it
         // is created meanwhile.
-        let incomplete = files.iter().filter(|file| !file.is_complete).map(|file| file.modified).min();
+        let incomplete = files.iter().filter(|file| !file.is_complete).map(|file| file.order).min();
         for file in &mut files {
-            file.is_complete &= file.is_claimed || incomplete.is_none_or(|oldest| file.modified < oldest);
+            file.is_complete &= file.is_claimed || incomplete.is_none_or(|oldest| file.order < oldest);
         }
         // Names in `delivering` begin with the time of the claim.
         files.sort_by(|a, b| {
-            let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.modified.cmp(&b.modified) };
+            let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.order.cmp(&b.order) };
             b.is_claimed.cmp(&a.is_claimed).then(by_age).then_with(|| a.path.cmp(&b.path))
         });
         Ok(files)
@@ -118,19 +131,20 @@ impl Folder {
         Ok(claimed)
     }
 
-    pub(super) fn move_to_done(&self, claimed: &Path, name: &str, hash: &[u8; 32]) -> io::Result<()> {
-        fs::rename(claimed, free_path(&self.path.join(DONE), name, hash))
+    pub(super) fn move_to_done(&self, claimed: &Path, hash: &[u8; 32]) -> io::Result<()> {
+        let name = original_name(claimed, true);
+        fs::rename(claimed, free_path(&self.path.join(DONE), name, hash))?;
+        // The errors of this file before it was corrected and moved back.
+        let failed = self.path.join(FAILED).join(name);
+        if !failed.exists() {
+            let _ = fs::remove_file(atomic_file::with_suffix(&failed, ".txt"));
+        }
+        Ok(())
     }
 
     /// Moves a file to `failed`, next to a text file with the reason.
-    pub(super) fn move_to_failed(
-        &self,
-        claimed: &Path,
-        name: &str,
-        hash: &[u8; 32],
-        reason: &str,
-    ) -> io::Result<()> {
-        let path = free_path(&self.path.join(FAILED), name, hash);
+    pub(super) fn move_to_failed(&self, claimed: &Path, hash: &[u8; 32], reason: &str) -> io::Result<()> {
+        let path = free_path(&self.path.join(FAILED), original_name(claimed, true), hash);
         let reason_path = atomic_file::with_suffix(&path, ".txt");
         atomic_file::write(&reason_path, format!("{reason}\n").as_bytes())?;
         fs::rename(claimed, &path).inspect_err(|_| {
@@ -158,24 +172,25 @@ fn version_to_deliver(path: &Path) -> io::Result<Option<FileVersion>> {
     }
 }
 
-/// The name of a file before it was claimed, as text.
-fn original_name(path: &Path, is_claimed: bool) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match name.splitn(3, '-').nth(2) {
-        Some(original) if is_claimed => original.to_owned(),
-        _ => name.into_owned(),
+/// The name of a file before it was claimed.
+fn original_name(path: &Path, is_claimed: bool) -> &OsStr {
+    let name = path.file_name().unwrap_or_default();
+    match name.as_bytes().splitn(3, |byte| *byte == b'-').nth(2) {
+        Some(original) if is_claimed => OsStr::from_bytes(original),
+        _ => name,
     }
 }
 
 /// The path for a file in a folder. A name that is taken gets a part of the hash: `scans-1a2b3c4d.csv`.
-fn free_path(folder: &Path, name: &str, hash: &[u8; 32]) -> PathBuf {
+fn free_path(folder: &Path, name: &OsStr, hash: &[u8; 32]) -> PathBuf {
     let path = folder.join(name);
     if !path.exists() {
         return path;
     }
-    let hash = hex(&hash[..4]);
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-    folder.join(format!("{stem}-{hash}.{extension}"))
+    let mut free = path.file_stem().unwrap_or_default().to_owned();
+    free.push(format!("-{}.", hex(&hash[..4])));
+    free.push(path.extension().unwrap_or_default());
+    folder.join(free)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -213,18 +228,46 @@ mod tests {
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
         assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv"]);
-        folder.move_to_done(&claimed, "b.csv", &[0xAB; 32]).unwrap();
+        folder.move_to_done(&claimed, &[0xAB; 32]).unwrap();
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv"]);
         // Another watcher was faster.
         assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[test]
+    fn a_file_from_the_future_does_not_wait_for_ever() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = |name: &str| temporary.path().join(name);
+        fs::write(path("future.csv"), "x").unwrap();
+        let file = fs::OpenOptions::new().write(true).open(path("future.csv")).unwrap();
+        file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
+        let mut folder = Folder::new(temporary.path(), Duration::from_millis(50));
+        folder.list().unwrap();
+        std::thread::sleep(Duration::from_millis(60));
+        // Not complete yet.
+        fs::write(path("new.csv"), "x").unwrap();
+        let complete = folder.list().unwrap().into_iter().filter(|file| file.is_complete);
+        assert_eq!(complete.map(|file| file.name).collect::<Vec<_>>(), ["future.csv"]);
+    }
+
+    #[test]
+    fn a_name_keeps_its_bytes() {
+        let temporary = tempfile::tempdir().unwrap();
+        let name = OsStr::from_bytes(&[&[0xE9; 100], b".csv".as_slice()].concat()).to_owned();
+        fs::write(temporary.path().join(&name), "x").unwrap();
+        let mut folder = Folder::new(temporary.path(), Duration::ZERO);
+        let found = folder.list().unwrap().pop().unwrap();
+        folder.move_to_failed(&folder.claim(&found).unwrap(), &[0xAB; 32], "a reason").unwrap();
+        assert!(temporary.path().join(FAILED).join(name).is_file());
+    }
+
+    #[test]
     fn a_name_that_is_taken_gets_a_part_of_the_hash() {
         let temporary = tempfile::tempdir().unwrap();
         fs::write(temporary.path().join("a.b.csv"), "").unwrap();
-        let name =
-            |name: &str| free_path(temporary.path(), name, &[0xAB; 32]).file_name().unwrap().to_owned();
+        let name = |name: &str| {
+            free_path(temporary.path(), OsStr::new(name), &[0xAB; 32]).file_name().unwrap().to_owned()
+        };
         assert_eq!(name("a.csv"), "a.csv");
         assert_eq!(name("a.b.csv"), "a.b-abababab.csv");
     }

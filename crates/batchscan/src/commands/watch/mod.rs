@@ -13,6 +13,7 @@ mod folder;
 mod status;
 mod target;
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
@@ -51,7 +52,9 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     });
     let (status, retry) = (Status::new(&command.folder), Retry::new());
     print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
-    Watcher { folder, target, status, retry, stop }.run(command.poll).await;
+    Watcher { folder, target, is_checked: false, failing: HashSet::new(), status, retry, stop }
+        .run(command.poll)
+        .await;
     Ok(())
 }
 
@@ -80,8 +83,8 @@ enum Round {
     Complete,
     /// Files of earlier rounds still wait.
     Waiting,
-    /// A file failed, and the others were tried.
-    FileFailed(String),
+    /// The problem of the first file that failed, and how many other files failed. All were tried.
+    FileFailed(String, usize),
     /// No file can be delivered now.
     Outage(String),
 }
@@ -103,6 +106,10 @@ impl Retry {
 struct Watcher {
     folder: Folder,
     target: Target,
+    /// Whether the target has accepted the settings.
+    is_checked: bool,
+    /// Files whose failure was logged.
+    failing: HashSet<String>,
     status: Status,
     retry: Retry,
     stop: watch::Receiver<bool>,
@@ -115,11 +122,20 @@ impl Watcher {
             match self.deliver_all(is_due).await {
                 Round::Complete => {
                     self.retry = Retry::new();
+                    self.failing.clear();
                     self.status.set_problem(None);
                 }
                 Round::Waiting => {}
-                Round::FileFailed(problem) => self.postpone(is_due, false, problem),
-                Round::Outage(problem) => self.postpone(is_due, true, problem),
+                Round::FileFailed(problem, 0) => self.postpone(is_due, false, problem),
+                Round::FileFailed(problem, others) => {
+                    self.postpone(is_due, false, format!("{problem} (and {others} more)"));
+                }
+                Round::Outage(problem) => {
+                    if !self.retry.is_outage {
+                        tracing::warn!("{problem}; trying again");
+                    }
+                    self.postpone(is_due, true, problem);
+                }
             }
             let stopped = self.stop.wait_for(|stop| *stop);
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
@@ -141,6 +157,15 @@ impl Watcher {
             Err(error) => return Round::Outage(format!("cannot use the folder: {error}")),
         };
         self.status.set_waiting(files.len());
+        if !self.is_checked {
+            if !is_due {
+                return Round::Waiting;
+            }
+            match self.target.check().await {
+                Ok(()) => self.is_checked = true,
+                Err(error) => return Round::Outage(format!("waiting for {}: {error}", self.target.address)),
+            }
+        }
         let mut round = Round::Complete;
         for file in files {
             let is_postponed = !is_due && (file.is_claimed || self.retry.is_outage);
@@ -156,7 +181,14 @@ impl Watcher {
             match self.deliver(&file).await {
                 Ok(()) | Err(Failure::Gone) => {}
                 Err(Failure::File(error)) => {
-                    round = Round::FileFailed(format!("cannot deliver {:?}: {error}", file.name));
+                    let problem = format!("cannot deliver {:?}: {error}", file.name);
+                    if self.failing.insert(file.name) {
+                        tracing::warn!("{problem}; trying again");
+                    }
+                    round = match round {
+                        Round::FileFailed(first, others) => Round::FileFailed(first, others + 1),
+                        _ => Round::FileFailed(problem, 0),
+                    };
                 }
                 Err(Failure::Outage(error)) => {
                     return Round::Outage(format!("waiting for {}: {error}", self.target.address));
@@ -169,7 +201,8 @@ impl Watcher {
     /// Delivers a file and moves it to `done` or `failed`. Leaves a file that changes meanwhile for a later round.
     async fn deliver(&mut self, file: &FoundFile) -> Result<(), Failure> {
         let claimed = self.folder.claim(file)?;
-        let (delivery, version) = Delivery::open(&claimed, file.name.clone()).await?;
+        // It may have been written to since the list was made.
+        let Some(delivery) = Delivery::open(&claimed, file).await? else { return Ok(()) };
         let hash = delivery.hash;
         let mut stop = self.stop.clone();
         let is_overdue = async move {
@@ -180,17 +213,17 @@ impl Watcher {
             result = self.status.deliver(&file.name, self.target.deliver(delivery)) => result,
             () = is_overdue => return Err(Failure::Outage("stopped before it responded".into())),
         };
-        if FileVersion::read(&claimed)? != version {
+        if FileVersion::read(&claimed)? != Some(file.version) {
             return Ok(());
         }
         match result? {
             Outcome::Delivered(Counts { new, corrected, unchanged, warnings }) => {
-                self.folder.move_to_done(&claimed, &file.name, &hash)?;
+                self.folder.move_to_done(&claimed, &hash)?;
                 tracing::info!(file = file.name, new, corrected, unchanged, warnings, "delivered");
                 self.status.count_delivered();
             }
             Outcome::Repeated => {
-                self.folder.move_to_done(&claimed, &file.name, &hash)?;
+                self.folder.move_to_done(&claimed, &hash)?;
                 tracing::info!(file = file.name, "delivered before");
                 self.status.count_delivered();
             }
@@ -199,7 +232,8 @@ impl Watcher {
                     ("Nothing was imported", "fix the file and move it back to the watched folder");
                 let (mut lines, summary) = describe_rejection(&file.name, &error, nothing, advice);
                 lines.push(summary);
-                self.folder.move_to_failed(&claimed, &file.name, &hash, &lines.join("\n"))?;
+                let lines = lines.iter().map(|line| line.replace(char::is_control, " ")).collect::<Vec<_>>();
+                self.folder.move_to_failed(&claimed, &hash, &lines.join("\n"))?;
                 tracing::info!(file = file.name, reason = lines[0], "rejected");
                 self.status.count_rejected();
             }

@@ -55,12 +55,9 @@ impl Status {
         self.write();
     }
 
-    /// Logs the beginning and the end of an outage, not its changes.
     pub(super) fn set_problem(&mut self, problem: Option<String>) {
-        match (&self.problem, &problem) {
-            (None, Some(problem)) => tracing::warn!("{problem}; trying again"),
-            (Some(_), None) => tracing::info!("delivering again"),
-            _ => {}
+        if self.problem.is_some() && problem.is_none() {
+            tracing::info!("delivering again");
         }
         if problem != self.problem {
             self.problem = problem;

@@ -1,6 +1,7 @@
 //! Delivers files to the database, or to the operator API of a service.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +14,31 @@ use batchscan_model::FieldError;
 use batchscan_store::{
     AdminError, ImportError, ImportOptions, ImportSource, Store, StoreError, hash_file, import_file,
 };
+use futures_util::{Stream, stream};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Response, StatusCode, Url};
+use reqwest::{Body, Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 
 use super::Failure;
-use super::folder::{FileVersion, hex};
+use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The service responds when a file is imported. Lost connections are detected earlier, by TCP.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a delivery may make no progress: the service responds when the file is imported. Lost connections are
+/// detected earlier, by TCP.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Bytes of a file that are sent at once.
+const PART_BYTES: usize = 64 * 1024;
 /// Twenty errors have a few KiB.
 const RESPONSE_BYTES_MAX: usize = 256 * 1024;
 /// How much of a service's own text is shown.
@@ -44,16 +54,24 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Opens and hashes a file.
-    pub(super) async fn open(path: &Path, name: String) -> Result<(Self, FileVersion), Failure> {
-        let mut file = File::open(path)?;
-        let version = FileVersion::new(&file.metadata()?)?;
+    /// Opens and hashes a file; `None` if it is not the version that was found.
+    pub(super) async fn open(path: &Path, found: &FoundFile) -> Result<Option<Self>, Failure> {
+        if FileVersion::read(path)? != Some(found.version) {
+            return Ok(None);
+        }
+        // A pipe would block, and a link would deliver another file.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut file = File::options().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || FileVersion::new(&metadata)? != found.version {
+            return Ok(None);
+        }
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) = hashing.await.map_err(std::io::Error::other)??;
         let format = Format::for_reading(path).ok_or(Failure::Gone)?;
         // As the operator API requires.
-        let name = name.replace(char::is_control, "_");
-        Ok((Self { hash, file, name, format, size: version.size }, version))
+        let name = found.name.replace(char::is_control, "_");
+        Ok(Some(Self { hash, file, name, format, size: found.version.size }))
     }
 
     /// The same content is delivered once, whatever its name.
@@ -106,6 +124,15 @@ impl Target {
         Ok(Self { address, org: command.org.clone(), destination })
     }
 
+    /// Whether the service accepts the token and knows the organisation. Wrong settings are reported before there are files.
+    pub(super) async fn check(&self) -> Result<(), String> {
+        match &self.destination {
+            // Checked when it was opened.
+            Destination::Database(_) => Ok(()),
+            Destination::Service(service) => service.check().await,
+        }
+    }
+
     pub(super) async fn deliver(&self, delivery: Delivery) -> Result<Outcome, Failure> {
         match &self.destination {
             Destination::Database(store) => import(store, &self.org, delivery).await,
@@ -116,7 +143,7 @@ impl Target {
 
 async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome, Failure> {
     let key = Some(delivery.key());
-    let source = ImportSource { file: Some(delivery.name), key, hash: Some(delivery.hash) };
+    let source = ImportSource { file: Some(delivery.name), key, hash: Some(delivery.hash), org: None };
     let options = ImportOptions { source, ..ImportOptions::default() };
     let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
     match imported {
@@ -128,6 +155,9 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
             Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings }))
         }
         Err(ImportError::File(error)) => Ok(Outcome::Rejected(error)),
+        Err(ImportError::Store(error @ AdminError::KeyReused)) => {
+            Ok(Outcome::Rejected(ReadError::Io(std::io::Error::other(error))))
+        }
         Err(ImportError::Store(error)) => Err(match error {
             AdminError::Store(StoreError::Broken(_)) => Failure::File(error.to_string()),
             _ => Failure::Outage(error.to_string()),
@@ -159,7 +189,6 @@ impl Service {
             // The token only goes to the address it was given for.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(RESPONSE_TIMEOUT)
             // The service may close an idle connection at the moment of a request.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("batchscan/", env!("CARGO_PKG_VERSION")));
@@ -195,38 +224,104 @@ impl Service {
         Ok(token.to_owned())
     }
 
+    /// Delivers nothing, as a dry run.
+    async fn check(&self) -> Result<(), String> {
+        let request = self.http.post(self.imports.clone()).query(&[("dry_run", "true")]);
+        let request =
+            request.header(CONTENT_TYPE, media_type(Format::Json)).body("[]").timeout(CHECK_TIMEOUT);
+        let response = self.respond(request).await?;
+        response.counts().map(|_| ())
+    }
+
     async fn send(&self, delivery: Delivery) -> Result<Outcome, Failure> {
-        let token = self.token().map_err(|error| Failure::Outage(format!("{error:#}")))?;
-        let mut url = self.imports.clone();
-        url.query_pairs_mut().append_pair("file", &delivery.name);
+        let (progress, progressed) = watch::channel(());
         let request = self
             .http
-            .post(url.clone())
-            .bearer_auth(&token)
+            .post(self.imports.clone())
+            .query(&[("file", &delivery.name)])
             .header("Idempotency-Key", delivery.key())
             .header(CONTENT_TYPE, media_type(delivery.format))
             .header(CONTENT_LENGTH, delivery.size)
-            .body(tokio::fs::File::from_std(delivery.file));
-        let outage = |error: &reqwest::Error| Failure::Outage(reason(Error::from_http(error, &url)));
-        let response = request.send().await.map_err(|error| outage(&error))?;
-        let (status, is_repeated) =
-            (response.status(), response.headers().contains_key("idempotent-replayed"));
-        let body = read_body(response).await.map_err(|error| outage(&error))?;
-        // Some servers repeat the request.
-        let body = String::from_utf8_lossy(&body).replace(&token, "[redacted]");
-        match status.as_u16() {
-            200 if is_repeated => Ok(Outcome::Repeated),
-            200 => match serde_json::from_str(&body) {
-                Ok(counts) => Ok(Outcome::Delivered(counts)),
-                Err(_) => Err(Failure::Outage("it is not an operator API; check the address".into())),
-            },
-            422 => match rejection(&body, delivery.format) {
+            .body(Body::wrap_stream(read_noting_progress(delivery.file, progress)));
+        let response = tokio::select! {
+            response = self.respond(request) => response,
+            () = stop_of(progressed) => Err(format!("no progress for {} s", RESPONSE_TIMEOUT.as_secs())),
+        };
+        let response = response.map_err(Failure::Outage)?;
+        match response.status.as_u16() {
+            200 if response.is_repeated && response.counts().is_ok() => Ok(Outcome::Repeated),
+            422 => match rejection(&response, delivery.format) {
                 Some(error) => Ok(Outcome::Rejected(error)),
-                None => Err(Failure::File(status_text(status, &body))),
+                None => Err(Failure::File(response.text())),
             },
             // 413 is from a proxy: the service has no limit.
-            400 | 413 | 415 | 500 => Err(Failure::File(status_text(status, &body))),
-            _ => Err(Failure::Outage(status_text(status, &body))),
+            400 | 413 | 415 | 500 | 507 => Err(Failure::File(response.text())),
+            _ => response.counts().map(Outcome::Delivered).map_err(Failure::Outage),
+        }
+    }
+
+    async fn respond(&self, request: RequestBuilder) -> Result<ServiceResponse, String> {
+        let token = self.token().map_err(|error| format!("{error:#}"))?;
+        let failed = |error: reqwest::Error| reason(Error::from_http(&error, &self.imports));
+        let response = request.bearer_auth(&token).send().await.map_err(failed)?;
+        let status = response.status();
+        let is_repeated = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
+        let body = read_body(response).await.map_err(failed)?;
+        // Some servers repeat the request.
+        let body = String::from_utf8_lossy(&body).replace(&token, "[redacted]");
+        Ok(ServiceResponse { status, is_repeated, body })
+    }
+}
+
+struct ServiceResponse {
+    status: StatusCode,
+    is_repeated: bool,
+    body: String,
+}
+
+impl ServiceResponse {
+    fn counts(&self) -> Result<Counts, String> {
+        if self.status != StatusCode::OK {
+            return Err(self.text());
+        }
+        serde_json::from_str(&self.body).map_err(|_| "it is not an operator API; check the address".into())
+    }
+
+    /// The status and the service's explanation, in one line.
+    fn text(&self) -> String {
+        let status = self.status;
+        let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        match &body["detail"] {
+            Value::Null => format!("it responded with {status}"),
+            detail => {
+                let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+                let line = text.replace(char::is_control, " ");
+                let line: String = line.chars().take(DETAIL_CHARS_MAX).collect();
+                format!("it responded with {status} ({line})")
+            }
+        }
+    }
+}
+
+/// The parts of a file. Each is a sign of progress.
+fn read_noting_progress(
+    file: File,
+    progress: watch::Sender<()>,
+) -> impl Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static {
+    stream::try_unfold((tokio::fs::File::from_std(file), progress), async |(mut file, progress)| {
+        let mut part = Vec::with_capacity(PART_BYTES);
+        file.read_buf(&mut part).await?;
+        progress.send_replace(());
+        Ok((!part.is_empty()).then_some((part, (file, progress))))
+    })
+}
+
+/// Waits until there was no progress for a while, or until the response is overdue.
+async fn stop_of(mut progress: watch::Receiver<()>) {
+    while let Ok(changed) = timeout(RESPONSE_TIMEOUT, progress.changed()).await {
+        if changed.is_err() {
+            // Everything was sent.
+            return tokio::time::sleep(RESPONSE_TIMEOUT).await;
         }
     }
 }
@@ -273,12 +368,19 @@ struct DetailEntry {
 }
 
 /// The errors of a rejected file, as the import reports them; `None` if the response is not the operator API's.
-fn rejection(body: &str, format: Format) -> Option<ReadError> {
+fn rejection(response: &ServiceResponse, format: Format) -> Option<ReadError> {
     #[derive(Deserialize)]
     struct Detail {
         detail: Vec<DetailEntry>,
     }
-    let Detail { detail } = serde_json::from_str(body).ok()?;
+    let Ok(Detail { detail }) = serde_json::from_str(&response.body) else {
+        // The key was used for another file.
+        let has_text = response.body.starts_with("{\"detail\":\"");
+        return has_text.then(|| ReadError::Io(std::io::Error::other(response.text())));
+    };
+    if detail.is_empty() {
+        return None;
+    }
     let errors: Vec<_> = detail
         .into_iter()
         .map(|DetailEntry { line, field, found, expected }| {
@@ -295,16 +397,44 @@ fn rejection(body: &str, format: Format) -> Option<ReadError> {
     Some(ReadError::Invalid { errors, more, only_implausible: false })
 }
 
-/// A status and the service's explanation, in one line.
-fn status_text(status: StatusCode, body: &str) -> String {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
-    match &body["detail"] {
-        Value::Null => format!("it responded with {status}"),
-        detail => {
-            let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
-            let line = text.replace(char::is_control, " ");
-            let line: String = line.chars().take(DETAIL_CHARS_MAX).collect();
-            format!("it responded with {status} ({line})")
-        }
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::super::folder::Folder;
+    use super::*;
+
+    /// What a file becomes between the list and the delivery, and whether it is then delivered.
+    async fn is_opened(change: impl FnOnce(&Path)) -> bool {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("a.csv");
+        fs::write(&path, "complete").unwrap();
+        let mut folder = Folder::new(temporary.path(), Duration::ZERO);
+        let found = folder.list().unwrap().pop().unwrap();
+        change(&path);
+        let claimed = folder.claim(&found).unwrap();
+        Delivery::open(&claimed, &found).await.is_ok_and(|delivery| delivery.is_some())
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changed_since_the_list_is_left_for_later() {
+        assert!(is_opened(|_| ()).await);
+        assert!(!is_opened(|path| fs::write(path, "half").unwrap()).await);
+        assert!(
+            !is_opened(|path| {
+                fs::rename(path, path.with_extension("old")).unwrap();
+                std::os::unix::fs::symlink("a.old", path).unwrap();
+            })
+            .await
+        );
+        assert!(
+            !is_opened(|path| {
+                fs::remove_file(path).unwrap();
+                let mkfifo = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+                assert!(mkfifo.success());
+            })
+            .await
+        );
     }
 }
