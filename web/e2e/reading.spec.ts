@@ -175,7 +175,7 @@ test('unusual batches can be ordered by age and shown as a table, and a small ch
   await link(page, 'Overview').click();
   await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
   await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
-  await expect(page.getByText(/Dotted lines: the crop’s typical range, \d+% to \d+%, and what is normal, [\d.]+%\./)).toBeVisible();
+  await expect(page.getByRole('img', { name: /Typical from \d+%\. Normal [\d.]+%\. Typical up to \d+%\.$/ })).toBeInViewport();
   expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
 });
 
@@ -201,6 +201,7 @@ test('a crop that got worse is named with the same start in every period', async
   await link.click();
   // From before the decline until today.
   expect(new URL(page.url()).search).toMatch(new RegExp(`^\\?from=[\\d-]+&to=${today()}&crop=Leek$`));
+  await expect(page.getByRole('region', { name: 'Leek: Germination rate over time' }).getByRole('img')).toBeInViewport({ ratio: 1 });
 });
 
 test('batches that are not compared, such as those without a crop, are one click away', async ({ page, demo }) => {

@@ -252,8 +252,10 @@ export const de: Text = {
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
     below: (points, week, normal) => `seit der Woche ab ${week} ${points} Punkte unter normal (${normal}).`,
-    typicalKey: (low, high, normal) =>
-      `Gepunktete Linien: üblicher Bereich der Kultur, ${low} bis ${high}, und was normal ist, ${normal}.`,
+    typicalFrom: (low) => `Üblich ab ${low}`,
+    normal: (rate) => `Normal ${rate}`,
+    typicalTo: (high) => `Üblich bis ${high}`,
+    decline: (day) => `Rückgang seit ${day}`,
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',

@@ -258,8 +258,10 @@ export const en = {
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
     below: (points: string, week: string, normal: string): string =>
       `${points} points below normal (${normal}) since the week of ${week}.`,
-    typicalKey: (low: string, high: string, normal: string): string =>
-      `Dotted lines: the crop’s typical range, ${low} to ${high}, and what is normal, ${normal}.`,
+    typicalFrom: (low: string): string => `Typical from ${low}`,
+    normal: (rate: string): string => `Normal ${rate}`,
+    typicalTo: (high: string): string => `Typical up to ${high}`,
+    decline: (day: string): string => `Declining since ${day}`,
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',
