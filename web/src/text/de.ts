@@ -391,8 +391,6 @@ export const de: Text = {
     noBatches: 'Ihre Organisation hat keine Chargen.',
     notFound: (n) => `Alle ${batches(n)} durchsucht; diese ID ist nicht dabei.`,
     showAll: 'Alle Chargen anzeigen',
-    searchingTitle: 'Die Charge wird gesucht',
-    stoppedTitle: 'Suche abgebrochen',
     searching: 'Sie liegt nicht im gewählten Zeitraum. Alle Chargen Ihrer Organisation werden durchsucht.',
     progress: (n, upTo) => `Bisher ${batches(n)}${upTo}.`,
     warningTitle: 'Warnung.',

@@ -397,8 +397,6 @@ export const en = {
     noBatches: 'Your organisation has no batches.',
     notFound: (n: number): string => `Searched all ${batches(n)}; this ID was not found.`,
     showAll: 'Show all batches',
-    searchingTitle: 'Searching for the batch',
-    stoppedTitle: 'Search stopped',
     searching: 'It is not in the selected period. Searching all batches of your organisation.',
     progress: (n: number, upTo: string): string => `${batches(n)} so far${upTo}.`,
     warningTitle: 'Warning.',
