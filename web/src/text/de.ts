@@ -306,11 +306,11 @@ export const de: Text = {
     reason: (reason) => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} gekeimt${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} gekeimt${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} brauchbar${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} brauchbar${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Die Größe streut um ${percent(reason.value, 2)}${typical(reason.typical)}.`;
+          return `Die Größe streut um ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Warnung des Scanners.';
       }

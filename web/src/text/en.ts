@@ -311,11 +311,11 @@ export const en = {
     reason: (reason: Reason): string => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} germinated${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} germinated${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} usable${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} usable${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Seedling size varies by ${percent(reason.value, 2)}${typical(reason.typical)}.`;
+          return `Seedling size varies by ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Scanner warning.';
       }
