@@ -161,7 +161,6 @@ export const de: Text = {
     unavailable: 'Der Dienst ist nicht verfügbar.',
     lost: 'Die Verbindung ist unterbrochen.',
     retryingIn: 'Nächster Versuch in',
-    soFar: (n) => `Bisher ${batches(n)}.`,
     asOf: (time) => `Stand ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ageMs < MINUTE_MS ? 'gerade eben' : ago(ageMs)}.`,
     backToOverview: 'Zurück zur Übersicht',
@@ -219,7 +218,6 @@ export const de: Text = {
     compared: (isComparable, n, period, isDay) =>
       `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} ${isDay ? 'am' : 'im'}`} ${isDay ? 'Tag eine Woche davor' : 'vorherigen Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
-    retry: 'Erneut versuchen',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
   },
 
@@ -239,7 +237,6 @@ export const de: Text = {
 
   rates: {
     title: (measure) => `${measure} im Zeitverlauf`,
-    ofAllCrops: (measure) => `${measure} im Zeitverlauf, alle Kulturen.`,
     choice: 'Messwert',
     steps: { day: 'Tag', week: 'Woche ab', month: 'Monat' },
     weekOf: (day) => `Woche ab ${day}`,
@@ -390,7 +387,7 @@ export const de: Text = {
     notFoundTitle: 'Charge nicht gefunden',
     notFound: (n) => `Alle ${batches(n)} durchsucht; diese ID ist nicht dabei.`,
     showAll: 'Alle Chargen anzeigen',
-    searching: 'Sie liegt nicht im gewählten Zeitraum. Alle Chargen Ihrer Organisation werden durchsucht.',
+    searching: 'Alle Chargen Ihrer Organisation werden durchsucht.',
     warningTitle: 'Warnung.',
     warning: 'Der Scanner hat für diese Charge eine Warnung gemeldet. Ihre Werte sind vielleicht ungenau.',
     compared: 'Verglichen mit anderen Chargen dieser Kultur',

@@ -166,7 +166,6 @@ export const en = {
     unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
     retryingIn: 'Retrying in',
-    soFar: (n: number): string => `${batches(n)} so far.`,
     asOf: (time: string): string => `As of ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
     backToOverview: 'Back to overview',
@@ -224,7 +223,6 @@ export const en = {
     compared: (isComparable: boolean, n: number, period: string, isDay: boolean): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} ${isDay ? 'on' : 'in'}`} the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
-    retry: 'Retry',
     pending: 'Comparison appears when loading finishes.',
   },
 
@@ -244,7 +242,6 @@ export const en = {
 
   rates: {
     title: (measure: string): string => `${measure} over time`,
-    ofAllCrops: (measure: string): string => `${measure} over time, all crops.`,
     choice: 'Rate',
     steps: { day: 'Day', week: 'Week of', month: 'Month' } satisfies Record<Step, string>,
     weekOf: (day: string): string => `Week of ${day}`,
@@ -396,7 +393,7 @@ export const en = {
     notFoundTitle: 'Batch not found',
     notFound: (n: number): string => `Searched all ${batches(n)}; this ID was not found.`,
     showAll: 'Show all batches',
-    searching: 'It is not in the selected period. Searching all batches of your organisation.',
+    searching: 'Searching all batches of your organisation.',
     warningTitle: 'Warning.',
     warning: 'The scanner reported a warning for this batch. Its figures may be inaccurate.',
     compared: 'Compared with other batches of this crop',
