@@ -3,6 +3,7 @@ import type { Batch, Field } from '../data/batch';
 import { changeInPoints, count, date, decimal, instant, NONE, percent, type Change } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
+import { personName } from './period-text';
 
 export function cellText(batch: Batch, field: Field): string {
   const value = batch[field.name];
@@ -20,7 +21,7 @@ export function cellText(batch: Batch, field: Field): string {
       return value === true ? text.table.warning : NONE;
     case 'text':
     case 'link':
-      return String(value);
+      return field.name === 'scanned_by_email' ? personName(String(value)) : String(value);
   }
 }
 
