@@ -114,7 +114,32 @@ test('the URL of a batch outside the period finds it', async ({ page, demo }) =>
   await goSignedIn(page, demo, `/batches/${batch.batch_id}`);
   await expect(heading(page, batch.batch_name)).toBeVisible();
   await expect(page.getByRole('main')).toContainText(batch.avg_germination_rate!);
-  await expect(page.getByRole('main')).toContainText(batch.scanned_by_email ?? '');
+  await expect(page.getByTitle(batch.scanned_by_email ?? batch.batch_id)).toBeVisible();
+});
+
+test('a batch links to its other scans and to the adjacent batches of its crop, whatever the period', async ({ page }) => {
+  const scan = (id: string, batch_name: string, days: number, crop_type = 'Leek'): Partial<Batch> => ({
+    batch_id: id,
+    batch_name,
+    batch_creation_date: `${plusDays(today(), -days)}T08:00:00Z`,
+    number_of_images: 1,
+    warnings: false,
+    crop_type,
+    avg_germination_rate: '91.40',
+  });
+  const scans = [scan('a', 'Bench 3', 200), scan('b', 'Bench 4', 100), scan('x', 'Bench 3', 50, 'Basil'), scan('c', 'Bench 3', 0)];
+  const database = new Database();
+  const service = await database.serve(database.addOrganisation('Twice', scans));
+  await openSignedIn(page, service, '/batches?window=1d');
+  await link(page, 'Bench 3').click();
+  const others = page.getByRole('navigation', { name: 'Other scans of this batch' });
+  await expect(others).toHaveText(/: [^,]+, 08:00 \(Germination 91%\)$/);
+  await link(page, 'Bench 4').click();
+  await expect(heading(page, 'Bench 4')).toBeVisible();
+  await expect(others).toHaveCount(0);
+  await page.getByRole('navigation', { name: 'Adjacent batches' }).getByText('Bench 3').first().click();
+  await others.getByRole('link').click();
+  await expect(page).toHaveURL(`${service.url}/batches/c?window=1d`);
 });
 
 test('an unknown id is reported after a search of all batches', async ({ page, demo }) => {

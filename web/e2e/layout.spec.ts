@@ -5,10 +5,12 @@ import {
   button,
   drawn,
   expect,
+  field,
   goSignedIn,
   grid,
   heading,
   link,
+  message,
   openMenu,
   openSignedIn,
   test,
@@ -83,9 +85,12 @@ for (const locale of ['en-GB', 'en-US', 'de-DE']) {
     test.use({ locale });
 
     test('the table is as wide as a small screen', async ({ page, demo }) => {
-      await openSignedIn(page, demo, '/batches');
-      const hidden = await page.getByRole('grid').locator('..').evaluate((box) => box.scrollWidth - box.clientWidth);
-      expect(hidden).toBe(0);
+      // A search also shows the comments.
+      for (const path of ['/batches', '/batches?warnings=all&q=house']) {
+        await openSignedIn(page, demo, path);
+        const hidden = await page.getByRole('grid').locator('..').evaluate((box) => box.scrollWidth - box.clientWidth);
+        expect(hidden, path).toBe(0);
+      }
     });
   });
 }
@@ -114,6 +119,13 @@ test.describe('on a phone', () => {
     expect(await layoutProblems(page), 'batch').toEqual([]);
     await button(page, 'Sign out').tap();
     await expect(heading(page, 'Sign in')).toBeVisible();
+  });
+
+  test('the search is not behind the filters', async ({ page, demo }) => {
+    await openSignedIn(page, demo, '/batches');
+    await expect(field(page, 'From')).toBeHidden();
+    await field(page, 'Search').fill('no such batch');
+    await expect(message(page, 'No batches match your filters')).toBeVisible();
   });
 
   test('unusual batches come first, and a preset closes the filters', async ({ page, demo }) => {

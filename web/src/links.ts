@@ -7,7 +7,6 @@ export function internalUrl(event: MouseEvent): URL | null {
   const anchor = (event.target as Element).closest('a');
   if (anchor === null || anchor.target === '_blank' || anchor.hasAttribute('download')) return null;
   const url = new URL(anchor.href, location.href);
-  if (url.hash !== '' && url.pathname === location.pathname) return null;
   return isInternal(url) ? url : null;
 }
 

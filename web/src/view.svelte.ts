@@ -13,6 +13,8 @@ import { idleTimer } from './visibility.svelte';
 
 const DAY_CHECK_MS = 60_000;
 const DAYS_BEFORE_DECLINE = 84;
+// The fragment of a URL that opens the overview at its first chart.
+const CHART = '#rates';
 // The setting with the preset that was used last.
 const PRESET = 'preset';
 
@@ -36,6 +38,9 @@ class CurrentView {
 
   /** Whether the user went back or forward: the browser then restores the scroll position. */
   isReturn = false;
+
+  /** Whether to scroll to the first chart, as soon as it has its place. */
+  isAtChart = $state(location.hash === CHART);
 
   /** Whether the URL had invalid dates, so that the default period is shown instead. */
   hasInvalidDates = $state(false);
@@ -70,16 +75,16 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
-  /** The URL of the overview of some of the shown batches. */
+  /** The URL of the chart of some of the shown batches. */
   overviewHref(filter: Partial<Filter>): string {
-    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
+    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } }) + CHART;
   }
 
-  /** The URL of a crop's decline since a day, and of as many weeks before as show the difference. */
+  /** The URL of the chart of a crop's decline since a day, and of as many weeks before as show the difference. */
   declineHref(crop: string | null, start: string): string {
     const filter = { ...NO_FILTER, crops: [crop ?? ''] };
     const period = { from: plusDays(start, -DAYS_BEFORE_DECLINE), to: this.today };
-    return toUrl({ ...this.current, screen: { name: 'overview' }, period, preset: null, filter });
+    return toUrl({ ...this.current, screen: { name: 'overview' }, period, preset: null, filter }) + CHART;
   }
 
   /** The URL of a screen with the same filters and another period. */
@@ -90,6 +95,7 @@ class CurrentView {
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
     this.#show(parse(url, this.today), 'push');
+    this.isAtChart = url.hash === CHART;
     if (hasInvalidDates(url)) this.hasInvalidDates = true;
   }
 
@@ -149,6 +155,7 @@ class CurrentView {
     const { name } = this.current.screen;
     if (name === 'overview' || name === 'table') this.list = name;
     this.current = view;
+    this.isAtChart = false;
   }
 
   #begin(change: 'filter' | 'sort'): void {

@@ -47,29 +47,52 @@ export function ratesOption({ period, scale, typical, since, ...line }: Rates, t
           low === null || high === null ? '-' : onScale(high, scale) - onScale(low, scale),
         ]),
       },
-      ...(typical ? [typical.low, typical.mean, typical.high].map((rate) => dottedLine([startMs(period), endMs(period)].map((ms) => [ms, onScale(rate, scale)]), theme.muted)) : []),
+      ...typicalLines(typical).map(({ rate, label }) => {
+        const y = onScale(rate, scale);
+        return dottedLine([startMs(period), y], [endMs(period), y], [0, rate === typical?.high ? 7 : -18], 'right', label, theme.muted, theme.paper);
+      }),
       ...(since && since > period.from ? [startLine(since, period, scale, theme)] : []),
       ...meanLines({ ...line, colour: theme.accent }, at, scale, theme),
     ],
   };
 }
 
-function dottedLine(data: object[], color: string) {
+/** The range of a crop: its ends and what is normal, as they are labelled. */
+export function typicalLines(typical?: Range | null): { rate: number; label: string }[] {
+  if (!typical) return [];
+  const { low, mean, high } = typical;
+  return [
+    { rate: low, label: text.rates.typicalFrom(percent(low, 0)) },
+    { rate: mean, label: text.rates.normal(percent(mean)) },
+    { rate: high, label: text.rates.typicalTo(percent(high, 0)) },
+  ];
+}
+
+/** A dotted line with a label at its end. */
+function dottedLine(
+  from: number[],
+  to: number[],
+  position: [number, number],
+  align: 'left' | 'right',
+  label: string,
+  color: string,
+  paper: string,
+) {
   return {
     type: 'line' as const,
     silent: true,
     symbolSize: 0,
     lineStyle: { color, width: 1, type: 'dotted' as const },
-    data,
+    data: [{ value: from }, { value: to, label: { show: true, position, align, formatter: label, color, backgroundColor: paper } }],
   };
 }
 
 /** A vertical line with its date, on the side with more space. */
 function startLine(day: string, period: Period, scale: Scale, theme: Theme) {
   const ms = dayNumber(day) * DAY_MS;
-  const position = ms - startMs(period) > endMs(period) - ms ? 'left' : 'right';
-  const label = { show: true, position, formatter: shortDate(day), color: theme.signal, backgroundColor: theme.paper } as const;
-  return dottedLine([{ value: [ms, scale.low] }, { value: [ms, scale.high], label }], theme.signal);
+  const isLeft = ms - startMs(period) > endMs(period) - ms;
+  const label = text.rates.decline(shortDate(day));
+  return dottedLine([ms, scale.low], [ms, scale.high], [isLeft ? -6 : 6, 24], isLeft ? 'right' : 'left', label, theme.signal, theme.paper);
 }
 
 export interface MeanLine extends Pick<Rates, 'points' | 'running' | 'isConnected'> {

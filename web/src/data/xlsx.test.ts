@@ -44,6 +44,16 @@ it('has a filter, a fixed heading, and columns as wide as their texts', async ()
   expect(sheet).toContain('</sheetData><autoFilter ref="A1:C3"/>');
 });
 
+it('wraps long texts, and prints in landscape, as wide as the page, with the heading on each', async () => {
+  const columns = sampleColumns([{}]);
+  const files = await unzip(await xlsx(columns, allRows(columns), ['comment']));
+  const sheet = files.get('xl/worksheets/sheet1.xml');
+  expect(sheet).toContain('<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>');
+  expect(sheet).toContain('<pageSetup orientation="landscape" fitToHeight="0"/></worksheet>');
+  expect(files.get('xl/styles.xml')!.match(/wrapText="1"/g)).toHaveLength(4);
+  expect(files.get('xl/workbook.xml')).toContain('>Batches!$1:$1</definedName>');
+});
+
 it('escapes what XML lacks, and never writes a formula', async () => {
   const sheet = await sheetOf([{ comment: '=1 <&> \u0001 _x0041_ \r\n' }], ['comment']);
   expect(sheet).toContain('t="inlineStr" s="0"><is><t xml:space="preserve">=1 &lt;&amp;&gt; _x0001_ _x005F_x0041_ _x000D_\n</t>');

@@ -14,8 +14,8 @@ const TEXT_CHARS_MAX = 32_767;
 const WIDTH_CHARS_MAX = 50;
 // Rows that are joined to one string at a time.
 const BLOCK_ROWS = 1_000;
-// Indices in STYLES.
-const STYLE = { head: 1, date: 2, twoDigits: 3 };
+// Indices in XFS.
+const STYLE = { text: 0, head: 1, date: 2, twoDigits: 3 };
 // 1970-01-01 as Excel counts days.
 const EPOCH_DAY = 25_569;
 
@@ -52,7 +52,7 @@ function* sheet(
     widths.push(WIDTH_CHARS_MAX);
   }
   const cols = widths.map((width, at) => `<col min="${at + 1}" max="${at + 1}" width="${width}" customWidth="1"/>`);
-  yield `${HEADER}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${cols.join('')}</cols><sheetData>`;
+  yield `${HEADER}<worksheet xmlns="${MAIN}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${cols.join('')}</cols><sheetData>`;
   yield `<row>${heads.map((head) => textCell(head, STYLE.head)).join('')}</row>`;
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
@@ -63,7 +63,7 @@ function* sheet(
     }
     yield block;
   }
-  yield `</sheetData><autoFilter ref="A1:${columnName(heads.length)}${rows.length + 1}"/></worksheet>`;
+  yield `</sheetData><autoFilter ref="A1:${columnName(heads.length)}${rows.length + 1}"/><pageSetup orientation="landscape" fitToHeight="0"/></worksheet>`;
 }
 
 /** Wide enough for the heading with its filter arrow and for the first values, in characters. */
@@ -99,7 +99,7 @@ function cell(field: keyof Batch, value: Batch[keyof Batch]): string {
   }
 }
 
-function textCell(text: string, style = 0): string {
+function textCell(text: string, style = STYLE.text): string {
   return `<c t="inlineStr" s="${style}"><is><t xml:space="preserve">${escape(text.slice(0, TEXT_CHARS_MAX))}</t></is></c>`;
 }
 
@@ -123,6 +123,8 @@ const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml';
 
 const CONTENT_TYPES = `${HEADER}<Types xmlns="${PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="${TYPE}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="${TYPE}.worksheet+xml"/><Override PartName="/xl/styles.xml" ContentType="${TYPE}.styles+xml"/></Types>`;
 const RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`;
-const WORKBOOK = `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="Batches" sheetId="1" r:id="rId1"/></sheets></workbook>`;
+const WORKBOOK = `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="Batches" sheetId="1" r:id="rId1"/></sheets><definedNames><definedName name="_xlnm.Print_Titles" localSheetId="0">Batches!$1:$1</definedName></definedNames></workbook>`;
 const WORKBOOK_RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${OFFICE}/styles" Target="styles.xml"/></Relationships>`;
-const STYLES = `${HEADER}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="4"><xf/><xf fontId="1" applyFont="1"/><xf numFmtId="164" applyNumberFormat="1"/><xf numFmtId="2" applyNumberFormat="1"/></cellXfs></styleSheet>`;
+// The formats of STYLE. Long texts wrap, and so all cells start at the top of their row.
+const XFS = ['', 'fontId="1" applyFont="1"', 'numFmtId="164" applyNumberFormat="1"', 'numFmtId="2" applyNumberFormat="1"'];
+const STYLES = `${HEADER}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="4">${XFS.map((xf) => `<xf ${xf} applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf>`).join('')}</cellXfs></styleSheet>`;

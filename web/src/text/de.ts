@@ -161,7 +161,6 @@ export const de: Text = {
     unavailable: 'Der Dienst ist nicht verfügbar.',
     lost: 'Die Verbindung ist unterbrochen.',
     retryingIn: 'Nächster Versuch in',
-    soFar: (n) => `Bisher ${batches(n)}.`,
     asOf: (time) => `Stand ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ageMs < MINUTE_MS ? 'gerade eben' : ago(ageMs)}.`,
     backToOverview: 'Zurück zur Übersicht',
@@ -219,7 +218,6 @@ export const de: Text = {
     compared: (isComparable, n, period, isDay) =>
       `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} ${isDay ? 'am' : 'im'}`} ${isDay ? 'Tag eine Woche davor' : 'vorherigen Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
-    retry: 'Erneut versuchen',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
   },
 
@@ -239,7 +237,6 @@ export const de: Text = {
 
   rates: {
     title: (measure) => `${measure} im Zeitverlauf`,
-    ofAllCrops: (measure) => `${measure} im Zeitverlauf, alle Kulturen.`,
     choice: 'Messwert',
     steps: { day: 'Tag', week: 'Woche ab', month: 'Monat' },
     weekOf: (day) => `Woche ab ${day}`,
@@ -252,8 +249,10 @@ export const de: Text = {
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
     below: (points, week, normal) => `seit der Woche ab ${week} ${points} Punkte unter normal (${normal}).`,
-    typicalKey: (low, high, normal) =>
-      `Gepunktete Linien: üblicher Bereich der Kultur, ${low} bis ${high}, und was normal ist, ${normal}.`,
+    typicalFrom: (low) => `Üblich ab ${low}`,
+    normal: (rate) => `Normal ${rate}`,
+    typicalTo: (high) => `Üblich bis ${high}`,
+    decline: (day) => `Rückgang seit ${day}`,
     onlyCrop: (crop) => `Nur ${crop} anzeigen`,
     low: '10 % liegen darunter',
     high: '10 % liegen darüber',
@@ -304,11 +303,11 @@ export const de: Text = {
     reason: (reason) => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} gekeimt${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} gekeimt${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 2)}`} brauchbar${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} brauchbar${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Die Größe streut um ${percent(reason.value, 2)}${typical(reason.typical)}.`;
+          return `Die Größe streut um ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Warnung des Scanners.';
       }
@@ -386,13 +385,9 @@ export const de: Text = {
     scanned: (crop, when) => `${crop}, gescannt ${when}`,
     loading: 'Charge wird geladen\u00a0…',
     notFoundTitle: 'Charge nicht gefunden',
-    noBatches: 'Ihre Organisation hat keine Chargen.',
     notFound: (n) => `Alle ${batches(n)} durchsucht; diese ID ist nicht dabei.`,
     showAll: 'Alle Chargen anzeigen',
-    searchingTitle: 'Die Charge wird gesucht',
-    stoppedTitle: 'Suche abgebrochen',
-    searching: 'Sie liegt nicht im gewählten Zeitraum. Alle Chargen Ihrer Organisation werden durchsucht.',
-    progress: (n, upTo) => `Bisher ${batches(n)}${upTo}.`,
+    searching: 'Alle Chargen Ihrer Organisation werden durchsucht.',
     warningTitle: 'Warnung.',
     warning: 'Der Scanner hat für diese Charge eine Warnung gemeldet. Ihre Werte sind vielleicht ungenau.',
     compared: 'Verglichen mit anderen Chargen dieser Kultur',
@@ -412,6 +407,7 @@ export const de: Text = {
     outside: (isLow, typical) => `${isLow ? 'Unter' : 'Über'} üblich (${typical})`,
     within: (typical) => `Üblich (${typical})`,
     to: (low, high) => `${low} bis ${high}`,
+    scans: 'Weitere Scans dieser Charge',
     adjacent: 'Benachbarte Chargen',
     previous: (crop) => `Vorherige Charge ${crop}`,
     next: (crop) => `Nächste Charge ${crop}`,

@@ -166,7 +166,6 @@ export const en = {
     unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
     retryingIn: 'Retrying in',
-    soFar: (n: number): string => `${batches(n)} so far.`,
     asOf: (time: string): string => `As of ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
     backToOverview: 'Back to overview',
@@ -224,7 +223,6 @@ export const en = {
     compared: (isComparable: boolean, n: number, period: string, isDay: boolean): string =>
       `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} ${isDay ? 'on' : 'in'}`} the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
-    retry: 'Retry',
     pending: 'Comparison appears when loading finishes.',
   },
 
@@ -244,7 +242,6 @@ export const en = {
 
   rates: {
     title: (measure: string): string => `${measure} over time`,
-    ofAllCrops: (measure: string): string => `${measure} over time, all crops.`,
     choice: 'Rate',
     steps: { day: 'Day', week: 'Week of', month: 'Month' } satisfies Record<Step, string>,
     weekOf: (day: string): string => `Week of ${day}`,
@@ -258,8 +255,10 @@ export const en = {
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
     below: (points: string, week: string, normal: string): string =>
       `${points} points below normal (${normal}) since the week of ${week}.`,
-    typicalKey: (low: string, high: string, normal: string): string =>
-      `Dotted lines: the crop’s typical range, ${low} to ${high}, and what is normal, ${normal}.`,
+    typicalFrom: (low: string): string => `Typical from ${low}`,
+    normal: (rate: string): string => `Normal ${rate}`,
+    typicalTo: (high: string): string => `Typical up to ${high}`,
+    decline: (day: string): string => `Declining since ${day}`,
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
     high: '10% are above',
@@ -309,11 +308,11 @@ export const en = {
     reason: (reason: Reason): string => {
       switch (reason.kind) {
         case 'low-germination':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} germinated${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} germinated${typical(reason.typical)}.`;
         case 'low-usable':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 2)}`} usable${typical(reason.typical)}.`;
+          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} usable${typical(reason.typical)}.`;
         case 'high-variation':
-          return `Seedling size varies by ${percent(reason.value, 2)}${typical(reason.typical)}.`;
+          return `Seedling size varies by ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
           return 'Scanner warning.';
       }
@@ -392,13 +391,9 @@ export const en = {
     scanned: (crop: string, when: string): string => `${crop}, scanned ${when}`,
     loading: 'Loading batch…',
     notFoundTitle: 'Batch not found',
-    noBatches: 'Your organisation has no batches.',
     notFound: (n: number): string => `Searched all ${batches(n)}; this ID was not found.`,
     showAll: 'Show all batches',
-    searchingTitle: 'Searching for the batch',
-    stoppedTitle: 'Search stopped',
-    searching: 'It is not in the selected period. Searching all batches of your organisation.',
-    progress: (n: number, upTo: string): string => `${batches(n)} so far${upTo}.`,
+    searching: 'Searching all batches of your organisation.',
     warningTitle: 'Warning.',
     warning: 'The scanner reported a warning for this batch. Its figures may be inaccurate.',
     compared: 'Compared with other batches of this crop',
@@ -419,6 +414,7 @@ export const en = {
     outside: (isLow: boolean, typical: string): string => `${isLow ? 'Below' : 'Above'} typical (${typical})`,
     within: (typical: string): string => `Typical (${typical})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
+    scans: 'Other scans of this batch',
     adjacent: 'Adjacent batches',
     previous: (crop: string): string => `Previous ${crop} batch`,
     next: (crop: string): string => `Next ${crop} batch`,

@@ -3,6 +3,7 @@ import type { Batch, Field } from '../data/batch';
 import { changeInPoints, count, date, decimal, instant, NONE, percent, type Change } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
+import { personName } from './period-text';
 
 export function cellText(batch: Batch, field: Field): string {
   const value = batch[field.name];
@@ -20,7 +21,7 @@ export function cellText(batch: Batch, field: Field): string {
       return value === true ? text.table.warning : NONE;
     case 'text':
     case 'link':
-      return String(value);
+      return field.name === 'scanned_by_email' ? personName(String(value)) : String(value);
   }
 }
 
@@ -55,21 +56,21 @@ export function isNumber(field: Field): boolean {
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
-  batch_name: 12,
-  crop_type: 9.75,
+  batch_name: 7.75,
+  crop_type: 6.75,
   number_of_images: 4.75,
   total_cells_per_tray: 6,
   avg_germination_rate: 7.25,
   avg_usable_seedling_rate: 7.25,
   avg_coefficient_of_variation: 7,
   avg_median_seedling_size_mm2: 6.5,
-  scanned_by_email: 14,
+  scanned_by_email: 7,
   analysis_link: 18,
-  comment: 20,
-  warnings: 5.75,
+  comment: 7.75,
+  warnings: 6,
 };
 
-/** Fixed widths, so that columns do not move while scrolling. */
+/** Fixed widths, so that columns do not move while scrolling. Texts share what the others leave, and have at least this. */
 export function widthRem(field: Field): number {
   if (field.kind === 'instant') return (instantRem ??= measureInstantRem());
   return WIDTHS_REM[field.name] ?? 6.25;

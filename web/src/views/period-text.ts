@@ -10,6 +10,16 @@ export function formatPeriod(period: Period): string {
   return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
 }
 
+/** The name in an e-mail address: "M. Okafor" of m.okafor@example.org, "Ines Moreau" of ines.moreau@example.org. */
+export function personName(email: string | null): string {
+  const name = /^(.+)@/.exec(email ?? '')?.[1];
+  if (name === undefined) return email || text.unknownOperator;
+  return name
+    .replace(/[._]+/g, ' ')
+    .replace(/(^| )(\p{L}) /gu, '$1$2. ')
+    .replace(/(^|[ -])\p{L}/gu, (start) => start.toUpperCase());
+}
+
 /** "Today", "Yesterday", or the date. */
 export function dayLabel(day: string, today: string): string {
   if (day === today) return text.period.presets['1d'];
@@ -18,14 +28,13 @@ export function dayLabel(day: string, today: string): string {
 
 /** The period, its length, and the filters: a printed page has no other sign of them. */
 export function describeView({ period, filter }: View): string {
-  const names = (all: string[], unknown: string): string[] => all.map((name) => name || unknown);
   const { unusual, withWarnings, withoutWarnings } = text.filters;
   const warnings = { all: [], with: [withWarnings], without: [withoutWarnings], unusual: [unusual] }[filter.warnings];
   const parts = [
     `${formatPeriod(period)}, ${text.period.days(dayCount(period))}`,
-    ...names(filter.crops, text.cropNotRecorded),
+    ...filter.crops.map((name) => name || text.cropNotRecorded),
     ...warnings,
-    ...names(filter.operators, text.unknownOperator),
+    ...filter.operators.map(personName),
     ...(filter.text.trim() === '' ? [] : [text.quoted(filter.text.trim())]),
   ];
   return parts.join(' · ');

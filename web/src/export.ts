@@ -1,0 +1,58 @@
+// Saves the files of the export menu. Loaded when one is chosen.
+import { batches } from './batches.svelte';
+import type { Batch } from './data/batch';
+import { ServiceError } from './data/errors';
+import { csv, fetchFile, xlsx } from './data/export';
+import { activeFilters } from './data/filter';
+import { results } from './results.svelte';
+import { session } from './session.svelte';
+import { text } from './text';
+import { locale } from './text/language';
+import { view } from './view.svelte';
+
+/** Saves rows of the shown batches. The suffix is added to the file name. */
+export async function saveShown(extension: 'xlsx' | 'csv', rows: Int32Array, fields: (keyof Batch)[], suffix: string): Promise<void> {
+  const { columns } = results;
+  // What a meeting about unusual batches asks for, whatever columns are shown.
+  const exported: (keyof Batch)[] =
+    view.current.filter.warnings === 'unusual'
+      ? [...new Set<keyof Batch>([...fields, 'comment', 'scanned_by_email', 'analysis_link'])]
+      : fields;
+  // None until everything is compared.
+  const outliers = results.isComparing ? [] : results.outliers;
+  const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(text.outliers.reason).join(' ')]));
+  const file =
+    extension === 'xlsx'
+      ? await xlsx(columns, rows, exported, reasons)
+      : csv(columns, rows, exported, locale, reasons);
+  save(file, nameOf(extension, suffix));
+}
+
+/** Saves all batches of the period as the service exports them. */
+export async function saveServiceFile(extension: string): Promise<void> {
+  const attempt = async () => fetchFile(view.current.period, extension, await session.currentToken());
+  const { file, name } = await attempt().catch(async (error: unknown) => {
+    const isSignedOut = error instanceof ServiceError && error.failure.kind === 'signed-out';
+    if (!isSignedOut || !(await session.renewRejected())) throw error;
+    return attempt();
+  });
+  save(file, name);
+}
+
+function save(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The browser reads the file after the click; a minute is plenty.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+// The file name says what the file lacks.
+function nameOf(extension: string, suffix: string): string {
+  const { period, filter } = view.current;
+  const filtered = filter.warnings === 'unusual' ? '-unusual' : activeFilters(filter) > 0 ? '-filtered' : '';
+  const part = batches.main?.covers(period) ? '' : '-part';
+  return `batches-${period.from}-to-${period.to}${suffix}${filtered}${part}.${extension}`;
+}
