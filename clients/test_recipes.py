@@ -86,7 +86,7 @@ def test_a_file_is_delivered_once_or_rejected(tmp_path):
             return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
 
         first, again, invalid = map(deliver, ["scans 1.csv", "scans 1.csv", "invalid.csv"])
-    assert (first.returncode, first.stdout) == (0, "1 new, 0 corrected, 0 unchanged, 0 warnings\n"), first.stderr
+    assert (first.returncode, first.stdout) == (0, "1 new, 0 corrected, 0 unchanged; warnings: 0\n"), first.stderr
     assert (again.returncode, again.stdout) == (0, first.stdout)
     assert invalid.returncode == 1 and "number_of_images" in invalid.stderr, invalid.stderr
 
