@@ -20,6 +20,11 @@ pub(super) const ONE_AUTHORIZATION: &str = "Send only one Authorization header";
 pub(super) const BASIC_CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"batchscan\", charset=\"UTF-8\"");
 
+const SEND_TOKEN_OR_SECRET: &str = "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the header Authorization: Bearer ACCESS_TOKEN";
+const NEW_OPERATOR_TOKEN: &str =
+    "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one";
+const NO_SPACE: &str =
+    "The service has no disk space for this file: send smaller files, or make room in its TMPDIR";
 const EXPECTED_FORM: &str = "send a form (application/x-www-form-urlencoded)";
 
 /// An error response.
@@ -182,21 +187,14 @@ impl ApiError {
                 StatusCode::UNAUTHORIZED,
                 "Not authenticated: send the header Authorization: Bearer ACCESS_TOKEN",
             ),
-            ApiError::MissingTokenOrSecret => (
-                StatusCode::UNAUTHORIZED,
-                "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the \
-                header Authorization: Bearer ACCESS_TOKEN",
-            ),
+            ApiError::MissingTokenOrSecret => (StatusCode::UNAUTHORIZED, SEND_TOKEN_OR_SECRET),
             ApiError::InvalidToken(TokenError::Expired(_)) => {
                 (StatusCode::UNAUTHORIZED, "The access token has expired: get a new one")
             }
             ApiError::InvalidToken(TokenError::Invalid | TokenError::UnknownKey) => {
                 (StatusCode::UNAUTHORIZED, "The access token is not valid: get a new one")
             }
-            ApiError::InvalidOperatorToken => (
-                StatusCode::UNAUTHORIZED,
-                "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
-            ),
+            ApiError::InvalidOperatorToken => (StatusCode::UNAUTHORIZED, NEW_OPERATOR_TOKEN),
             ApiError::SignedOut => (StatusCode::UNAUTHORIZED, "The session has ended: sign in again"),
             ApiError::UsedLink => (
                 StatusCode::UNAUTHORIZED,
@@ -231,10 +229,7 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The service is temporarily unavailable: try again in a few seconds",
             ),
-            ApiError::NoSpace(_) => (
-                StatusCode::INSUFFICIENT_STORAGE,
-                "The service has no disk space for this file: send smaller files, or make room in its TMPDIR",
-            ),
+            ApiError::NoSpace(_) => (StatusCode::INSUFFICIENT_STORAGE, NO_SPACE),
             // A fixed text (decision 029): the cause is in the log.
             ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
         }
