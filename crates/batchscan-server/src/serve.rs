@@ -75,6 +75,8 @@ impl Server {
             None => None,
         };
         let app = App::new(store, options.config, clock).await?;
+        // For the first lines of the log. A failure is logged when it is repeated.
+        let _ = app.refresh_organisations().await;
         Ok(Self { app, listener, operator, tls, drain: options.drain })
     }
 
