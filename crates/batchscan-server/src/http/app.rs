@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use batchscan_model::{ClientId, OrgId, UtcInstant};
+use batchscan_model::{ClientId, UtcInstant};
 use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError};
 use tokio::time::Instant;
 
@@ -61,7 +61,7 @@ pub struct AppParts {
     /// Limits the memory of responses.
     pub(crate) budget: Budget,
     /// Limits the temporary files of exports.
-    pub(super) spools: Shares<OrgId>,
+    pub(super) spools: Shares,
     /// Limits deliveries to the operator API.
     pub(super) deliveries: Deliveries,
     /// The OpenAPI document, built on the first request.

@@ -2,20 +2,22 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use batchscan_model::OrgId;
+
 /// Places for work, and the organisations that have them. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Shares<Org> {
+pub(super) struct Shares {
     max: usize,
-    taken: Arc<Mutex<Vec<Org>>>,
+    taken: Arc<Mutex<Vec<OrgId>>>,
 }
 
-impl<Org: Copy + PartialEq> Shares<Org> {
+impl Shares {
     pub(super) fn new(max: usize) -> Self {
         Self { max, taken: Arc::default() }
     }
 
     /// `None` if there are too many. Beyond its first one, an organisation may have fewer than are left for others.
-    pub(super) fn take(&self, org: Org) -> Option<Share<Org>> {
+    pub(super) fn take(&self, org: OrgId) -> Option<Share> {
         let mut taken = self.lock();
         let left = self.max.checked_sub(taken.len() + 1)?;
         let own = taken.iter().filter(|other| **other == org).count();
@@ -26,25 +28,25 @@ impl<Org: Copy + PartialEq> Shares<Org> {
         Some(Share { shares: self.clone(), org })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Org>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<OrgId>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A place, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Share<Org: Copy + PartialEq> {
-    shares: Shares<Org>,
-    org: Org,
+pub(super) struct Share {
+    shares: Shares,
+    org: OrgId,
 }
 
-impl<Org: Copy + PartialEq> Share<Org> {
-    pub(super) fn org(&self) -> Org {
+impl Share {
+    pub(super) fn org(&self) -> OrgId {
         self.org
     }
 }
 
-impl<Org: Copy + PartialEq> Drop for Share<Org> {
+impl Drop for Share {
     fn drop(&mut self) {
         let mut taken = self.shares.lock();
         if let Some(at) = taken.iter().position(|org| *org == self.org) {
@@ -60,7 +62,7 @@ mod tests {
     #[test]
     fn no_organisation_takes_all_places() {
         let shares = Shares::new(4);
-        let take = |org| shares.take(org);
+        let take = |org| shares.take(OrgId(org));
         let first = (take(1).unwrap(), take(1).unwrap());
         assert!(take(1).is_none());
         let _others = (take(2).unwrap(), take(3).unwrap());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use batchscan_formats::write::{BoxError, Columns, write_parquet, write_xlsx};
-use batchscan_model::{Batch, Invalid, OrgId, Reason};
+use batchscan_model::{Batch, Invalid, Reason};
 use batchscan_store::{ArrayBody, ArrayError, Caller};
 use bytes::Bytes;
 use futures_util::stream;
@@ -143,7 +143,7 @@ struct SpooledFile {
     app: App,
     caller: Caller,
     reservation: Arc<Reservation>,
-    _share: Share<OrgId>,
+    _share: Share,
 }
 
 impl SpooledFile {

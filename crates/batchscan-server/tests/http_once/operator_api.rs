@@ -216,14 +216,19 @@ async fn a_connection_that_breaks_in_a_body_imports_nothing() {
     assert_eq!(imports(&app).await, 1);
 }
 
+/// Sends the beginning of a body, until the service waits for the rest. Another delivery is imported meanwhile.
+async fn begin_delivery(app: &TestApp, token: &str) -> Raw {
+    let mut delivery = Raw::connect_to_operator(app).await;
+    delivery.send(head(app, token, CSV.len())).await;
+    delivery.send(&CSV[..20]).await;
+    assert_eq!(deliver(app, token).await, 200);
+    delivery
+}
+
 #[tokio::test]
 async fn a_body_that_stops_gets_a_timeout() {
     let (app, token) = start().await;
-    let mut stalled = Raw::connect_to_operator(&app).await;
-    stalled.send(head(&app, &token, CSV.len())).await;
-    stalled.send(&CSV[..20]).await;
-    // Until the service waits for the rest.
-    assert_eq!(deliver(&app, &token).await, 200);
+    let mut stalled = begin_delivery(&app, &token).await;
     skip_time(Duration::from_secs(31)).await;
     stalled.response().await.is_detail(408, "The request body did not arrive in time");
     assert_eq!(imports(&app).await, 1);
@@ -232,11 +237,7 @@ async fn a_body_that_stops_gets_a_timeout() {
 #[tokio::test]
 async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
     let (app, token) = start().await;
-    let mut delivery = Raw::connect_to_operator(&app).await;
-    delivery.send(head(&app, &token, CSV.len())).await;
-    delivery.send(&CSV[..20]).await;
-    // Until the service waits for the rest.
-    assert_eq!(deliver(&app, &token).await, 200);
+    let mut delivery = begin_delivery(&app, &token).await;
     let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
     app.store.revoke_operator_token(&id, app.now()).await.unwrap();
     delivery.send(&CSV[20..]).await;
@@ -251,11 +252,7 @@ async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
 async fn a_name_that_changes_hands_during_a_delivery_imports_nothing() {
     let (app, token) = start().await;
     app.org("Other").await;
-    let mut delivery = Raw::connect_to_operator(&app).await;
-    delivery.send(head(&app, &token, CSV.len())).await;
-    delivery.send(&CSV[..20]).await;
-    // Until the service waits for the rest.
-    assert_eq!(deliver(&app, &token).await, 200);
+    let mut delivery = begin_delivery(&app, &token).await;
     for (from, to) in [("Nursery", "First"), ("Other", "Nursery")] {
         app.store.rename_org(from, &OrgName::new(to).unwrap()).await.unwrap();
     }

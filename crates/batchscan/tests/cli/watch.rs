@@ -194,10 +194,13 @@ fn files_are_delivered_or_fail_with_their_errors(to: To) {
     assert_eq!(std::fs::read_to_string(inbox.path("failed/wrong.csv.txt")).unwrap(), imported);
     let found: Vec<String> = comments(&service, &token).into_values().collect();
     assert_eq!(found, ["a", "a", "b", "b", "c", "c"]);
+    std::fs::remove_file(inbox.path("failed/wrong.csv")).unwrap();
+    inbox.write("wrong.csv", scans::csv(8..9, "d"));
+    inbox.wait_for_files("failed", &reasons.concat()[..4].iter().map(String::as_str).collect::<Vec<_>>());
     let log = watcher.stop();
     assert_eq!(
         (log.matches(": delivered file=").count(), log.matches(": rejected file=").count()),
-        (3, 3),
+        (4, 3),
         "{log}"
     );
     assert!(!log.contains(&inbox.operator_token) && !log.contains("WARN"), "{log}");

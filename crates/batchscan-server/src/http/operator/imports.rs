@@ -59,7 +59,7 @@ const NO_ENCODING: &str = "Send the body without Content-Encoding";
 /// Limits deliveries.
 #[derive(Debug)]
 pub struct Deliveries {
-    received: Shares<OrgId>,
+    received: Shares,
     /// One import at a time for each organisation, so that a long queue of one does not delay others.
     turns: [Mutex<()>; TURNS],
     imports: Semaphore,
@@ -73,7 +73,7 @@ impl Default for Deliveries {
 }
 
 impl Deliveries {
-    fn start(&self, org: OrgId) -> Result<Share<OrgId>, ApiError> {
+    fn start(&self, org: OrgId) -> Result<Share, ApiError> {
         let busy = || ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
         self.received.take(org).ok_or_else(busy)
     }
@@ -89,7 +89,7 @@ struct Received {
     format: Format,
     file: File,
     /// Until the file is removed.
-    share: Share<OrgId>,
+    share: Share,
 }
 
 /// `POST /operator/v1/organisations/{name}/imports`.
@@ -283,12 +283,9 @@ async fn import(
 
 /// Checks that the JSON is one batch, with this id.
 fn require_batch(json: &[u8], id: &str) -> Result<(), ApiError> {
-    let problem = |text: String| {
-        let error = FieldError::problem("", text);
-        ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }])
-    };
+    let invalid = |error| ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }]);
     if !json.trim_ascii_start().starts_with(b"{") {
-        return Err(problem("not a JSON object; send one batch".into()));
+        return Err(invalid(FieldError::problem("", "not a JSON object; send one batch")));
     }
     let (mut found, mut batches) = (None, 0);
     let mut accept = |batch: batchscan_model::Batch, _| {
@@ -302,10 +299,9 @@ fn require_batch(json: &[u8], id: &str) -> Result<(), ApiError> {
     match found {
         Some(found) if batches == 1 && found == id => Ok(()),
         Some(found) if batches == 1 => {
-            let error = FieldError::new("batch_id", format!("{found:?}"), "the id in the path");
-            Err(ApiError::InvalidImport(vec![LocatedError { location: Location::File, error }]))
+            Err(invalid(FieldError::new("batch_id", format!("{found:?}"), "the id in the path")))
         }
-        _ => Err(problem(format!("{batches} batches; send one"))),
+        _ => Err(invalid(FieldError::problem("", format!("{batches} batches; send one")))),
     }
 }
 
