@@ -35,21 +35,7 @@ const values = (batches: Batch[]): string[] => [
   format(germination(batches), { ...PERCENT, ...ONE_DIGIT }),
 ];
 
-/** The changes of the counts since the previous period, in percent. */
-function changes(now: Batch[], before: Batch[]): string[] {
-  const growth = (a: number, b: number): string => {
-    const options = { ...PERCENT, maximumFractionDigits: 0, signDisplay: 'exceptZero' } as const;
-    const text = format((a / b - 1) * 100, options).replace('-', '\u2212');
-    return /[1-9]/.test(text) ? text : 'unchanged';
-  };
-  const from = values(before);
-  return [
-    `${growth(now.length, before.length)} from ${from[0]}`,
-    `${growth(images(now), images(before))} from ${from[1]}`,
-  ];
-}
-
-async function firstFigures(page: Page, part: 'value' | 'change'): Promise<(string | undefined)[]> {
+async function firstFigures(page: Page, part: 'value' | 'compared'): Promise<(string | undefined)[]> {
   const figures = await keyFigures(page);
   return ['Batches', 'Images', 'Germination rate'].map((label) => figures[label]?.[part]);
 }
@@ -62,9 +48,12 @@ export async function expectFiguresOf(page: Page, service: Service, period: Peri
   await expectFigures(page, await fetchBatches(service, period));
 }
 
-export async function expectChanges(page: Page, now: Batch[], before: Batch[]): Promise<void> {
-  await expect.poll(async () => (await firstFigures(page, 'change')).slice(0, 2)).toEqual(changes(now, before));
-  const normal = async () => (await firstFigures(page, 'change'))[2];
+export async function expectCompared(page: Page, before: Batch[]): Promise<void> {
+  const counts = values(before).slice(0, 2);
+  await expect
+    .poll(async () => (await firstFigures(page, 'compared')).slice(0, 2))
+    .toEqual(counts.map((n) => `${n} before`));
+  const normal = async () => (await firstFigures(page, 'compared'))[2];
   await expect.poll(normal).toMatch(/^(normal|[\d.]+ points (above|below) normal \([\d.]+%\))$/);
 }
 

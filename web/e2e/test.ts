@@ -76,17 +76,17 @@ export const field = (page: Page, name: string): Locator => page.getByRole('sear
 export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Show' });
 export const chart = (page: Page, name: string): Locator => page.locator(`[data-chart="${name}"]`);
 
-export type KeyFigures = Record<string, { value: string; change: string }>;
+export type KeyFigures = Record<string, { value: string; compared: string }>;
 
-/** The key figures: label to value and change, as displayed. */
+/** The key figures: label to value and comparison, as displayed. */
 export async function keyFigures(page: Page): Promise<KeyFigures> {
   const figures = page.getByRole('region', { name: 'Key figures' }).locator('dl > div');
   const texts = await figures.evaluateAll((all) =>
     all.map((figure) =>
-      [...figure.querySelectorAll('dt, .value, .change p')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
+      [...figure.querySelectorAll('dt, .value, .compared')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
     ),
   );
-  return Object.fromEntries(texts.map(([label, value, change]) => [label!, { value: value!, change: change ?? '' }]));
+  return Object.fromEntries(texts.map(([label, value, compared]) => [label!, { value: value!, compared: compared ?? '' }]));
 }
 
 export async function batchCount(page: Page): Promise<number> {

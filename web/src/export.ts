@@ -2,7 +2,7 @@
 import { batches } from './batches.svelte';
 import type { Batch } from './data/batch';
 import { ServiceError } from './data/errors';
-import { csv, fetchFile, xlsx } from './data/export';
+import { csv, exportColumns, fetchFile, xlsx } from './data/export';
 import { activeFilters } from './data/filter';
 import { results } from './results.svelte';
 import { session } from './session.svelte';
@@ -10,22 +10,14 @@ import { text } from './text';
 import { locale } from './text/language';
 import { view } from './view.svelte';
 
-/** Saves rows of the shown batches. The suffix is added to the file name. */
-export async function saveShown(extension: 'xlsx' | 'csv', rows: Int32Array, fields: (keyof Batch)[], suffix: string): Promise<void> {
-  const { columns } = results;
-  // What a meeting about unusual batches asks for, whatever columns are shown.
-  const exported: (keyof Batch)[] =
-    view.current.filter.warnings === 'unusual'
-      ? [...new Set<keyof Batch>([...fields, 'comment', 'scanned_by_email', 'analysis_link'])]
-      : fields;
+/** Saves the shown batches. The suffix is added to the file name. */
+export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
+  const { sortedRows: rows } = results;
   // None until everything is compared.
   const outliers = results.isComparing ? [] : results.outliers;
   const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(text.outliers.reason).join(' ')]));
-  const file =
-    extension === 'xlsx'
-      ? await xlsx(columns, rows, exported, reasons)
-      : csv(columns, rows, exported, locale, reasons);
-  save(file, nameOf(extension, suffix));
+  const columns = exportColumns(results.columns, fields, reasons);
+  save(extension === 'xlsx' ? await xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }
 
 /** Saves all batches of the period as the service exports them. */

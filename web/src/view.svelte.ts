@@ -15,7 +15,7 @@ const DAY_CHECK_MS = 60_000;
 const DAYS_BEFORE_DECLINE = 84;
 // The fragment of a URL that opens the overview at its first chart.
 const CHART = '#rates';
-// The setting with the preset that was used last.
+// The setting with the preset that was chosen last.
 const PRESET = 'preset';
 
 function parse(url: URL, today: string): View {
@@ -106,10 +106,15 @@ class CurrentView {
     this.#show({ ...this.current, period, preset: null }, mode);
   }
 
+  /** Without another choice, it is shown on the next visit. */
+  choosePreset(preset: Preset): void {
+    storeSetting(PRESET, preset);
+    this.setPreset(preset);
+  }
+
   setPreset(preset: Preset): void {
     this.#begin('filter');
     this.hasInvalidDates = false;
-    storeSetting(PRESET, preset);
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 

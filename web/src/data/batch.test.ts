@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { FIELDS, isFieldName, InvalidBatch, parseBatch } from './batch';
+import { FIELDS, isFieldName, InvalidBatch, parseBatch, personName } from './batch';
 import { sampleBatch } from './test-data';
 
 describe('FIELDS', () => {
   it('has all eighteen fields, the name first and the id last', () => {
-    const [id, name, ...others] = Object.keys(sampleBatch());
-    expect(FIELDS.map((field) => field.name)).toEqual([name, ...others, id]);
+    const names = FIELDS.map((field) => field.name);
+    expect([names[0], names.at(-1)]).toEqual(['batch_name', 'batch_id']);
+    expect([...names].sort()).toEqual(Object.keys(sampleBatch()).sort());
     expect(FIELDS).toHaveLength(18);
   });
 
@@ -63,3 +64,15 @@ describe('parseBatch', () => {
     expect(() => parseBatch(value)).toThrow(InvalidBatch);
   });
 });
+
+it.each([
+  ['ada.okafor@example.org', 'Ada Okafor'],
+  ['m.okafor@example.org', 'M. Okafor'],
+  ['anna-lena_meier@example.org', 'Anna-Lena Meier'],
+  ['scanner-2@example.org', 'Scanner-2'],
+  ['Øyvind@example.org', 'Øyvind'],
+  ['night shift', 'night shift'],
+  ['@example.org', '@example.org'],
+  ['', 'Unknown operator'],
+  [null, 'Unknown operator'],
+])('the name of %j is %s', (email, name) => expect(personName(email)).toBe(name));

@@ -38,26 +38,26 @@ export interface Field {
   required?: boolean;
 }
 
-/** All fields: for people, the name first and the id last; the others in the order of the API. */
+/** All fields, in the order that people read them. */
 export const FIELDS: readonly Field[] = (
   [
     { name: 'batch_name', kind: 'text', required: true },
     { name: 'batch_creation_date', kind: 'instant', required: true },
     { name: 'crop_type', kind: 'text' },
+    { name: 'scanned_by_email', kind: 'text' },
+    { name: 'comment', kind: 'text' },
+    { name: 'avg_germination_rate', kind: 'percent', unit: '%' },
+    { name: 'avg_usable_seedling_rate', kind: 'percent', unit: '%' },
+    { name: 'avg_coefficient_of_variation', kind: 'percent', unit: '%' },
+    { name: 'avg_median_seedling_size_mm2', kind: 'decimal', unit: 'mm²' },
+    { name: 'warnings', kind: 'flag', required: true },
     { name: 'number_of_images', kind: 'integer', required: true },
     { name: 'total_cells_per_tray', kind: 'integer' },
     { name: 'avg_germinated_seedlings', kind: 'decimal', unit: text.perTray },
     { name: 'avg_non_germinated_seedlings', kind: 'decimal', unit: text.perTray },
-    { name: 'avg_germination_rate', kind: 'percent', unit: '%' },
     { name: 'avg_usable_seedlings', kind: 'decimal', unit: text.perTray },
     { name: 'avg_non_usable_cells', kind: 'decimal', unit: text.perTray },
-    { name: 'avg_usable_seedling_rate', kind: 'percent', unit: '%' },
-    { name: 'avg_coefficient_of_variation', kind: 'percent', unit: '%' },
-    { name: 'avg_median_seedling_size_mm2', kind: 'decimal', unit: 'mm²' },
-    { name: 'scanned_by_email', kind: 'text' },
     { name: 'analysis_link', kind: 'link' },
-    { name: 'comment', kind: 'text' },
-    { name: 'warnings', kind: 'flag', required: true },
     { name: 'batch_id', kind: 'text', required: true },
   ] satisfies Omit<Field, 'label'>[]
 ).map((field) => ({ ...field, label: text.fields[field.name] }));
@@ -70,6 +70,16 @@ export function findField(name: string): Field | undefined {
 
 export function isFieldName(name: string): name is keyof Batch {
   return FIELD_BY_NAME.has(name);
+}
+
+/** The name in an e-mail address: "M. Okafor" of m.okafor@example.org, "Ines Moreau" of ines.moreau@example.org. */
+export function personName(email: string | null): string {
+  const name = /^(.+)@/.exec(email ?? '')?.[1];
+  if (name === undefined) return email || text.unknownOperator;
+  return name
+    .replace(/[._]+/g, ' ')
+    .replace(/(^| )(\p{L}) /gu, '$1$2. ')
+    .replace(/(^|[ -])\p{L}/gu, (start) => start.toUpperCase());
 }
 
 export class InvalidBatch extends Error {

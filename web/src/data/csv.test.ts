@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { csv } from './csv';
+import { exportColumns } from './export-columns';
 import { allRows, sampleColumns } from './test-data';
 
 /** The file without its byte order mark, which Blob.text() would drop unnoticed. */
 async function fileOf(changes: Partial<Batch>[], fields: (keyof Batch)[], locale = 'en'): Promise<string> {
   const columns = sampleColumns(changes);
-  const bytes = new Uint8Array(await csv(columns, allRows(columns), fields, locale).arrayBuffer());
+  const bytes = new Uint8Array(await csv(exportColumns(columns, fields), allRows(columns), locale).arrayBuffer());
   expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
   return new TextDecoder().decode(bytes.subarray(3));
 }
@@ -63,10 +64,16 @@ it('keeps non-ASCII text, and replaces a lone surrogate', async () => {
 });
 
 it('writes all fields, the rows in the given order, and no rows', async () => {
-  const columns = sampleColumns([{}, {}]);
-  const fields = FIELDS.map((field) => field.name);
-  const lines = (await csv(columns, Int32Array.of(1, 0), fields, 'en').text()).split('\r\n');
+  const sample = sampleColumns([{}, {}]);
+  const columns = exportColumns(sample, FIELDS.map((field) => field.name));
+  const lines = (await csv(columns, Int32Array.of(1, 0), 'en').text()).split('\r\n');
   expect(lines.slice(1, 3).map((line) => line.split(',').at(-1))).toEqual(['b-1', 'b-0']);
-  expect(await csv(columns, new Int32Array(), ['batch_id'], 'en').text()).toMatch(/Batch ID\r\n$/);
-  expect(csv(columns, new Int32Array(), fields, 'en').type).toBe('text/csv;charset=utf-8');
+  expect(await csv(exportColumns(sample, ['batch_id']), new Int32Array(), 'en').text()).toMatch(/Batch ID\r\n$/);
+  expect(csv(columns, new Int32Array(), 'en').type).toBe('text/csv;charset=utf-8');
+});
+
+it('writes names of people, and why a batch is unusual before its comment', async () => {
+  const columns = sampleColumns([{ scanned_by_email: 'ines.moreau@example.org', comment: 'Dry' }, { scanned_by_email: null, comment: null }]);
+  const file = csv(exportColumns(columns, ['scanned_by_email', 'comment'], new Map([[0, 'Only 50%.']])), allRows(columns), 'en');
+  expect(await file.text()).toMatch(/Scanned by,Why unusual,Comment\r\nInes Moreau,Only 50%\.,Dry\r\n,,\r\n$/);
 });

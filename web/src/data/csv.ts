@@ -2,31 +2,18 @@
 // are separated by semicolons. Headings and times are those of the screen.
 
 import { text } from '../text';
-import { findField, type Batch } from './batch';
-import type { Columns } from './columns';
-import { exportHead } from './export-head';
+import type { Batch } from './batch';
+import type { ExportColumn } from './export-columns';
 import { clockMs } from './zone';
 
-/** `reasons` says why batches are unusual, by row. */
-export function csv(
-  columns: Columns,
-  rows: Int32Array,
-  fields: (keyof Batch)[],
-  locale: string,
-  reasons: ReadonlyMap<number, string> = new Map(),
-): Blob {
+export function csv(columns: readonly ExportColumn[], rows: Int32Array, locale: string): Blob {
   const style = styleFor(locale);
   const toLine = (cells: readonly string[]): string => `${cells.join(style.separator)}\r\n`;
-  const kinds = fields.map((field) => ({ field, kind: findField(field)?.kind }));
-  const hasReasons = reasons.size > 0;
-  const heads = [...fields.map((field) => exportHead(findField(field)!)), ...(hasReasons ? [text.outliers.why] : [])];
-  const blocks: string[] = [BOM + toLine(heads.map(quote))];
+  const blocks: string[] = [BOM + toLine(columns.map(({ head }) => quote(head)))];
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
-      const batch = columns.batch(row);
-      const cells = kinds.map(({ field, kind }) => toCell(batch[field], kind, style));
-      block += toLine(hasReasons ? [...cells, quote(reasons.get(row) ?? '')] : cells);
+      block += toLine(columns.map(({ kind, value }) => toCell(value(row), kind, style)));
     }
     blocks.push(block);
   }
@@ -49,7 +36,7 @@ const BLOCK_ROWS = 1_000;
 // Without it, Excel does not read the file as UTF-8.
 const BOM = '\uFEFF';
 
-function toCell(value: Batch[keyof Batch], kind: string | undefined, style: Style): string {
+function toCell(value: Batch[keyof Batch], kind: string, style: Style): string {
   if (value === null) return '';
   if (kind === 'decimal' || kind === 'percent') return (value as string).replace('.', style.decimalPoint);
   if (kind === 'flag') return value === true ? text.batch.yes : text.batch.no;

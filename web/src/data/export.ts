@@ -5,6 +5,7 @@ import { ServiceError } from './errors';
 import { requestDates, type Period } from './period';
 
 export { csv } from './csv';
+export { exportColumns } from './export-columns';
 export { xlsx } from './xlsx';
 
 // A large file over a slow connection.

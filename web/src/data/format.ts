@@ -9,14 +9,6 @@ import { timeZone } from './zone';
 /** Shown for a missing value. */
 export const NONE = '–';
 
-export interface Change {
-  value: number;
-  /** Signed, such as "+1.2" or "+5%". */
-  text: string;
-  /** 'same' when the text rounds to zero. */
-  direction: 'up' | 'down' | 'same';
-}
-
 export interface Formatter {
   count(n: number | null): string;
   /** 92.5 is "92.5%". */
@@ -39,10 +31,6 @@ export interface Formatter {
   ago(ms: number): string;
   /** Such as "4 seconds". */
   seconds(n: number): string;
-  /** The difference of two rates, as displayed, in percentage points. Null when either is missing. */
-  changeInPoints(now: number | null, before: number | null): Change | null;
-  /** The growth of a count in percent. Null when either is missing, or `before` is 0. */
-  changeInPercent(now: number | null, before: number | null): Change | null;
 }
 
 // The digits of a double; Intl rejects more than 20.
@@ -63,12 +51,6 @@ export function formatter(tag: string, timeZone: string): Formatter {
   };
   const number = (value: number, name: string, options: Intl.NumberFormatOptions): string =>
     Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
-  const change = (value: number, name: string, options: Intl.NumberFormatOptions): Change => {
-    const format = numbers(name, { ...options, signDisplay: 'exceptZero' });
-    const sign = format.formatToParts(value).find((part) => part.type === 'plusSign' || part.type === 'minusSign');
-    const direction = sign === undefined ? 'same' : value > 0 ? 'up' : 'down';
-    return { value, text: format.format(value), direction };
-  };
 
   return {
     count: (n) => (n === null ? NONE : number(n, 'count', { maximumFractionDigits: 0 })),
@@ -96,12 +78,6 @@ export function formatter(tag: string, timeZone: string): Formatter {
     },
     seconds: (n) =>
       number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'long', maximumFractionDigits: 0 }),
-    changeInPoints: (now, before) =>
-      now === null || before === null ? null : change(Number((Number(now.toFixed(1)) - Number(before.toFixed(1))).toFixed(1)), 'points', fixed(1)),
-    changeInPercent: (now, before) => {
-      if (now === null || before === null || before === 0) return null;
-      return change(((now - before) / Math.abs(before)) * 100, 'growth', { ...PERCENT, maximumFractionDigits: 0 });
-    },
   };
 }
 
@@ -129,18 +105,11 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
   };
 }
 
-export const {
-  count,
-  percent,
-  decimal,
-  date,
-  weekday,
-  shortDate,
-  month,
-  instant,
-  time,
-  ago,
-  seconds,
-  changeInPoints,
-  changeInPercent,
-} = formatter(locale, timeZone);
+export const { count, percent, decimal, date, weekday, shortDate, month, instant, time, ago, seconds } = formatter(locale, timeZone);
+
+const tenths = (n: number): number => Math.round(n * 10);
+
+/** The difference of two rates in percentage points, as displayed. Null when either is missing. */
+export function points(now: number | null, before: number | null): number | null {
+  return now === null || before === null ? null : (tenths(now) - tenths(before)) / 10;
+}

@@ -99,8 +99,8 @@ describe('findOutliers', () => {
     expect(kinds.get(64)).toEqual(['low-germination', 'low-usable']);
     expect(kinds.get(65)).toEqual(['low-germination', 'low-usable']);
     expect(unusualRows(rows)).toMatchObject({
-      avg_germination_rate: new Set([64, 65]),
-      avg_usable_seedling_rate: new Set([63, 64, 65]),
+      avg_germination_rate: new Map([64, 65].map((row) => [row, expect.anything()])),
+      avg_usable_seedling_rate: new Map([63, 64, 65].map((row) => [row, expect.anything()])),
     });
   });
 

@@ -47,13 +47,15 @@ export function findOutliers(columns: Columns, rows: Int32Array, ranges: Typical
   return all.sort((a, b) => b.weight - a.weight || ms[b.row]! - ms[a.row]! || b.row - a.row);
 }
 
-/** The rows with an unusual value, by its field. */
-export type UnusualRows = Partial<Record<keyof Batch, ReadonlySet<number>>>;
+/** The typical range of every unusual value, by its field and row. Null if it is not known. */
+export type UnusualRows = Partial<Record<keyof Batch, ReadonlyMap<number, Range | null>>>;
 
 export function unusualRows(outliers: readonly Outlier[]): UnusualRows {
   const rows = MEASURED.map(({ kind, field }) => {
-    const found = outliers.filter(({ reasons }) => reasons.some((reason) => reason.kind === kind));
-    return [field, new Set(found.map(({ row }) => row))];
+    const found = outliers.flatMap(({ row, reasons }) =>
+      reasons.flatMap((reason) => (reason.kind === kind ? [[row, reason.typical] as const] : [])),
+    );
+    return [field, new Map(found)];
   });
   return Object.fromEntries(rows) as UnusualRows;
 }

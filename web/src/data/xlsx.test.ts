@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { inflateRawSync } from 'node:zlib';
 import type { Batch } from './batch';
 import { allRows, sampleColumns } from './test-data';
+import { exportColumns } from './export-columns';
 import { xlsx } from './xlsx';
 
 /** The files of a ZIP archive, read by their local headers. */
@@ -23,7 +24,7 @@ async function unzip(blob: Blob): Promise<Map<string, string>> {
 
 async function sheetOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
   const columns = sampleColumns(changes);
-  const files = await unzip(await xlsx(columns, allRows(columns), fields));
+  const files = await unzip(await xlsx(exportColumns(columns, fields), allRows(columns)));
   return files.get('xl/worksheets/sheet1.xml')!;
 }
 
@@ -46,7 +47,7 @@ it('has a filter, a fixed heading, and columns as wide as their texts', async ()
 
 it('wraps long texts, and prints in landscape, as wide as the page, with the heading on each', async () => {
   const columns = sampleColumns([{}]);
-  const files = await unzip(await xlsx(columns, allRows(columns), ['comment']));
+  const files = await unzip(await xlsx(exportColumns(columns, ['comment']), allRows(columns)));
   const sheet = files.get('xl/worksheets/sheet1.xml');
   expect(sheet).toContain('<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>');
   expect(sheet).toContain('<pageSetup orientation="landscape" fitToHeight="0"/></worksheet>');

@@ -1,10 +1,9 @@
 // Rows as an Excel workbook: typed cells, the headings of the screen, times of the reader's zone.
 
 import { text } from '../text';
-import { findField, type Batch } from './batch';
-import type { Columns } from './columns';
+import type { Batch, FieldKind } from './batch';
 import { DAY_MS } from './day';
-import { exportHead } from './export-head';
+import type { ExportColumn } from './export-columns';
 import { zip } from './zip';
 import { clockMs } from './zone';
 
@@ -19,13 +18,7 @@ const STYLE = { text: 0, head: 1, date: 2, twoDigits: 3 };
 // 1970-01-01 as Excel counts days.
 const EPOCH_DAY = 25_569;
 
-/** `reasons` says why batches are unusual, by row. */
-export function xlsx(
-  columns: Columns,
-  rows: Int32Array,
-  fields: (keyof Batch)[],
-  reasons: ReadonlyMap<number, string> = new Map(),
-): Promise<Blob> {
+export function xlsx(columns: readonly ExportColumn[], rows: Int32Array): Promise<Blob> {
   return zip(
     [
       { name: '[Content_Types].xml', text: [CONTENT_TYPES] },
@@ -33,43 +26,31 @@ export function xlsx(
       { name: 'xl/workbook.xml', text: [WORKBOOK] },
       { name: 'xl/_rels/workbook.xml.rels', text: [WORKBOOK_RELATIONS] },
       { name: 'xl/styles.xml', text: [STYLES] },
-      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows, fields, reasons) },
+      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows) },
     ],
     'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   );
 }
 
-function* sheet(
-  columns: Columns,
-  rows: Int32Array,
-  fields: (keyof Batch)[],
-  reasons: ReadonlyMap<number, string>,
-): Generator<string> {
-  const heads = fields.map((field) => exportHead(findField(field)!));
-  const widths = fields.map((field, at) => widthOf(heads[at]!, columns, rows.subarray(0, BLOCK_ROWS), field));
-  if (reasons.size > 0) {
-    heads.push(text.outliers.why);
-    widths.push(WIDTH_CHARS_MAX);
-  }
+function* sheet(columns: readonly ExportColumn[], rows: Int32Array): Generator<string> {
+  const widths = columns.map((column) => widthOf(column, rows.subarray(0, BLOCK_ROWS)));
   const cols = widths.map((width, at) => `<col min="${at + 1}" max="${at + 1}" width="${width}" customWidth="1"/>`);
   yield `${HEADER}<worksheet xmlns="${MAIN}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>${cols.join('')}</cols><sheetData>`;
-  yield `<row>${heads.map((head) => textCell(head, STYLE.head)).join('')}</row>`;
+  yield `<row>${columns.map(({ head }) => textCell(head, STYLE.head)).join('')}</row>`;
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
-      const batch = columns.batch(row);
-      const why = reasons.has(row) ? textCell(reasons.get(row)!) : '';
-      block += `<row>${fields.map((field) => cell(field, batch[field])).join('')}${why}</row>`;
+      block += `<row>${columns.map(({ kind, value }) => cell(kind, value(row))).join('')}</row>`;
     }
     yield block;
   }
-  yield `</sheetData><autoFilter ref="A1:${columnName(heads.length)}${rows.length + 1}"/><pageSetup orientation="landscape" fitToHeight="0"/></worksheet>`;
+  yield `</sheetData><autoFilter ref="A1:${columnName(columns.length)}${rows.length + 1}"/><pageSetup orientation="landscape" fitToHeight="0"/></worksheet>`;
 }
 
 /** Wide enough for the heading with its filter arrow and for the first values, in characters. */
-function widthOf(head: string, columns: Columns, rows: Int32Array, field: keyof Batch): number {
+function widthOf({ head, value }: ExportColumn, rows: Int32Array): number {
   let chars = head.length + 3;
-  for (const row of rows) chars = Math.max(chars, String(columns.batch(row)[field] ?? '').length);
+  for (const row of rows) chars = Math.max(chars, String(value(row) ?? '').length);
   return Math.min(chars, WIDTH_CHARS_MAX) + 2;
 }
 
@@ -78,9 +59,9 @@ function columnName(column: number): string {
   return String.fromCharCode(64 + column);
 }
 
-function cell(field: keyof Batch, value: Batch[keyof Batch]): string {
+function cell(kind: FieldKind, value: Batch[keyof Batch]): string {
   if (value === null) return '<c/>';
-  switch (findField(field)!.kind) {
+  switch (kind) {
     case 'integer':
       return `<c><v>${value}</v></c>`;
     case 'decimal':

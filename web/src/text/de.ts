@@ -1,6 +1,6 @@
 // The German texts.
 import type { Range } from '../data/outliers';
-import { ago, count, date, percent } from '../data/format';
+import { ago, count, date, decimal, percent } from '../data/format';
 import type { Text } from './en';
 
 const batches = (n: number): string => (n === 1 ? '1 Charge' : `${count(n)} Chargen`);
@@ -208,15 +208,11 @@ export const de: Text = {
     batches: 'Chargen',
     images: 'Bilder',
     warnings: 'Mit Warnungen',
-    unchanged: 'unverändert',
-    about: 'etwa gleich',
-    up: 'Mehr',
-    from: (value) => `(vorher ${value})`,
-    fromNormal: (points, direction, normal) =>
-      direction === 'same' ? 'normal' : `${points} Punkte ${direction === 'up' ? 'über' : 'unter'} normal (${normal})`,
+    before: (value) => `vorher ${count(value)}`,
+    fromNormal: (points, normal) =>
+      points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} Punkte ${points > 0 ? 'über' : 'unter'} normal (${normal})`,
     normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen, ohne auffällige Chargen.',
-    compared: (isComparable, n, period, isDay) =>
-      `${isComparable ? 'Verglichen mit dem' : `Kein Vergleich: ${n === 0 ? 'keine Chargen' : `nur ${batches(n)}`} ${isDay ? 'am' : 'im'}`} ${isDay ? 'Tag eine Woche davor' : 'vorherigen Zeitraum'}, ${period}.`,
+    previous: (period, isDay) => `Vorher: ${isDay ? 'der Tag eine Woche davor' : 'der vorherige Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
   },
@@ -364,8 +360,7 @@ export const de: Text = {
     lowestUsable: 'Niedrigster Anteil brauchbar zuerst',
     warningsFirst: 'Warnungen zuerst',
     warning: 'Warnung',
-    low: 'unter üblich',
-    high: 'über üblich',
+    typical: (range) => (range === null ? '' : `üblich ${range.low}–${percent(range.high, 0)}`),
     germination: 'Gekeimt',
     usable: 'Brauchbar',
   },

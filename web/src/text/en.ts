@@ -3,7 +3,7 @@ import type { Failure } from '../data/errors';
 import type { Range, Reason } from '../data/outliers';
 import type { Preset } from '../data/period';
 import type { Measure, Step } from '../data/statistics';
-import { ago, count, date, percent, type Change } from '../data/format';
+import { ago, count, date, decimal, percent } from '../data/format';
 
 const batches = (n: number): string => (n === 1 ? '1 batch' : `${count(n)} batches`);
 const typical = (range: Range | null): string =>
@@ -213,15 +213,12 @@ export const en = {
     batches: 'Batches',
     images: 'Images',
     warnings: 'With warnings',
-    unchanged: 'unchanged',
-    about: 'little changed',
-    up: 'Up',
-    from: (value: string): string => `from ${value}`,
-    fromNormal: (points: string, direction: Change['direction'], normal: string): string =>
-      direction === 'same' ? 'normal' : `${points} points ${direction === 'up' ? 'above' : 'below'} normal (${normal})`,
+    before: (value: number): string => `${count(value)} before`,
+    fromNormal: (points: number, normal: string): string =>
+      points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} points ${points > 0 ? 'above' : 'below'} normal (${normal})`,
     normal: 'Normal: the average of the same crops in the last 365 days, without unusual batches.',
-    compared: (isComparable: boolean, n: number, period: string, isDay: boolean): string =>
-      `${isComparable ? 'Compared with' : `Not compared: ${n === 0 ? 'no batches' : `only ${batches(n)}`} ${isDay ? 'on' : 'in'}`} the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
+    previous: (period: string, isDay: boolean): string =>
+      `Before: the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
     pending: 'Comparison appears when loading finishes.',
   },
@@ -370,8 +367,7 @@ export const en = {
     lowestUsable: 'Lowest usable rate first',
     warningsFirst: 'Warnings first',
     warning: 'Warning',
-    low: 'below typical',
-    high: 'above typical',
+    typical: (range: Range | null): string => (range === null ? '' : `typical ${range.low}–${percent(range.high, 0)}`),
     germination: 'Germination',
     usable: 'Usable',
   },

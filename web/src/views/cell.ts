@@ -1,9 +1,8 @@
 // The text and column width of a field.
-import type { Batch, Field } from '../data/batch';
-import { changeInPoints, count, date, decimal, instant, NONE, percent, type Change } from '../data/format';
+import { personName, type Batch, type Field } from '../data/batch';
+import { count, date, decimal, instant, NONE, percent, points } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
-import { personName } from './period-text';
 
 export function cellText(batch: Batch, field: Field): string {
   const value = batch[field.name];
@@ -35,14 +34,13 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
 }
 
 /** How far a mean is from what is normal; null if that is not known. */
-export function changeFromNormal(mean: number | null, difference: number | null): Change | null {
-  return changeInPoints(mean, mean === null || difference === null ? null : mean - difference);
+export function pointsFromNormal(mean: number | null, difference: number | null): number | null {
+  return points(mean, mean === null || difference === null ? null : mean - difference);
 }
 
 export function fromNormalText(mean: number | null, difference: number | null): string | null {
-  const change = changeFromNormal(mean, difference);
-  if (change === null) return null;
-  return text.figures.fromNormal(decimal(Math.abs(change.value), 1), change.direction, percent(mean! - difference!));
+  const change = pointsFromNormal(mean, difference);
+  return change === null ? null : text.figures.fromNormal(change, percent(mean! - difference!));
 }
 
 /** Since when a crop is below what is normal. */

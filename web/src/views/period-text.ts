@@ -1,5 +1,6 @@
 // Texts that several views share.
 
+import { personName } from '../data/batch';
 import { date, weekday } from '../data/format';
 import { dayNumber, dayText } from '../data/day';
 import { dayCount, plusDays, type Period } from '../data/period';
@@ -8,16 +9,6 @@ import { text } from '../text';
 
 export function formatPeriod(period: Period): string {
   return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
-}
-
-/** The name in an e-mail address: "M. Okafor" of m.okafor@example.org, "Ines Moreau" of ines.moreau@example.org. */
-export function personName(email: string | null): string {
-  const name = /^(.+)@/.exec(email ?? '')?.[1];
-  if (name === undefined) return email || text.unknownOperator;
-  return name
-    .replace(/[._]+/g, ' ')
-    .replace(/(^| )(\p{L}) /gu, '$1$2. ')
-    .replace(/(^|[ -])\p{L}/gu, (start) => start.toUpperCase());
 }
 
 /** "Today", "Yesterday", or the date. */

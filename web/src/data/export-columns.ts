@@ -1,0 +1,36 @@
+// The columns of an exported file: the headings of the screen with the unit or the time zone, and the values.
+
+import { text } from '../text';
+import { findField, personName, type Batch, type Field, type FieldKind } from './batch';
+import type { Columns } from './columns';
+import { timeZone } from './zone';
+
+export interface ExportColumn {
+  head: string;
+  kind: FieldKind;
+  value: (row: number) => Batch[keyof Batch];
+}
+
+/** The fields in the given order. `reasons` says why batches are unusual, by row; if there are any, they come before the comment. */
+export function exportColumns(
+  columns: Columns,
+  fields: readonly (keyof Batch)[],
+  reasons: ReadonlyMap<number, string> = new Map(),
+): ExportColumn[] {
+  const found = fields.map((name): ExportColumn => {
+    const field = findField(name)!;
+    const value = (row: number) => columns.batch(row)[name];
+    if (name !== 'scanned_by_email') return { head: headOf(field), kind: field.kind, value };
+    return { head: headOf(field), kind: field.kind, value: (row) => value(row) && personName(String(value(row))) };
+  });
+  if (reasons.size === 0) return found;
+  const why: ExportColumn = { head: text.outliers.why, kind: 'text', value: (row) => reasons.get(row) ?? null };
+  const at = fields.indexOf('comment');
+  return found.toSpliced(at < 0 ? found.length : at, 0, why);
+}
+
+function headOf({ kind, label, unit = kind === 'instant' ? timeZone : undefined }: Field): string {
+  // Hyphens for narrow columns.
+  const head = label.replaceAll('\u00AD', '');
+  return unit === undefined ? head : `${head} (${unit})`;
+}
