@@ -132,6 +132,7 @@ test('From and To set the period and the URL', async ({ page, demo }) => {
 test('dragging over the rates chart zooms to the dates', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   await drawn(page);
+  await chart(page, 'rates').scrollIntoViewIfNeeded();
   const box = (await chart(page, 'rates').boundingBox())!;
   const y = box.y + box.height / 2;
   await page.mouse.move(box.x + box.width * 0.4, y);

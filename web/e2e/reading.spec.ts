@@ -1,4 +1,5 @@
 // Languages, time zones, drill-down, comparison, paper.
+import { personName } from '../src/data/batch';
 import { count, lastDays, plusDays, query, tally, today } from './expected';
 import { Database, fetchBatches } from './service';
 import { batchCount, button, chart, drawn, expect, expectRows, goSignedIn, grid, heading, link, loaded, openSignedIn, test, warnings, type Page } from './test';
@@ -108,6 +109,9 @@ test('two crops, two people and two years are compared, and the choice is in the
   await expect(panel).toContainText('No batches in the same period last year.');
   expect(new URL(page.url()).searchParams.get('compare')).toBe('year');
   await panel.getByText('Two people').click();
+  const [[email, batches]] = tally(await fetchBatches(demo, period), 'scanned_by_email') as [[string, number]];
+  const row = panel.getByRole('row').filter({ hasText: personName(email) });
+  await expect(row).toContainText(new RegExp(`[\\d.]+%, (normal|[\\d.]+ points (above|below) normal \\([\\d.]+%\\))\\s*${batches}\\s*\\d`));
   await panel.getByLabel('Second').selectOption({ index: 2 });
   await expect.poll(() => new URL(page.url()).searchParams.getAll('with').length).toBe(2);
   await page.reload();
@@ -249,8 +253,11 @@ test('print has all charts, in light colours', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   // The charts were never scrolled into view.
   await page.waitForLoadState('networkidle');
+  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const total = Number(/\d+/.exec(await unusual.getByRole('button', { name: /Show all/ }).innerText())![0]);
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   await expect(page.locator('html')).toHaveAttribute('data-theme', 'light');
+  await expect(unusual.getByRole('listitem')).toHaveCount(total);
   for (const name of ['rates', 'comparison', 'distribution', 'uniformity', 'activity']) {
     const isDrawn = await chart(page, name).locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
       const blank = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
@@ -312,7 +319,7 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   await expect(unusual).toContainText('Only 61% germinated (typical: 86% to 97%).');
 
   await link(page, 'Batches').click();
-  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61.00% ▼ typical 86–97%');
+  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61.0% ▼ typical 86–97%');
   await button(page, 'Last 90 days').click();
   await expectRows(page, batches.length);
   await warnings(page).selectOption('Unusual');

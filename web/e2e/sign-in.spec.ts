@@ -125,6 +125,15 @@ test('signing out ends the session at the service', async ({ page, context, demo
   await expect(page.getByRole('region', { name: 'Key figures' })).toHaveCount(0);
 });
 
+test('signing out is for all tabs', async ({ page, context, demo }) => {
+  await openSignedIn(page, demo);
+  const other = await context.newPage();
+  await openSignedIn(other, demo, '/batches');
+  await button(page, 'Sign out').click();
+  await expect(heading(other, 'Sign in')).toBeVisible();
+  expect(new URL(other.url()).pathname).toBe('/');
+});
+
 test('nothing of one organisation is left when another signs in', async ({ page }) => {
   const { first, second } = await serveTwoOrganisations();
   await goSignedIn(page, first, '/batches/secret-1');

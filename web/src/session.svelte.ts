@@ -3,7 +3,7 @@
 import { ServiceError, type Failure } from './data/errors';
 import { renewToken, signIn, signInWithLink, signOut, type SignedIn, type Token } from './data/session';
 import type { SignInFragment } from './data/url';
-import { readSetting, storeSetting } from './settings';
+import { onStored, readSetting, storeSetting } from './settings';
 
 // Set while a sign-out has not reached the service: the cookie must not sign in again.
 const SIGNING_OUT = 'signing-out';
@@ -27,6 +27,11 @@ class Session {
   #attempt = new AbortController();
   #renewing: Promise<boolean> | null = null;
   #renewedAt = -Infinity;
+
+  constructor() {
+    // Signing out is for all tabs.
+    onStored(SIGNING_OUT, () => location.replace('/'));
+  }
 
   /** Signs in with the fragment of the URL or with the cookie. Throws `ServiceError` for a fragment that is wrong. */
   async start(fragment: SignInFragment | null): Promise<void> {

@@ -18,6 +18,13 @@ export function storeSetting(name: string, value: string | null): void {
   }
 }
 
+/** Calls back when another tab stores the setting. */
+export function onStored(name: string, run: () => void): void {
+  addEventListener('storage', (event) => {
+    if (event.key === key(name) && event.newValue !== null) run();
+  });
+}
+
 function key(name: string): string {
   return `batchscan.${name}`;
 }

@@ -189,6 +189,7 @@ it('finds since when the steps are below the mean, of at least three', () => {
   };
   expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', points: 3.25 });
   expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', points: 2.75 });
+  expect(since(12, 12, 12, 10, 4, 4, 4), 'starts with a step that is below').toMatchObject({ start: 'step 4' });
   expect(since(6, 6)).toBeNull();
   expect(since(6, 6, 6, 12, 12)).toBeNull();
   expect(since()).toBeNull();

@@ -113,7 +113,8 @@ const STEPS_BELOW_MIN = 3;
 
 /**
  * Since when, up to the end, the batches are below the mean of their crops, and by how much on average. A single good step
- * does not count: each is averaged with the steps next to it. Null if there are too few steps or points.
+ * does not count, nor one with few batches: each is averaged with the steps next to it. Null if there are too few steps or
+ * points.
  */
 export function belowNormalSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
@@ -121,16 +122,14 @@ export function belowNormalSince(
   ranges: TypicalRanges,
   measure: Measure,
 ): { start: string; points: number } | null {
-  const differences = steps
-    .map(({ start, rows }) => ({ start, rows, difference: meanFromNormal(columns, rows, ranges, measure) ?? NaN }))
-    .filter(({ difference }) => !Number.isNaN(difference));
-  const average = (from: number, to: number): number =>
-    mean(Float64Array.from(differences.slice(from, to), ({ difference }) => difference)) ?? 0;
-  const last = differences.findLastIndex((_, at) => average(Math.max(0, at - 1), at + 2) > -BELOW_MIN);
-  const below = differences.slice(last + 1);
+  const pointsBelow = (some: typeof steps): number =>
+    -(meanFromNormal(columns, Int32Array.from(some.flatMap(({ rows }) => [...rows])), ranges, measure) ?? NaN);
+  const measured = steps.filter((step) => !Number.isNaN(pointsBelow([step])));
+  const last = measured.findLastIndex((_, at) => pointsBelow(measured.slice(Math.max(0, at - 1), at + 2)) < BELOW_MIN);
+  const rest = measured.slice(last + 1);
+  const below = rest.slice(rest.findIndex((step) => pointsBelow([step]) >= BELOW_MIN));
   if (below.length < STEPS_BELOW_MIN) return null;
-  const rows = Int32Array.from(below.flatMap(({ rows }) => [...rows]));
-  const points = -(meanFromNormal(columns, rows, ranges, measure) ?? 0);
+  const points = pointsBelow(below);
   return points < BELOW_MIN ? null : { start: below[0]!.start, points };
 }
 

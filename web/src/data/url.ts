@@ -37,12 +37,12 @@ export const DEFAULT_FIELDS: readonly (keyof Batch)[] = Object.freeze([
   'batch_name',
   'batch_creation_date',
   'crop_type',
+  'scanned_by_email',
+  'comment',
   'avg_germination_rate',
   'avg_usable_seedling_rate',
   'avg_coefficient_of_variation',
-  'avg_median_seedling_size_mm2',
   'warnings',
-  'number_of_images',
 ] as const);
 
 // Many servers reject URLs of some kilobytes.

@@ -47,9 +47,9 @@ function* sheet(columns: readonly ExportColumn[], rows: Int32Array): Generator<s
   yield `</sheetData><autoFilter ref="A1:${columnName(columns.length)}${rows.length + 1}"/><pageSetup orientation="landscape" fitToHeight="0"/></worksheet>`;
 }
 
-/** Wide enough for the heading with its filter arrow and for the first values, in characters. */
+/** Wide enough for the words of the heading, with the filter arrow, and for the first values; in characters. */
 function widthOf({ head, value }: ExportColumn, rows: Int32Array): number {
-  let chars = head.length + 3;
+  let chars = Math.max(...head.split(' ').map(({ length }) => length)) + 3;
   for (const row of rows) chars = Math.max(chars, String(value(row) ?? '').length);
   return Math.min(chars, WIDTH_CHARS_MAX) + 2;
 }
@@ -108,4 +108,4 @@ const WORKBOOK = `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets
 const WORKBOOK_RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${OFFICE}/styles" Target="styles.xml"/></Relationships>`;
 // The formats of STYLE. Long texts wrap, and so all cells start at the top of their row.
 const XFS = ['', 'fontId="1" applyFont="1"', 'numFmtId="164" applyNumberFormat="1"', 'numFmtId="2" applyNumberFormat="1"'];
-const STYLES = `${HEADER}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="4">${XFS.map((xf) => `<xf ${xf} applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf>`).join('')}</cellXfs></styleSheet>`;
+const STYLES = `${HEADER}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm"/></numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="4">${XFS.map((xf) => `<xf ${xf} applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf>`).join('')}</cellXfs></styleSheet>`;

@@ -4,7 +4,8 @@ import { count, date, decimal, instant, NONE, percent, points } from '../data/fo
 import type { Range } from '../data/outliers';
 import { text } from '../text';
 
-export function cellText(batch: Batch, field: Field): string {
+/** Rates have one digit, unless the exact value is asked for. */
+export function cellText(batch: Batch, field: Field, digits = 1): string {
   const value = batch[field.name];
   if (value === null) return NONE;
   switch (field.kind) {
@@ -13,7 +14,7 @@ export function cellText(batch: Batch, field: Field): string {
     case 'decimal':
       return decimal(value as string);
     case 'percent':
-      return percent(Number(value), 2);
+      return percent(Number(value), digits);
     case 'instant':
       return instant(value as string);
     case 'flag':
@@ -55,12 +56,12 @@ export function isNumber(field: Field): boolean {
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
   batch_name: 7.75,
-  crop_type: 6.75,
+  crop_type: 8.75,
   number_of_images: 4.75,
   total_cells_per_tray: 6,
-  avg_germination_rate: 7.75,
-  avg_usable_seedling_rate: 7.75,
-  avg_coefficient_of_variation: 7.75,
+  avg_germination_rate: 7.25,
+  avg_usable_seedling_rate: 7.25,
+  avg_coefficient_of_variation: 7.25,
   avg_median_seedling_size_mm2: 6.5,
   scanned_by_email: 7,
   analysis_link: 18,
@@ -68,10 +69,15 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   warnings: 6,
 };
 
-/** Fixed widths, so that columns do not move while scrolling. Texts share what the others leave, and have at least this. */
+/** Fixed widths, so that columns do not move while scrolling. A flexible one has at least this. */
 export function widthRem(field: Field): number {
   if (field.kind === 'instant') return (instantRem ??= measureInstantRem());
   return WIDTHS_REM[field.name] ?? 6.25;
+}
+
+/** Whether a column has a share of the width that the others leave. */
+export function isFlexible({ name }: Field): boolean {
+  return name === 'batch_name' || name === 'comment';
 }
 
 /** The column header, with the unit if the cells do not show it. */

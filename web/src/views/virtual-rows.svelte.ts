@@ -1,5 +1,5 @@
 // Virtual scrolling: which rows of a long list are drawn. All rows have the same height. For print, all are drawn.
-import { flushSync } from 'svelte';
+import { printing } from '../printing.svelte';
 
 // Extra rows beyond either edge, so that fast scrolling shows no gaps.
 const OVERSCAN = 8;
@@ -8,32 +8,25 @@ const OVERSCAN = 8;
 export const PRINTED_MAX = 2_000;
 
 export class VirtualRows {
-  #isPrinting = $state(false);
   scrollTop = $state(0);
   height = $state(0);
   readonly #count: () => number;
   readonly #rowPx: number;
 
   first = $derived.by(() => {
-    if (this.#isPrinting) return 0;
+    if (printing.isActive) return 0;
     return Math.max(0, Math.min(Math.floor(this.scrollTop / this.#rowPx), this.#count() - 1) - OVERSCAN);
   });
   end = $derived.by(() => {
-    if (this.#isPrinting) return Math.min(this.#count(), PRINTED_MAX);
+    if (printing.isActive) return Math.min(this.#count(), PRINTED_MAX);
     return Math.min(this.#count(), Math.ceil((this.scrollTop + this.height) / this.#rowPx) + OVERSCAN);
   });
   above = $derived.by(() => this.first * this.#rowPx);
-  below = $derived.by(() => (this.#isPrinting ? 0 : Math.max(0, (this.#count() - this.end) * this.#rowPx)));
+  below = $derived.by(() => (printing.isActive ? 0 : Math.max(0, (this.#count() - this.end) * this.#rowPx)));
 
   constructor(count: () => number, rowPx: number) {
     this.#count = count;
     this.#rowPx = rowPx;
-  }
-
-  #watchPrint(signal: AbortSignal): void {
-    // At once: the browser prints when the event handlers have ended.
-    addEventListener('beforeprint', () => flushSync(() => (this.#isPrinting = true)), { signal });
-    addEventListener('afterprint', () => (this.#isPrinting = false), { signal });
   }
 
   /** Attachment for the scrolling element. Restores its scroll position. */
@@ -44,12 +37,10 @@ export class VirtualRows {
     const onScroll = (): void => {
       this.scrollTop = node.scrollTop;
     };
-    const listeners = new AbortController();
-    node.addEventListener('scroll', onScroll, { passive: true, signal: listeners.signal });
-    this.#watchPrint(listeners.signal);
+    node.addEventListener('scroll', onScroll, { passive: true });
     return () => {
       observer.disconnect();
-      listeners.abort();
+      node.removeEventListener('scroll', onScroll);
     };
   }
 
@@ -62,7 +53,6 @@ export class VirtualRows {
     };
     for (const event of ['scroll', 'resize']) addEventListener(event, update, { passive: true, signal: listeners.signal });
     update();
-    this.#watchPrint(listeners.signal);
     return () => listeners.abort();
   }
 

@@ -53,9 +53,12 @@ impl StaticFile {
         response
     }
 
-    /// [`StaticFile::respond`] for a file that a browser runs, with a content security policy.
+    /// [`StaticFile::respond`], with a content security policy for a page. Browsers ignore that of a script or style.
     pub(super) fn respond_with_policy(&self, headers: &HeaderMap, policy: HeaderValue) -> Response {
         let mut response = self.respond(headers);
+        if !["text/html", "image/svg"].iter().any(|page| self.content_type.starts_with(page)) {
+            return response;
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         // Linked analysis reports need not know which batch their reader came from.

@@ -36,7 +36,7 @@ async fn the_page_finds_its_files_with_and_without_a_trailing_slash() {
 #[tokio::test]
 async fn the_page_may_only_call_its_own_service() {
     let app = TestApp::start().await;
-    for path in ["/docs", "/docs/", FILES[0].0, FILES[3].0] {
+    for path in ["/docs", "/docs/"] {
         app.send("GET", path).await.has_headers(&[
             (
                 "content-security-policy",
