@@ -100,8 +100,8 @@ impl OutputFile {
         let batches = count(report.batches(), "batch", "batches");
         Ok(match report.batches() {
             0 => format!("{}; wrote {file}{hint}\n", selection.no_match(text)),
-            _ if hint.is_empty() => format!("wrote {batches} ({text}) to {file}\n"),
-            _ => format!("wrote {batches} of {text} to {file}{hint}\n"),
+            _ if hint.is_empty() => format!("wrote the summary of {batches} ({text}) to {file}\n"),
+            _ => format!("wrote the summary of {batches} of {text} to {file}{hint}\n"),
         })
     }
 }
