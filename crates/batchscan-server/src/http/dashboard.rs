@@ -18,8 +18,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 static FILES: LazyLock<Vec<(&str, StaticFile)>> =
     LazyLock::new(|| batchscan_web::DASHBOARD.iter().map(|file| (file.path, file.into())).collect());
 
-/// Every view is the same page; its script reads the URL.
+/// Every view is the same page; its script reads the URL. A request with a token is for the API, and lacks `/v2`.
 pub(super) async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
+    if headers.get(header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer ")) {
+        return Err(ApiError::NotFound);
+    }
     respond(batchscan_web::DASHBOARD_PAGE, &headers)
 }
 

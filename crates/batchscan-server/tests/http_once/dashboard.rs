@@ -20,6 +20,13 @@ async fn every_view_is_the_same_page_and_needs_no_token() {
     }
 }
 
+#[tokio::test]
+async fn a_request_with_a_token_is_not_answered_with_a_page() {
+    let app = TestApp::start().await;
+    let reply = get(&app, "/batches", "authorization", "Bearer abc").await;
+    assert_eq!((reply.status, reply.header("content-type").as_deref()), (404, Some("application/json")));
+}
+
 /// Decision 048.
 #[tokio::test]
 async fn the_page_may_only_call_its_own_service() {
