@@ -263,6 +263,8 @@ pub(crate) enum SessionCommand {
     /// End a session, or all sessions of a credential
     End {
         /// Session id or client id
+        // Session ids can start with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         id: String,
     },
 }

@@ -75,6 +75,9 @@ fn invalid_links_and_sessions_are_rejected() {
     site.transcript(
         &[
             "session end nothing",
+            "session end -ZmPs24lbjaN7d0E",
+            "session end -hhhhhhhhhhhhhhA",
+            "session end --mPs24lbjaN7d0E",
             "session list --org Nort",
             "credential link bs_unknown",
             "credential link 'a b'",
