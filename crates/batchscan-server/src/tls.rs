@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
@@ -66,7 +66,35 @@ pub enum TlsError {
         /// `certificate` or `private key`.
         what: &'static str,
     },
-    /// The certificate and the key do not match or are not supported.
+    /// The key needs a password.
+    #[error(
+        "the private key in {path} is encrypted: decrypt it with `openssl pkey -in {path} -out FILE`, and use that file"
+    )]
+    Encrypted {
+        /// The file of the key.
+        path: PathBuf,
+    },
+    /// A file has the content of the other one.
+    #[error(
+        "{path} contains a {found}, not a {what}: the files of the certificate and the key are probably swapped"
+    )]
+    Swapped {
+        /// The file.
+        path: PathBuf,
+        /// What it contains.
+        found: &'static str,
+        /// What it should contain.
+        what: &'static str,
+    },
+    /// The certificate has another key.
+    #[error("the private key {key} does not belong to the certificate {cert}")]
+    Mismatch {
+        /// The file of the certificate.
+        cert: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// The certificate or the key is not supported.
     #[error("cannot use the certificate {cert} with the key {key}: {cause}")]
     Unusable {
         /// The file of the certificate.
@@ -150,16 +178,19 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = CertificateDer::pem_file_iter(&files.cert).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.map_err(|error| pem_error(&files.cert, "certificate", &error))?;
     if chain.is_empty() {
-        return Err(TlsError::NotPem { path: files.cert.clone(), what: "certificate" });
+        return Err(wrong_content(&files.cert, "certificate"));
     }
     let key = PrivateKeyDer::from_pem_file(&files.key);
     let key = key.map_err(|error| pem_error(&files.key, "private key", &error))?;
-    let unusable = |error: rustls::Error| TlsError::Unusable {
-        cert: files.cert.clone(),
-        key: files.key.clone(),
-        cause: error.to_string(),
-    };
-    server_config(chain, key).map_err(unusable)
+    server_config(chain, key).map_err(|error| {
+        let TlsFiles { cert, key } = files.clone();
+        match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::Mismatch { cert, key }
+            }
+            error => TlsError::Unusable { cert, key, cause: error.to_string() },
+        }
+    })
 }
 
 fn server_config(
@@ -182,6 +213,22 @@ fn fingerprint(der: &[u8]) -> String {
 fn pem_error(path: &Path, what: &'static str, error: &pem::Error) -> TlsError {
     match error {
         pem::Error::Io(error) => TlsError::Unreadable { path: path.to_owned(), cause: error.to_string() },
-        _ => TlsError::NotPem { path: path.to_owned(), what },
+        _ => wrong_content(path, what),
+    }
+}
+
+/// Why a file contains no certificate or key that can be used.
+fn wrong_content(path: &Path, what: &'static str) -> TlsError {
+    let text = std::fs::read(path).unwrap_or_default();
+    let (path, text) = (path.to_owned(), String::from_utf8_lossy(&text));
+    let is_key = what == "private key";
+    if is_key && text.contains("ENCRYPTED") {
+        TlsError::Encrypted { path }
+    } else if is_key && text.contains("-----BEGIN CERTIFICATE-----") {
+        TlsError::Swapped { path, found: "certificate", what }
+    } else if !is_key && text.contains("PRIVATE KEY-----") {
+        TlsError::Swapped { path, found: "private key", what }
+    } else {
+        TlsError::NotPem { path, what }
     }
 }

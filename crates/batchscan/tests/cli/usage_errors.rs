@@ -166,6 +166,12 @@ fn a_certificate_that_cannot_be_used_is_named() {
     site.write("key.pem", one.signing_key.serialize_pem());
     site.write("foreign.pem", other.signing_key.serialize_pem());
     site.write("junk.pem", "not a certificate");
+    for (name, form) in [("encrypted.pem", "pkcs8"), ("old.pem", "ec")] {
+        let mut openssl = clean("openssl");
+        openssl.args([form, "-in", "key.pem", "-out", name, "-passout", "pass:word"]);
+        openssl.args(if form == "ec" { ["-aes256"] } else { ["-topk8"] }).current_dir(site.path(""));
+        assert_eq!(Outcome::run(&mut openssl).code, Some(0));
+    }
     site.transcript(
         &[
             "serve --tls-cert missing.pem --tls-key key.pem",
@@ -173,6 +179,9 @@ fn a_certificate_that_cannot_be_used_is_named() {
             "serve --tls-cert junk.pem --tls-key key.pem",
             "serve --tls-cert cert.pem --tls-key junk.pem",
             "serve --tls-cert cert.pem --tls-key cert.pem",
+            "serve --tls-cert key.pem --tls-key cert.pem",
+            "serve --tls-cert cert.pem --tls-key encrypted.pem",
+            "serve --tls-cert cert.pem --tls-key old.pem",
             "serve --tls-cert cert.pem --tls-key foreign.pem",
         ],
         file!["snapshots/a_certificate_that_cannot_be_used_is_named.txt"],
