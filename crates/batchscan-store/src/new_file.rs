@@ -12,12 +12,16 @@ use crate::errors::AdminError;
 
 /// The end of the temporary name.
 const PARTIAL: &str = ".batchscan-partial";
+/// The ends of the files that SQLite writes next to it.
+const SIDE_FILES: [&str; 3] = ["-journal", "-shm", "-wal"];
 
 /// A file that is being written, readable by its owner only. Removed if it is not finished; after a crash, the next one
 /// in the same folder removes it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     path: PathBuf,
+    /// Removed before the partial file, while no other process can create one.
+    side_files: SideFiles,
     partial: TempPath,
     /// Locked, so that two processes do not write the same file.
     file: File,
@@ -31,8 +35,9 @@ impl NewFile {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let file = remove_left(folder.unwrap_or(Path::new("."))).and_then(|()| create_locked(&partial));
         let file = file.map_err(|error| unwritable(path, &error))?;
+        let side_files = SideFiles(partial.clone());
         let partial = TempPath::try_from_path(partial).map_err(|error| unwritable(path, &error))?;
-        Ok(Self { path: path.to_owned(), partial, file })
+        Ok(Self { path: path.to_owned(), side_files, partial, file })
     }
 
     /// Where it is until it is complete.
@@ -49,7 +54,7 @@ impl NewFile {
 
     /// Gives the file its name, unless that was taken meanwhile. Returns its size in bytes.
     pub(crate) fn finish(self) -> Result<u64, AdminError> {
-        let Self { path, partial, file } = self;
+        let Self { path, side_files: _side_files, partial, file } = self;
         let synced = file.sync_all().and_then(|()| file.metadata());
         let bytes = synced.map_err(|error| unwritable(&path, &error))?.len();
         check_free(&path)?;
@@ -58,6 +63,18 @@ impl NewFile {
             _ => unwritable(&path, &failed.error),
         })?;
         Ok(bytes)
+    }
+}
+
+/// What SQLite may leave next to the partial file after an error.
+#[derive(Debug)]
+struct SideFiles(PathBuf);
+
+impl Drop for SideFiles {
+    fn drop(&mut self) {
+        for suffix in SIDE_FILES {
+            let _ = fs::remove_file(with_suffix(&self.0, suffix));
+        }
     }
 }
 
@@ -93,7 +110,7 @@ fn remove_left(folder: &Path) -> Result<(), Error> {
         let path = entry.path();
         let Ok(file) = File::open(&path) else { continue };
         if file.try_lock().is_ok() && inode(&path) == Some(file.metadata()?.ino()) {
-            for suffix in ["", "-journal", "-shm", "-wal"] {
+            for suffix in SIDE_FILES.into_iter().chain([""]) {
                 match fs::remove_file(with_suffix(&path, suffix)) {
                     Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                     _ => {}

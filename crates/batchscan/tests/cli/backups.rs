@@ -6,6 +6,7 @@ use std::path::Path;
 use snapbox::file;
 
 use crate::http::{auth, get, token};
+use crate::program::{Outcome, clean, executable};
 use crate::scans;
 use crate::site::{ORG, Site};
 
@@ -60,6 +61,22 @@ fn a_backup_does_not_overwrite_and_leaves_no_partial_file() {
     for folder in [site.path(""), deep.into()] {
         assert_eq!(partial_files(&folder), 0, "{folder:?}");
     }
+}
+
+/// A limit on the file size simulates a full disk.
+#[test]
+fn a_backup_on_a_full_disk_leaves_no_files() {
+    let site = Site::new();
+    // More than SQLite caches: it writes before the end, and leaves a journal.
+    site.import(&site.write("a.ndjson", scans::ndjson(0..20_000, "x")));
+    let mut limited = clean("bash");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$0\" backup copy.db"]).arg(executable());
+    limited.current_dir(site.path("")).env("BATCHSCAN_DATABASE", &site.database);
+    let outcome = Outcome::run(&mut limited);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let names = std::fs::read_dir(site.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("copy.db")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// SQLite would apply the write-ahead log of a file that is gone to the new one.
