@@ -24,8 +24,10 @@ pub enum OpenError {
     /// The file does not exist.
     #[error("there is no database at {0}: check the path, or create one with `batchscan org add`")]
     Missing(PathBuf),
-    /// The PostgreSQL database has no tables yet.
-    #[error("{0} has no batchscan tables yet: create them with `batchscan serve` or `batchscan org add`")]
+    /// The database has no tables yet, or the file is empty.
+    #[error(
+        "{0} has no batchscan tables: check the URL, or create them with `batchscan serve` or `batchscan org add`"
+    )]
     Empty(String),
     /// No PostgreSQL server responds.
     #[error("cannot reach {url}: {cause}; check that the server is running, and the host, port and sslmode")]

@@ -38,7 +38,7 @@ pub(super) fn writer(path: &Path, options: OpenOptions) -> Result<Connection, Op
     let failed = |error: rusqlite::Error| open_error(path, &error);
     let mut connection =
         connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, WRITE_LOCK_TIMEOUT).map_err(failed)?;
-    migrate(&mut connection, path, &folder)?;
+    migrate(&mut connection, path, &folder, options.create)?;
     configure_writer(&connection).map_err(failed)?;
     if !options.allow_unfinished_copy && unfinished_copy(&connection).map_err(failed)?.is_some() {
         return Err(OpenError::UnfinishedCopy(format!("sqlite:{}", path.display())));
@@ -107,9 +107,12 @@ fn create_file(path: &Path, create: bool) -> Result<(), OpenError> {
     }
 }
 
-fn migrate(connection: &mut Connection, path: &Path, folder: &Path) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, path: &Path, folder: &Path, create: bool) -> Result<(), OpenError> {
     if migration_script(connection, path)?.is_none() {
         return Ok(());
+    }
+    if !create && schema_version(connection).map_err(|error| open_error(path, &error))? == 0 {
+        return Err(OpenError::Empty(format!("sqlite:{}", path.display())));
     }
     // Only one process may migrate. The lock is on the folder: SQLite locks the file itself, and a separate lock file
     // would be left behind.

@@ -33,6 +33,14 @@ pub(super) async fn open_database(url: &DatabaseUrl, options: OpenOptions) -> Re
     opening.await
 }
 
+/// Whether `serve` and `org add` will create the SQLite database.
+pub(super) fn is_new(url: &DatabaseUrl) -> bool {
+    match url {
+        DatabaseUrl::Sqlite(path) => path.metadata().map_or(true, |file| file.len() == 0),
+        DatabaseUrl::Postgres(_) => false,
+    }
+}
+
 /// The date range of a command. Exits with a usage error if it ends before it starts.
 pub(super) fn date_range(command: &str, dates: &DateRangeArgs) -> TypedDateRange {
     let range = TypedDateRange::new(dates.start_date.clone(), dates.end_date.clone());

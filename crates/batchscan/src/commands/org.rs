@@ -5,16 +5,20 @@ use batchscan_server::clock::Clock;
 use batchscan_server::http::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
 
-use super::context::{format_time, open, open_database, shell_quoted};
+use super::context::{format_time, is_new, open, open_database, shell_quoted};
 use crate::args::{DatabaseArg, Org, OrgCommand};
 use crate::numbers::{count, grouped};
 use crate::table::table;
-use crate::terminal::{print, print_hint, prompt};
+use crate::terminal::{note, print, print_hint, prompt};
 
 pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
     match command {
         OrgCommand::Add { name } => {
+            let is_new = is_new(&database.database);
             let store = open_database(&database.database, OpenOptions::CREATE).await?;
+            if is_new {
+                note(&format!("created the database {}", database.database));
+            }
             let org = store.add_org(&name, Clock::system().now()).await?;
             print(&format!("added organisation \"{}\"\n", org.name))?;
             print_hint(&format!(

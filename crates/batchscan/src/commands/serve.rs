@@ -10,7 +10,7 @@ use batchscan_server::tls::Tls;
 use batchscan_store::{OpenOptions, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::context::shutdown_signal;
+use super::context::{is_new, shutdown_signal};
 use super::self_signed;
 use crate::args::Serve;
 use crate::log;
@@ -22,7 +22,11 @@ pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     let database = command.database.database.clone();
     let read_from = command.read_from;
     let connections = usize::from(command.database_connections);
+    let is_new = is_new(&database);
     let store = Store::open(&database, OpenOptions { read_from, connections, ..OpenOptions::CREATE }).await?;
+    if is_new {
+        tracing::info!("created the database {database}");
+    }
     // Only for the warning below: an error here does not prevent the start.
     let no_organisations = store.has_orgs().await.is_ok_and(|any| !any);
     let public_url = command.public_url.clone();

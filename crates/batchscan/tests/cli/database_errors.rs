@@ -57,6 +57,36 @@ fn a_missing_database_is_not_created_by_accident() {
     assert!(!Path::new(&site.name("scans.db")).exists());
 }
 
+/// A file that was truncated must not pass for a healthy database.
+#[test]
+fn an_empty_file_becomes_a_database_only_where_one_is_created() {
+    let site = Site::without_org();
+    Connection::open(site.path("empty.db")).unwrap().execute_batch("VACUUM").unwrap();
+    site.write("scans.db", "");
+    for name in ["scans.db", "empty.db"] {
+        let (before, url) = (std::fs::read(site.path(name)).unwrap(), site.url(name));
+        let to = site.url("copy.db");
+        for words in [
+            &["doctor"][..],
+            &["org", "list"],
+            &["backup", "copy.db"],
+            &["copy", "--from", &url, "--to", &to],
+        ] {
+            let outcome = Outcome::run(site.command(words).env("BATCHSCAN_DATABASE", &url));
+            let expected = format!("error: {url} has no batchscan tables: check the URL");
+            assert!(outcome.code == Some(1) && outcome.err.starts_with(&expected), "{words:?}: {outcome:?}");
+        }
+        assert_eq!(std::fs::read(site.path(name)).unwrap(), before, "{name} was changed");
+    }
+    let created = format!("created the database {}", site.database);
+    let outcome = site.run(&["org", "add", "A"]);
+    assert_eq!((outcome.code, outcome.err), (Some(0), format!("{created}\n")));
+    assert_eq!(site.run(&["org", "add", "B"]).err, "");
+    let service = site.serve_database("new.db", &[]);
+    let created = format!("created the database {}", site.url("new.db"));
+    within(LOGGED_WITHIN, "the creation is logged", || service.log().contains(&created));
+}
+
 #[test]
 fn a_path_that_cannot_be_used_is_named() {
     let site = Site::without_org();

@@ -94,7 +94,8 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
         // On a busy machine, PostgreSQL may take a second to respond.
-        let errors = self.err.lines().filter(|line| !line.starts_with("waiting for PostgreSQL at "));
+        let notes = ["waiting for PostgreSQL at ", "created the database "];
+        let errors = self.err.lines().filter(|line| !notes.iter().any(|note| line.starts_with(note)));
         assert_eq!((self.code, errors.count()), (Some(0), 0), "{self:?}");
         self.out
     }
