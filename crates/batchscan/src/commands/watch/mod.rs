@@ -217,9 +217,10 @@ impl Watcher {
             return Ok(());
         }
         match result? {
-            Outcome::Delivered(Counts { new, corrected, unchanged, warnings }) => {
+            Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }) => {
                 self.folder.move_to_done(&claimed, &hash)?;
-                tracing::info!(file = file.name, new, corrected, unchanged, warnings, "delivered");
+                let name = &file.name;
+                tracing::info!(file = name, new, corrected, unchanged, warnings, first_warning, "delivered");
                 self.status.count_delivered();
             }
             Outcome::Repeated => {
@@ -234,7 +235,7 @@ impl Watcher {
                 lines.push(summary);
                 let lines = lines.iter().map(|line| line.replace(char::is_control, " ")).collect::<Vec<_>>();
                 self.folder.move_to_failed(&claimed, &hash, &lines.join("\n"))?;
-                tracing::info!(file = file.name, reason = lines[0], "rejected");
+                tracing::warn!(file = file.name, reason = lines[0], "rejected");
                 self.status.count_rejected();
             }
         }

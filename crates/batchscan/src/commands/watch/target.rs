@@ -95,6 +95,9 @@ pub(super) struct Counts {
     pub(super) corrected: u64,
     pub(super) unchanged: u64,
     pub(super) warnings: u64,
+    /// Not known from a service.
+    #[serde(skip)]
+    pub(super) first_warning: Option<String>,
 }
 
 /// Where files are delivered to.
@@ -152,7 +155,8 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
             let counts = imported.counts;
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
             let warnings = imported.warnings.count;
-            Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings }))
+            let first_warning = imported.warnings.first.first().map(ToString::to_string);
+            Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }))
         }
         Err(ImportError::File(error)) => Ok(Outcome::Rejected(error)),
         Err(ImportError::Store(error @ AdminError::KeyReused)) => {
