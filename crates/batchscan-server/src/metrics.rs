@@ -9,6 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
 use batchscan_model::UtcInstant;
@@ -97,6 +98,8 @@ impl Metrics {
         let refused = "Connections rejected because too many were open";
         let all = &mut Registry::with_prefix("batchscan");
         let dropped = "Log lines dropped because standard error was blocked or closed";
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        all.register("build", "Version of the program", version);
         all.register("log_lines_dropped", dropped, LOG_LINES_DROPPED.clone());
         all.register("request_seconds", "Time to the last byte of the response, by route", latency.clone());
         let metrics = Self {

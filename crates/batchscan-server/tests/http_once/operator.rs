@@ -48,6 +48,7 @@ async fn metrics_show_latency_bytes_cache_store_and_connections() {
     reply.has_headers(&[("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")]);
     let text = reply.text();
     for (start, expected) in [
+        (concat!("batchscan_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1),
         ("batchscan_request_seconds_count{route=\"/v2/batches\"}", 3),
         ("batchscan_request_seconds_bucket{le=\"+Inf\",route=\"/v2/batches\"}", 3),
         ("batchscan_sent_bytes_total{route=\"/v2/batches\"}", 3 * bytes as u64),

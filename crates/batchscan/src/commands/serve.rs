@@ -34,7 +34,7 @@ pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     if no_organisations {
         tracing::warn!(%database, "the database has no organisation: add one with `batchscan org add NAME`");
     }
-    tracing::info!(%database, public_url, "serving");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), %database, public_url, "serving");
     // Before the line below, after which a signal may come.
     let stop = shutdown_signal()?;
     print(&format!("listening on {}\n", server.url()))?;

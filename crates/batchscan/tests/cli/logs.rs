@@ -38,6 +38,7 @@ fn a_service_logs_json_from_start_to_stop() {
     service.stop();
     assert!(parse_lines(&tls.log()).iter().any(|line| line["sha256"].is_string()), "{}", tls.log());
     let lines = parse_lines(&service.log());
+    assert_eq!(lines[0]["version"], env!("CARGO_PKG_VERSION"), "{}", service.log());
     // A line is written when its response has been sent, so lines of different connections come in any order.
     let requests: Vec<_> = lines.iter().filter(|line| line["status"].is_u64()).collect();
     let mut statuses: Vec<_> = requests.iter().filter_map(|line| line["status"].as_u64()).collect();
