@@ -15,6 +15,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use tokio_rustls::server::TlsStream;
+use x509_cert::der::{DateTime, Decode};
 
 use crate::config::TlsFiles;
 
@@ -24,6 +25,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// For clients whose clock is slow.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
+
+/// A certificate that expires this soon is logged. Most are renewed earlier.
+const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// A loaded certificate with its key.
 #[derive(Debug)]
@@ -182,7 +186,8 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     }
     let key = PrivateKeyDer::from_pem_file(&files.key);
     let key = key.map_err(|error| pem_error(&files.key, "private key", &error))?;
-    server_config(chain, key).map_err(|error| {
+    let not_after = not_after(&chain[0]);
+    let config = server_config(chain, key).map_err(|error| {
         let TlsFiles { cert, key } = files.clone();
         match error {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -190,7 +195,24 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
             }
             error => TlsError::Unusable { cert, key, cause: error.to_string() },
         }
-    })
+    })?;
+    if let Some(not_after) = not_after {
+        warn_if_expiring(&files.cert, not_after);
+    }
+    Ok(config)
+}
+
+fn not_after(cert: &CertificateDer<'_>) -> Option<DateTime> {
+    Some(x509_cert::Certificate::from_der(cert).ok()?.tbs_certificate.validity.not_after.to_date_time())
+}
+
+fn warn_if_expiring(cert: &Path, not_after: DateTime) {
+    let (cert, now) = (cert.display(), SystemTime::now());
+    if not_after.to_system_time() < now {
+        tracing::warn!(%cert, %not_after, "the certificate has expired: clients reject it");
+    } else if not_after.to_system_time() < now + EXPIRY_WARNING {
+        tracing::warn!(%cert, %not_after, "the certificate expires soon");
+    }
 }
 
 fn server_config(

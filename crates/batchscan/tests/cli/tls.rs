@@ -1,7 +1,8 @@
 //! `serve --tls-cert --tls-key` with curl, and `serve --self-signed`.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use rcgen::{CertificateParams, KeyPair};
 use snapbox::file;
 
 use crate::credentials::within;
@@ -33,6 +34,33 @@ fn a_changed_certificate_is_reloaded() {
         assert!(renewed.elapsed() < Duration::from_secs(10), "{}", service.log());
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+#[test]
+fn a_certificate_that_expires_soon_is_logged_at_start_and_when_it_is_reloaded() {
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+    let site = Site::new();
+    let write_certificate = |expires: SystemTime| {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = expires.into();
+        let key = KeyPair::generate().unwrap();
+        site.write("cert.pem", params.self_signed(&key).unwrap().pem());
+        site.write("key.pem", key.serialize_pem());
+    };
+    let now = SystemTime::now();
+    write_certificate(now - DAY);
+    let service = site.serve(&["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    for (expires, warnings, text) in
+        [(None, 1, "has expired"), (Some(15), 1, "reloaded"), (Some(13), 2, "expires soon")]
+    {
+        if let Some(days) = expires {
+            write_certificate(now + days * DAY);
+        }
+        within(LOGGED_WITHIN, text, || service.log().contains(text));
+        assert_eq!(service.log().matches(" not_after=").count(), warnings, "{}", service.log());
+    }
+    let yesterday = jiff::Timestamp::try_from(now - DAY).unwrap().strftime("not_after=%Y-%m-%dT").to_string();
+    assert!(service.log().contains(&yesterday), "{}", service.log());
 }
 
 #[test]
