@@ -19,7 +19,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, Command, unknown_variables};
 use tokio::runtime::{Builder, Runtime};
 
 // Page buffers of 700 KB are allocated and freed a thousand times per second. The system's allocator maps and unmaps
@@ -31,6 +31,10 @@ fn main() -> ExitCode {
     disable_huge_pages();
     terminal::catch_panic(|| {
         let cli = Cli::from_command_line();
+        // These two log the warnings.
+        if !matches!(cli.command, Command::Serve(_) | Command::Watch(_)) {
+            unknown_variables().iter().for_each(|warning| terminal::note(&format!("warning: {warning}")));
+        }
         let runtime = match build_runtime(&cli.command) {
             Ok(runtime) => runtime,
             Err(error) => return terminal::fail(&anyhow::Error::new(error).context("cannot start")),

@@ -4,6 +4,7 @@ mod database;
 mod operator;
 mod user;
 mod values;
+mod variables;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub(crate) use user::{
     Summary,
 };
 pub(crate) use values::parse_url;
+pub(crate) use variables::unknown_variables;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

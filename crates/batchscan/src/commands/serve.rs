@@ -12,12 +12,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::context::{is_new, shutdown_signal};
 use super::self_signed;
-use crate::args::Serve;
+use crate::args::{Serve, unknown_variables};
 use crate::log;
 use crate::terminal::print;
 
 pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     log::start("serve", command.log_format)?;
+    unknown_variables().iter().for_each(|warning| tracing::warn!("{warning}"));
     raise_file_limit();
     let database = command.database.database.clone();
     let read_from = command.read_from;

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::{file, str};
 
+use crate::credentials::within;
 use crate::program::{Outcome, batchscan, clean, executable};
+use crate::service::{LOGGED_WITHIN, Service};
 use crate::site::Site;
 
 #[test]
@@ -118,6 +120,31 @@ fn an_unknown_log_level_is_a_usage_error() {
     let expected =
         "error: invalid value 'loud' for BATCHSCAN_LOG: expected error, warn, info, debug or trace\n";
     assert!(outcome.code == Some(2) && outcome.err.starts_with(expected), "{outcome:?}");
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning() {
+    let site = Site::new();
+    let set = [
+        ("BATCHSCAN_TLS_CERTS", "x"),
+        ("BATCHSCAN_COLOUR_SCHEME", "x"),
+        // Of another command, of tests, and of Kubernetes.
+        ("BATCHSCAN_RETRY_FOR", "1m"),
+        ("BATCHSCAN_EXE", "x"),
+        ("BATCHSCAN_SERVICE_PORT", "80"),
+        ("BATCHSCAN_PORT_80_TCP", "tcp://10.0.0.1:80"),
+    ];
+    let outcome = Outcome::run(site.command(&["org", "list"]).envs(set));
+    let mut lines: Vec<&str> = outcome.err.lines().collect();
+    lines.sort_unstable();
+    let unknown = "unknown environment variable BATCHSCAN_";
+    let tls = format!("{unknown}TLS_CERTS: did you mean BATCHSCAN_TLS_CERT?");
+    assert_eq!(lines, [format!("warning: {unknown}COLOUR_SCHEME"), format!("warning: {tls}")]);
+    assert_eq!(outcome.code, Some(0));
+    let mut serve = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let service = Service::start(serve.envs(set));
+    let logged = format!("\"level\":\"WARN\",\"message\":\"{tls}\"");
+    within(LOGGED_WITHIN, "the warning is logged", || service.log().contains(&logged));
 }
 
 #[test]

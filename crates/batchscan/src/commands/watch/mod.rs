@@ -26,7 +26,7 @@ use self::status::Status;
 use self::target::{Counts, Delivery, Outcome, Target};
 use super::context::shutdown_signal;
 use super::import::describe_rejection;
-use crate::args::Watch;
+use crate::args::{Watch, unknown_variables};
 use crate::log;
 use crate::terminal::print;
 
@@ -38,6 +38,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
+    unknown_variables().iter().for_each(|warning| tracing::warn!("{warning}"));
     let mut folder = Folder::new(&command.folder, command.stable);
     if !command.folder.is_dir() {
         bail!("there is no folder {}; create it first", command.folder.display());
