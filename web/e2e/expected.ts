@@ -54,7 +54,7 @@ export async function expectCompared(page: Page, before: Batch[]): Promise<void>
     .poll(async () => (await firstFigures(page, 'compared')).slice(0, 2))
     .toEqual(counts.map((n) => `${n} before`));
   const normal = async () => (await firstFigures(page, 'compared'))[2];
-  await expect.poll(normal).toMatch(/^(normal|[\d.]+ points (above|below) normal \([\d.]+%\))$/);
+  await expect.poll(normal).toMatch(/^(normal|[\d.]+ points (above|below) normal)$/);
 }
 
 /** How often each value of a field occurs, most frequent first. Ignores null. */

@@ -81,7 +81,7 @@ export class Database {
   }
 
   #run(...args: string[]): string {
-    return execFileSync(executable, [...args, '--database', this.url], { encoding: 'utf8' });
+    return execFileSync(executable, [...args, '--database', this.url], { encoding: 'utf8', stdio: 'pipe' });
   }
 }
 

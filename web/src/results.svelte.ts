@@ -143,7 +143,7 @@ class Results {
   /** Null for a year, which would be compared with itself. */
   #fromNormal(measure: Measure): number | null {
     if (dayCount(this.#period) >= YEAR_DAYS) return null;
-    return meanFromNormal(this.columns, this.rows, this.ranges, measure);
+    return meanFromNormal(this.columns, this.rows, this.ranges, measure)?.points ?? null;
   }
 
   #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatter, NONE, points } from './format';
+import { formatter, NONE } from './format';
 
 const en = formatter('en-GB', 'UTC');
 const de = formatter('de-DE', 'Europe/Berlin');
@@ -54,11 +54,4 @@ it('never throws for invalid values', () => {
   );
   expect([en.count(NaN), en.percent(Infinity), en.decimal('abc')]).toEqual(Array(3).fill(NONE));
   expect([en.date('yesterday'), en.instant('noon'), en.month('')]).toEqual(['yesterday', 'noon', '']);
-});
-
-it('the difference of two rates is that of the displayed rates', () => {
-  expect(points(92.5, 90)).toBe(2.5);
-  expect(points(89.16, 89.74)).toBe(-0.5);
-  expect([points(90.04, 90), points(89.96, 90)]).toEqual([0, 0]);
-  expect([points(null, 1), points(1, null)]).toEqual([null, null]);
 });

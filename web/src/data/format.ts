@@ -106,10 +106,3 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
 }
 
 export const { count, percent, decimal, date, weekday, shortDate, month, instant, time, ago, seconds } = formatter(locale, timeZone);
-
-const tenths = (n: number): number => Math.round(n * 10);
-
-/** The difference of two rates in percentage points, as displayed. Null when either is missing. */
-export function points(now: number | null, before: number | null): number | null {
-  return now === null || before === null ? null : (tenths(now) - tenths(before)) / 10;
-}

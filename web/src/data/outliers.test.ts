@@ -172,11 +172,21 @@ describe('findOutliers', () => {
 it('measures the distance from what is typical of each crop', () => {
   const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
   const ranges = rangesOf(columns);
-  const mean = (...rows: number[]): number | null => meanFromNormal(columns, Int32Array.from(rows), ranges, 'germination');
+  const mean = (...rows: number[]) => meanFromNormal(columns, Int32Array.from(rows), ranges, 'germination')!;
   // 80 and 84 of 90, and 60 of 60.
-  expect(mean(0, 4, 21, 22)).toBeCloseTo(-4);
-  expect(mean(0, 4)).toBeCloseTo(-8);
+  expect(mean(0, 4, 21, 22).points).toBeCloseTo(-4);
+  expect(mean(0, 4).points).toBeCloseTo(-8);
+  expect(mean(0, 21).normal).toBeCloseTo(75);
   expect(meanFromNormal(columns, allRows(columns), new Map(), 'germination')).toBeNull();
+});
+
+it('counts a failed scan as the end of the typical range', () => {
+  const columns = sampleColumns([...evenly(), { avg_germination_rate: '0.00' }]);
+  const ranges = rangesOf(columns);
+  const { low, mean } = ranges.get('Tomato')!.germination!;
+  expect(low).toBeGreaterThan(70);
+  expect(meanFromNormal(columns, Int32Array.of(21), ranges, 'germination')!.points).toBeCloseTo(low - mean);
+  expect(meanFromNormal(columns, allRows(columns), ranges, 'germination')!.points).toBeCloseTo(0);
 });
 
 it('finds since when the steps are below the mean, of at least three', () => {

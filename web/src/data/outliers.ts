@@ -6,7 +6,7 @@ import type { Columns } from './columns';
 import { ascendingValues, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure, type SeriesPoint } from './statistics';
 
-/** `low` and `high` are whole numbers. `mean` is that of the values between them. */
+/** `low` and `high` are whole numbers. `mean` is that of all values, with those outside at the end of the range. */
 export interface Range {
   low: number;
   mean: number;
@@ -93,18 +93,30 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
-/** The mean difference of a rate from the mean of each batch's own crop. Null without ranges. */
-export function meanFromNormal(columns: Columns, rows: Int32Array, ranges: TypicalRanges, measure: Measure): number | null {
-  let sum = 0;
+/** One failed scan must not count more than a weak batch. */
+function clamp(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(high, value));
+}
+
+/** The mean difference of a rate from the mean of each batch's own crop, and the mean of these means. Null without ranges. */
+export function meanFromNormal(
+  columns: Columns,
+  rows: Int32Array,
+  ranges: TypicalRanges,
+  measure: Measure,
+): { points: number; normal: number } | null {
+  let points = 0;
+  let normal = 0;
   let count = 0;
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     const typical = ranges.get(name)?.[measure];
     if (!typical) continue;
     const values = presentValues(columns[measure], cropRows);
-    for (const value of values) sum += value - typical.mean;
+    for (const value of values) points += clamp(value, typical.low, typical.high) - typical.mean;
+    normal += typical.mean * values.length;
     count += values.length;
   }
-  return count === 0 ? null : sum / count;
+  return count === 0 ? null : { points: points / count, normal: normal / count };
 }
 
 // In percentage points, and steps in a row. Less may be chance.
@@ -123,7 +135,7 @@ export function belowNormalSince(
   measure: Measure,
 ): { start: string; points: number } | null {
   const pointsBelow = (some: typeof steps): number =>
-    -(meanFromNormal(columns, Int32Array.from(some.flatMap(({ rows }) => [...rows])), ranges, measure) ?? NaN);
+    -(meanFromNormal(columns, Int32Array.from(some.flatMap(({ rows }) => [...rows])), ranges, measure)?.points ?? NaN);
   const measured = steps.filter((step) => !Number.isNaN(pointsBelow([step])));
   const last = measured.findLastIndex((_, at) => pointsBelow(measured.slice(Math.max(0, at - 1), at + 2)) < BELOW_MIN);
   const rest = measured.slice(last + 1);
@@ -180,7 +192,7 @@ function rangeOf(values: Float64Array): Range | null {
   const high = Math.ceil(Math.min(at(1), at(0.5) + distance(above, below) + MARGIN));
   return {
     low: Math.max(Math.min(0, Math.floor(at(0))), low),
-    mean: mean(values.filter((value) => value >= low && value <= high))!,
+    mean: mean(values.map((value) => clamp(value, low, high)))!,
     high,
   };
 }

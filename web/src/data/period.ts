@@ -85,12 +85,12 @@ function firstOfMonth(day: string): string {
   return `${day.slice(0, 8)}01`;
 }
 
-/** The period to compare with: the same days of the last year, month or week, or as many days before. */
+/** The period to compare with: the same days of the last year or month, or as many days before, but at least a week. */
 export function previousPeriod(period: Period, preset: Preset | null): Period {
   if (preset === 'this-year' || preset === 'last-year') return yearBefore(period);
   if (preset === 'this-month' || preset === 'last-month') return monthBefore(period, preset === 'last-month');
   const length = dayCount(period);
-  const days = preset === 'this-week' || preset === 'since-friday' || length === 1 ? 7 : length;
+  const days = Math.max(7, length);
   return { from: plusDays(period.from, -days), to: plusDays(period.to, -days) };
 }
 

@@ -209,9 +209,8 @@ export const de: Text = {
     images: 'Bilder',
     warnings: 'Mit Warnungen',
     before: (value) => `vorher ${count(value)}`,
-    fromNormal: (points, normal) =>
-      points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} Punkte ${points > 0 ? 'über' : 'unter'} normal (${normal})`,
-    normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen, ohne auffällige Chargen.',
+    fromNormal: (points) => (points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} Punkte ${points > 0 ? 'über' : 'unter'} normal`),
+    normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen. Ein auffälliger Wert zählt als Ende des üblichen Bereichs.',
     previous: (period, isDay) => `Vorher: ${isDay ? 'der Tag eine Woche davor' : 'der vorherige Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
@@ -275,6 +274,7 @@ export const de: Text = {
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',
     noDifference: 'Kein echter Unterschied. ',
+    tooFew: 'Zu wenige Chargen für ein Urteil. ',
     better: (side, points) => `Besser: ${side}, um ${points} Punkte, verglichen mit dem, was für die Kulturen normal ist. `,
     notMeasured: 'nicht gemessen',
     noBatches: 'keine Chargen',
@@ -287,7 +287,7 @@ export const de: Text = {
     title: 'Auffällige Chargen',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
     none: 'Keine: kein Anteil unter, keine Größenstreuung über dem Üblichen, keine Warnungen.',
-    typical: 'Üblich ist der Bereich der meisten Chargen einer Kultur in den letzten 365 Tagen. Normal ist der Durchschnitt in diesem Bereich.',
+    typical: 'Üblich ist der Bereich der meisten Chargen einer Kultur in den letzten 365 Tagen. Normal ist der Durchschnitt.',
     falling: (crop, measure, below) => `${crop}: ${measure} ${below}`,
     noCrop: 'ohne Vergleich: Kultur nicht erfasst.',
     tooFew: (min) => `ohne Vergleich: weniger als ${count(min)} Chargen ihrer Kultur.`,
@@ -379,7 +379,7 @@ export const de: Text = {
 
   batch: {
     title: 'Charge',
-    scanned: (crop, when) => `${crop}, gescannt ${when}`,
+    scanned: (crop, when, who) => `${crop}, gescannt ${when}${who === null ? '' : ` von ${who}`}`,
     loading: 'Charge wird geladen\u00a0…',
     notFoundTitle: 'Charge nicht gefunden',
     notFound: (n) => `Alle ${batches(n)} durchsucht; diese ID ist nicht dabei.`,
@@ -392,6 +392,7 @@ export const de: Text = {
     tooFew: (min, crop) =>
       `Weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen: zu wenige zum Vergleichen.`,
     band: (n, crop) => `Fläche: was für die ${batches(n)} von ${crop} in den letzten 365 Tagen üblich ist. Strich: ihr Durchschnitt.`,
+    allTypical: 'Alles üblich.',
     tray: 'Durchschnittliche Platte',
     allFields: 'Alle Felder',
     yes: 'Ja',

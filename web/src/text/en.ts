@@ -214,9 +214,9 @@ export const en = {
     images: 'Images',
     warnings: 'With warnings',
     before: (value: number): string => `${count(value)} before`,
-    fromNormal: (points: number, normal: string): string =>
-      points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} points ${points > 0 ? 'above' : 'below'} normal (${normal})`,
-    normal: 'Normal: the average of the same crops in the last 365 days, without unusual batches.',
+    fromNormal: (points: number): string =>
+      points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} points ${points > 0 ? 'above' : 'below'} normal`,
+    normal: 'Normal: the average of the same crops in the last 365 days. An unusual value counts as the end of the typical range.',
     previous: (period: string, isDay: boolean): string =>
       `Before: the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
@@ -280,6 +280,7 @@ export const en = {
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'The lines are as if both had scanned the same crops.',
     noDifference: 'No real difference. ',
+    tooFew: 'Too few batches to say which is better. ',
     better: (side: string, points: string): string =>
       `Better: ${side}, by ${points} points, compared with what is normal for the crops. `,
     notMeasured: 'not measured',
@@ -293,7 +294,7 @@ export const en = {
     title: 'Unusual batches',
     comparing: 'Comparing with the last 365 days…',
     none: 'None: no rate below typical, no size variation above it, no warnings.',
-    typical: 'Typical is the range of most batches of a crop in the last 365 days. Normal is the average within this range.',
+    typical: 'Typical is the range of most batches of a crop in the last 365 days. Normal is the average.',
     falling: (crop: string, measure: string, below: string): string => `${crop}: ${measure.toLowerCase()} ${below}`,
     noCrop: 'not compared: crop not recorded.',
     tooFew: (min: number): string => `not compared: fewer than ${count(min)} batches of their crop.`,
@@ -386,7 +387,7 @@ export const en = {
 
   batch: {
     title: 'Batch',
-    scanned: (crop: string, when: string): string => `${crop}, scanned ${when}`,
+    scanned: (crop: string, when: string, who: string | null): string => `${crop}, scanned ${when}${who === null ? '' : ` by ${who}`}`,
     loading: 'Loading batch…',
     notFoundTitle: 'Batch not found',
     notFound: (n: number): string => `Searched all ${batches(n)}; this ID was not found.`,
@@ -400,6 +401,7 @@ export const en = {
       `Fewer than ${count(min)} batches of ${crop} in the last 365 days: too few to compare.`,
     band: (n: number, crop: string): string =>
       `Shaded: what is typical of the ${batches(n)} of ${crop} in the last 365 days. Line: their average.`,
+    allTypical: 'All typical.',
     tray: 'Average tray',
     allFields: 'All fields',
     yes: 'Yes',

@@ -1,6 +1,6 @@
 // The text and column width of a field.
 import { personName, type Batch, type Field } from '../data/batch';
-import { count, date, decimal, instant, NONE, percent, points } from '../data/format';
+import { count, date, decimal, instant, NONE, percent } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
 
@@ -34,14 +34,9 @@ export function comparisonText(value: number, range: Range, show = (n: number) =
   return text.batch.outside(rounded < low, typical);
 }
 
-/** How far a mean is from what is normal; null if that is not known. */
-export function pointsFromNormal(mean: number | null, difference: number | null): number | null {
-  return points(mean, mean === null || difference === null ? null : mean - difference);
-}
-
-export function fromNormalText(mean: number | null, difference: number | null): string | null {
-  const change = pointsFromNormal(mean, difference);
-  return change === null ? null : text.figures.fromNormal(change, percent(mean! - difference!));
+/** How far a rate is from what is normal; null if that is not known. */
+export function fromNormalText(difference: number | null): string | null {
+  return difference === null ? null : text.figures.fromNormal(Math.round(difference * 10) / 10);
 }
 
 /** Since when a crop is below what is normal. */
