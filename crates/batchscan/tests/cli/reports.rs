@@ -90,7 +90,7 @@ fn old_batches_are_found_if_there_are_no_newer_ones() {
     assert_eq!(
         wrote,
         format!(
-            "wrote 3 batches of the last 12 weeks (from {start}) to a.csv; --start-date selects another period\n"
+            "wrote the summary of 3 batches of the last 12 weeks (from {start}) to a.csv; --start-date selects another period\n"
         )
     );
     // A summary covers the last twelve weeks.
