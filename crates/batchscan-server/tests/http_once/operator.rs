@@ -25,7 +25,7 @@ async fn metrics_count_requests_by_route_and_status() {
     }
     app.get("/v1/batches", "x").await;
     app.get("/some/where/else", &token).await;
-    app.get("/batches/b1", &token).await;
+    app.send("GET", "/batches/b1").await;
     let text = metrics(&app).await;
     let count = |route, status| {
         value(&text, &format!("batchscan_requests_total{{route=\"{route}\",status=\"{status}\"}}"))
