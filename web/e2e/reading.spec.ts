@@ -89,7 +89,7 @@ test('the week so far is marked, and not compared with whole weeks', async ({ pa
   await page.clock.install({ time: '2026-03-11T12:00:00Z' });
   await openSignedIn(page, service);
   const panel = page.getByRole('region', { name: 'Germination rate over time', exact: true }).first();
-  await expect(panel).toContainText('Highest in the week of 2 Mar 2026 (92.0%), lowest in the week of 23 Feb 2026 (90.0%).');
+  await expect(panel).toContainText('Highest in the week of 2 Mar 2026, W10 (92.0%), lowest in the week of 23 Feb 2026, W9 (90.0%).');
   await expect(panel).toContainText('This week so far: 50.0%.');
   await drawn(page);
   const { width, height } = (await chart(page, 'rates').boundingBox())!;
@@ -324,7 +324,7 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   await expect(unusual).toContainText('Only 61% germinated (typical: 86% to 97%).');
 
   await link(page, 'Batches').click();
-  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61.0% ▼ typical 86–97%');
+  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61% ▼ typical 86–97%');
   await button(page, 'Last 90 days').click();
   await expectRows(page, batches.length);
   await warnings(page).selectOption('Unusual');

@@ -75,9 +75,14 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
-  /** The URL of the chart of some of the shown batches. */
+  /** The URL of the overview of some of the shown batches. */
   overviewHref(filter: Partial<Filter>): string {
-    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } }) + CHART;
+    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
+  }
+
+  /** The same, at its first chart. */
+  chartHref(filter: Partial<Filter>): string {
+    return this.overviewHref(filter) + CHART;
   }
 
   /** The URL of the chart of a crop's decline since a day, and of as many weeks before as show the difference. */

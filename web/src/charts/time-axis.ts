@@ -1,5 +1,5 @@
 // The positions of the steps on the time axis, and its labels. In UTC.
-import { DAY_MS, dayNumber, dayText } from '../data/day';
+import { DAY_MS, dayNumber, dayText, weekNumber } from '../data/day';
 import type { SeriesPoint, Step } from '../data/statistics';
 import { date, month, shortDate } from '../data/format';
 import { dayCount, type Period } from '../data/period';
@@ -38,7 +38,13 @@ export function dayLabels(step: Step, period: Period, today: string): (start: st
   if (step === 'month') return month;
   const isThisYear = (day: string): boolean => day.slice(0, 4) === today.slice(0, 4);
   const withYear = !isThisYear(period.from) || !isThisYear(period.to);
-  return (start) => (withYear || !isThisYear(start) ? date(start) : shortDate(start));
+  const label = (start: string): string => (withYear || !isThisYear(start) ? date(start) : shortDate(start));
+  return (start) => (step === 'week' ? weekLabel(start, label(start)) : label(start));
+}
+
+/** The label of a week's Monday, with the number of the week. */
+export function weekLabel(start: string, label: string): string {
+  return `${label}, ${text.rates.weekNumber(weekNumber(dayNumber(start)))}`;
 }
 
 // A label such as "12 Sept" with its margin.

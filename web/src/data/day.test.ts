@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dayNumber, dayText, instantMs } from './day';
+import { dayNumber, dayText, instantMs, weekNumber } from './day';
 
 it('agrees with Date on every day of four centuries', () => {
   for (let day = dayNumber('1900-01-01'); day <= dayNumber('2300-12-31'); day++) {
@@ -26,6 +26,12 @@ it('handles leap days', () => {
   expect(dayText(dayNumber('2024-02-29') + 1)).toBe('2024-03-01');
   expect(dayNumber('2000-02-29')).not.toBeNaN();
 });
+
+it.each([
+  ['2026-10-05', 41],
+  ['2025-12-29', 1],
+  ['2021-01-03', 53],
+])('%s is in week %i', (day, week) => expect(weekNumber(dayNumber(day))).toBe(week));
 
 it('keeps the microseconds of an instant', () => {
   expect(instantMs('1970-01-01T00:00:01Z')).toBe(1000);

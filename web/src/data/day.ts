@@ -18,6 +18,12 @@ export function weekStart(day: number): number {
   return Math.floor((day + 3) / 7) * 7 - 3;
 }
 
+/** The ISO week of a day. */
+export function weekNumber(day: number): number {
+  const thursday = weekStart(day) + 3;
+  return Math.floor((thursday - dayNumber(`${dayText(thursday).slice(0, 4)}-01-01`)) / 7) + 1;
+}
+
 /**
  * Milliseconds since 1970 of 'YYYY-MM-DDTHH:MM:SS[.fraction]Z'; NaN for anything else. Keeps microseconds as a fraction,
  * unlike `Date.parse`: two scans within a millisecond keep their order.

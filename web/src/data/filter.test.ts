@@ -85,6 +85,8 @@ describe('select', () => {
       expect(selected(columns, { text }), text).toEqual([2, 3, 4]);
     }
     expect(selected(columns, { text: 'week 46' })).toEqual([0, 2, 3, 4]);
+    const scan = { batch_creation_date: '2026-05-13T10:00:00Z', scanned_by_email: 'jan@example.org' };
+    expect(selected(sampleColumns([scan]), { text: 'week 20 jan' }), 'not 20 January').toEqual([0]);
     expect(selected(columns, { text: '13. März' })).toEqual([1]);
     for (const text of ['14 Nov', '31.2.', 'week 60', 'pepper 13 Nov']) {
       expect(selected(columns, { text }), text).toEqual([]);
@@ -145,6 +147,9 @@ describe('select', () => {
     const names = ['bench 3', 'bench 13', 'bench 1, row 3', 'KW3 bench', 'Bench3', 'bench 3.5'];
     const columns = sampleColumns(names.map((batch_name) => ({ batch_name })));
     expect(selected(columns, { text: 'bench 3' })).toEqual([0, 4, 5]);
+    const crop_type = "Pepper 'Jalapeño'";
+    const peppers = sampleColumns([{ batch_name: 'Jalapeño-47-1', crop_type }, { batch_name: 'W47 Jalapeño 9B', crop_type }, { batch_name: 'W4 Jalapeño', crop_type }]);
+    expect(selected(peppers, { text: 'jalapeno 47' }), 'a crop and a week').toEqual([0, 1]);
     const letters = sampleColumns(['Genovese 9A', '9B', 'bench 9, Batavia', '9 a'].map((batch_name) => ({ batch_name })));
     expect(selected(letters, { text: '9a' })).toEqual([0, 3]);
     expect(selected(letters, { text: 'genovese 9a' })).toEqual([0]);

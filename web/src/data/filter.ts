@@ -48,7 +48,8 @@ function selectMatching(columns: Columns, filter: Filter, period?: Period): Int3
   const words = searchWords(filter.text);
   const date = parseSearchDate(filter.text);
   // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
-  const searched = date === null ? phrases(words) : [whole(words).join(' ').replaceAll('  ', ' ')];
+  const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')}`;
+  const searched = date === null ? phrases(words, (word) => word.length > 2 && crops.includes(` ${word}`)) : [whole(words).join(' ').replaceAll('  ', ' ')];
   let count = collect(columns, filter, period, searched, date, buffer);
   if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, buffer);
   // Copied, so that a small selection does not keep a large buffer alive.
@@ -98,13 +99,13 @@ function selectedFlags(selected: readonly string[], names: readonly string[]): U
 
 const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
 
-/** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. A letter belongs to the
- * number before it: "9A" does not find 9B. */
-function phrases(words: readonly string[]): string[] {
+/** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. But "basil 47" finds basil of
+ * W47. A letter belongs to the number before it: "9A" does not find 9B. */
+function phrases(words: readonly string[], isCrop: (word: string) => boolean): string[] {
   const found: string[] = [];
   for (const word of words) {
     const isOfNumber = word.length === 1 && found.at(-1)?.endsWith(' ');
-    if (isNumber(word)) found.push(`${found.pop() ?? ''} ${word} `);
+    if (isNumber(word)) found.push(`${isCrop(found.at(-1) ?? '') ? '' : (found.pop() ?? '')} ${word} `);
     else found.push(isOfNumber ? `${found.pop()}${word} ` : word);
   }
   return found;

@@ -241,6 +241,7 @@ export const en = {
     title: (measure: string): string => `${measure} over time`,
     choice: 'Rate',
     steps: { day: 'Day', week: 'Week of', month: 'Month' } satisfies Record<Step, string>,
+    weekNumber: (week: number): string => `W${week}`,
     weekOf: (day: string): string => `Week of ${day}`,
     single: (mean: string): string => `Average ${mean}.`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
@@ -281,6 +282,7 @@ export const en = {
     byCrop: 'The lines are as if both had scanned the same crops.',
     noDifference: 'No real difference. ',
     tooFew: 'Too few batches to say which is better. ',
+    few: 'few batches',
     better: (side: string, points: string): string =>
       `Better: ${side}, by ${points} points, compared with what is normal for the crops. `,
     notMeasured: 'not measured',

@@ -1,11 +1,12 @@
 // The text and column width of a field.
 import { personName, type Batch, type Field } from '../data/batch';
+import { weekLabel } from '../charts/time-axis';
 import { count, date, decimal, instant, NONE, percent } from '../data/format';
 import type { Range } from '../data/outliers';
 import { text } from '../text';
 
-/** Rates have one digit, unless the exact value is asked for. */
-export function cellText(batch: Batch, field: Field, digits = 1): string {
+/** Rates are whole numbers, as the typical ranges are, unless the exact value is asked for. */
+export function cellText(batch: Batch, field: Field, digits = 0): string {
   const value = batch[field.name];
   if (value === null) return NONE;
   switch (field.kind) {
@@ -41,7 +42,7 @@ export function fromNormalText(difference: number | null): string | null {
 
 /** Since when a crop is below what is normal. */
 export function sinceText({ start, points, normal }: { start: string; points: number; normal: number }): string {
-  return text.rates.below(decimal(points, 1), date(start), percent(normal));
+  return text.rates.below(decimal(points, 1), weekLabel(start, date(start)), percent(normal));
 }
 
 export function isNumber(field: Field): boolean {
@@ -60,7 +61,7 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   avg_median_seedling_size_mm2: 6.5,
   scanned_by_email: 7,
   analysis_link: 18,
-  comment: 7.75,
+  comment: 9,
   warnings: 6,
 };
 
@@ -72,7 +73,7 @@ export function widthRem(field: Field): number {
 
 /** Whether a column has a share of the width that the others leave. */
 export function isFlexible({ name }: Field): boolean {
-  return name === 'batch_name' || name === 'comment';
+  return name === 'batch_name';
 }
 
 /** The column header, with the unit if the cells do not show it. */
