@@ -92,7 +92,7 @@ class Results {
   /** How far the rates are from the mean of each batch's crop. */
   fromNormal = $derived({ germination: this.#fromNormal('germination'), usable: this.#fromNormal('usable') });
   /** The crops that are below what is normal, and since when in the last 365 days. Not before the end of the period. */
-  falling: Map<string | null, { start: string; points: number; normal: number }> = $derived.by(() => {
+  falling: Map<string | null, { start: string; mean: number; normal: number }> = $derived.by(() => {
     const columns = this.#year?.columns;
     if (columns === undefined || this.isComparing) return new Map();
     const year = typicalPeriod(view.today);

@@ -123,7 +123,7 @@ describe('findOutliers', () => {
     const changes = [...evenly(), { avg_germination_rate: '40.00' }, { crop_type: 'Rare', warnings: true }];
     const rows = found(changes);
     expect(rows.map(({ row }) => row)).toEqual([21, 22]);
-    expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning' }], weight: 0 });
+    expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning', isMeasured: true }], weight: 0 });
   });
 
   it('ranks zero germination first, with or without a typical range', () => {
@@ -197,8 +197,8 @@ it('finds since when the steps are below the mean, of at least three', () => {
     const steps = rows.map((row, at) => ({ start: `step ${at}`, rows: Int32Array.from(row === null ? [] : [row]) }));
     return belowNormalSince(steps, columns, ranges, 'germination');
   };
-  expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', points: 3.25 });
-  expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', points: 2.75 });
+  expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', mean: 86.75 });
+  expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', mean: 87.25 });
   expect(since(12, 12, 12, 10, 4, 4, 4), 'starts with a step that is below').toMatchObject({ start: 'step 4' });
   expect(since(6, 6)).toBeNull();
   expect(since(6, 6, 6, 12, 12)).toBeNull();

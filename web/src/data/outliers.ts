@@ -19,7 +19,7 @@ export const BATCHES_FOR_RANGE_MIN = 20;
 export type Reason =
   /** `typical` may be null only for a rate of 0, which needs no comparison. */
   | { kind: 'low-germination' | 'low-usable' | 'high-variation'; value: number; typical: Range | null }
-  | { kind: 'warning' };
+  | { kind: 'warning'; isMeasured: boolean };
 
 export interface Outlier {
   row: number;
@@ -89,7 +89,7 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
     reasons.push({ kind, value, typical });
     weight += outside(value, typical, sign) * (sign === 1 ? 1 : VARIATION_WEIGHT) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
   }
-  if (columns.warning[row] === 1) reasons.push({ kind: 'warning' });
+  if (columns.warning[row] === 1) reasons.push({ kind: 'warning', isMeasured: !Number.isNaN(columns.germination[row]!) });
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
@@ -124,7 +124,7 @@ const BELOW_MIN = 1;
 const STEPS_BELOW_MIN = 3;
 
 /**
- * Since when, up to the end, the batches are below the mean of their crops, and by how much on average. A single good step
+ * Since when, up to the end, the batches are below the mean of their crops, and their mean since then. A single good step
  * does not count, nor one with few batches: each is averaged with the steps next to it. Null if there are too few steps or
  * points.
  */
@@ -133,16 +133,15 @@ export function belowNormalSince(
   columns: Columns,
   ranges: TypicalRanges,
   measure: Measure,
-): { start: string; points: number } | null {
-  const pointsBelow = (some: typeof steps): number =>
-    -(meanFromNormal(columns, Int32Array.from(some.flatMap(({ rows }) => [...rows])), ranges, measure)?.points ?? NaN);
+): { start: string; mean: number } | null {
+  const rowsOf = (some: typeof steps): Int32Array => Int32Array.from(some.flatMap(({ rows }) => [...rows]));
+  const pointsBelow = (some: typeof steps): number => -(meanFromNormal(columns, rowsOf(some), ranges, measure)?.points ?? NaN);
   const measured = steps.filter((step) => !Number.isNaN(pointsBelow([step])));
   const last = measured.findLastIndex((_, at) => pointsBelow(measured.slice(Math.max(0, at - 1), at + 2)) < BELOW_MIN);
   const rest = measured.slice(last + 1);
   const below = rest.slice(rest.findIndex((step) => pointsBelow([step]) >= BELOW_MIN));
-  if (below.length < STEPS_BELOW_MIN) return null;
-  const points = pointsBelow(below);
-  return points < BELOW_MIN ? null : { start: below[0]!.start, points };
+  if (below.length < STEPS_BELOW_MIN || pointsBelow(below) < BELOW_MIN) return null;
+  return { start: below[0]!.start, mean: mean(presentValues(columns[measure], rowsOf(below)))! };
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */

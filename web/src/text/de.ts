@@ -244,7 +244,7 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (points, week, normal) => `${points} Punkte unter normal (${normal}) seit der Woche ab ${week}.`,
+    below: (mean, week, normal) => `${mean} seit der Woche ab ${week} (normal: ${normal}).`,
     typicalFrom: (low) => `Üblich ab ${low}`,
     normal: (rate) => `Normal ${rate}`,
     typicalTo: (high) => `Üblich bis ${high}`,
@@ -309,7 +309,7 @@ export const de: Text = {
         case 'high-variation':
           return `Die Größe streut um ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
-          return 'Warnung des Scanners.';
+          return reason.isMeasured ? 'Warnung des Scanners.' : 'Warnung des Scanners, nichts gemessen.';
       }
     },
   },

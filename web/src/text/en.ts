@@ -251,8 +251,7 @@ export const en = {
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    below: (points: string, week: string, normal: string): string =>
-      `${points} points below normal (${normal}) since the week of ${week}.`,
+    below: (mean: string, week: string, normal: string): string => `${mean} since the week of ${week} (normal: ${normal}).`,
     typicalFrom: (low: string): string => `Typical from ${low}`,
     normal: (rate: string): string => `Normal ${rate}`,
     typicalTo: (high: string): string => `Typical up to ${high}`,
@@ -316,7 +315,7 @@ export const en = {
         case 'high-variation':
           return `Seedling size varies by ${percent(reason.value, 0)}${typical(reason.typical)}.`;
         case 'warning':
-          return 'Scanner warning.';
+          return reason.isMeasured ? 'Scanner warning.' : 'Scanner warning, nothing measured.';
       }
     },
   },

@@ -41,8 +41,8 @@ export function fromNormalText(difference: number | null): string | null {
 }
 
 /** Since when a crop is below what is normal. */
-export function sinceText({ start, points, normal }: { start: string; points: number; normal: number }): string {
-  return text.rates.below(decimal(points, 1), weekLabel(start, date(start)), percent(normal));
+export function sinceText({ start, mean, normal }: { start: string; mean: number; normal: number }): string {
+  return text.rates.below(percent(mean), weekLabel(start, date(start)), percent(normal));
 }
 
 export function isNumber(field: Field): boolean {
