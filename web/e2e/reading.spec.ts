@@ -202,7 +202,7 @@ test('a crop that got worse is named with the same start in every period', async
   const database = new Database();
   const service = await database.serve(database.addOrganisation('Slow', batches));
   await openSignedIn(page, service);
-  const link = page.getByRole('link', { name: /^Leek: germination rate 88\.0% since the week of .* \(normal: [\d.]+%\)\.$/ });
+  const link = page.getByRole('link', { name: /^Leek: germination rate 88\.0% since the week of .*: [\d.]+ points below normal \([\d.]+%\)\.$/ });
   const sentence = await link.textContent();
   for (const preset of ['Last week', 'Last 30 days', 'Last 365 days']) {
     await button(page, preset).click();

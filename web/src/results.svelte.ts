@@ -115,7 +115,12 @@ class Results {
     const columns = batches.loaderFor(period)?.columns;
     if (columns === undefined || this.isComparing || this.isNotComparable) return null;
     const rows = this.rowsWith({}, columns, period);
-    return { total: rows.length, unusual: findOutliers(columns, rows, this.ranges).map(({ row }) => columns.batch(row)) };
+    const notCompared = rowsBy('crop', columns, rows).filter(({ name }) => !this.ranges.has(name));
+    return {
+      total: rows.length,
+      unusual: findOutliers(columns, rows, this.ranges).map(({ row }) => columns.batch(row)),
+      notCompared: notCompared.reduce((sum, { rows }) => sum + rows.length, 0),
+    };
   });
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);

@@ -200,7 +200,8 @@ export const de: Text = {
 
   recent: {
     yesterday: 'Seit gestern',
-    unusual: (n) => (n === 0 ? 'keine auffällig.' : `${count(n)} auffällig:`),
+    unusual: (n, others) =>
+      `${others === 0 ? '' : `${count(others)} ohne Vergleich, `}${n === 0 ? 'keine auffällig.' : `${count(n)} auffällig:`}`,
   },
 
   figures: {
@@ -244,7 +245,7 @@ export const de: Text = {
     last: (step, day, mean) =>
       `, ${{ day: 'letzter voller Tag', week: 'letzte volle Woche', month: 'letzter voller Monat' }[step]} (${day}) ${mean}`,
     when: (step, day) => `${{ day: 'am', week: 'in der Woche ab', month: 'im' }[step]} ${day}`,
-    below: (mean, week, normal) => `${mean} seit der Woche ab ${week} (normal: ${normal}).`,
+    below: (mean, week, points, normal) => `${mean} seit der Woche ab ${week}: ${points} Punkte unter normal (${normal}).`,
     typicalFrom: (low) => `Üblich ab ${low}`,
     normal: (rate) => `Normal ${rate}`,
     typicalTo: (high) => `Üblich bis ${high}`,

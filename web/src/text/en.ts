@@ -205,7 +205,8 @@ export const en = {
 
   recent: {
     yesterday: 'Since yesterday',
-    unusual: (n: number): string => (n === 0 ? 'none unusual.' : `${count(n)} unusual:`),
+    unusual: (n: number, others: number): string =>
+      `${others === 0 ? '' : `${count(others)} not compared, `}${n === 0 ? 'none unusual.' : `${count(n)} unusual:`}`,
   },
 
   figures: {
@@ -251,7 +252,8 @@ export const en = {
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
     when: (step: Step, day: string): string =>
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
-    below: (mean: string, week: string, normal: string): string => `${mean} since the week of ${week} (normal: ${normal}).`,
+    below: (mean: string, week: string, points: string, normal: string): string =>
+      `${mean} since the week of ${week}: ${points} points below normal (${normal}).`,
     typicalFrom: (low: string): string => `Typical from ${low}`,
     normal: (rate: string): string => `Normal ${rate}`,
     typicalTo: (high: string): string => `Typical up to ${high}`,

@@ -42,7 +42,8 @@ export function fromNormalText(difference: number | null): string | null {
 
 /** Since when a crop is below what is normal. */
 export function sinceText({ start, mean, normal }: { start: string; mean: number; normal: number }): string {
-  return text.rates.below(percent(mean), weekLabel(start, date(start)), percent(normal));
+  const points = Math.round(normal * 10) - Math.round(mean * 10);
+  return text.rates.below(percent(mean), weekLabel(start, date(start)), decimal(points / 10, 1), percent(normal));
 }
 
 export function isNumber(field: Field): boolean {
