@@ -107,7 +107,7 @@ test('two crops, two people and two years are compared, and the choice is in the
   await expect(panel).toContainText(second);
   await drawn(page, 'comparison');
   await panel.getByText('A year earlier').click();
-  await expect(panel).toContainText('No batches in the same period last year.');
+  await expect(panel).toContainText('No batches in the same period a year earlier.');
   expect(new URL(page.url()).searchParams.get('compare')).toBe('year');
   await panel.getByText('Two people').click();
   const [[email, batches]] = tally(await fetchBatches(demo, period), 'scanned_by_email') as [[string, number]];

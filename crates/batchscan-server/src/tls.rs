@@ -80,7 +80,7 @@ pub enum TlsError {
     },
     /// A file has the content of the other one.
     #[error(
-        "{path} contains a {found}, not a {what}: the files of the certificate and the key are probably swapped"
+        "{path} contains a {found}, not a {what}: the certificate and key files are probably swapped"
     )]
     Swapped {
         /// The file.

@@ -73,6 +73,6 @@ it.each([
   ['Øyvind@example.org', 'Øyvind'],
   ['night shift', 'night shift'],
   ['@example.org', '@example.org'],
-  ['', 'Unknown operator'],
-  [null, 'Unknown operator'],
+  ['', 'Person not recorded'],
+  [null, 'Person not recorded'],
 ])('the name of %j is %s', (email, name) => expect(personName(email)).toBe(name));

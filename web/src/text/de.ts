@@ -13,7 +13,7 @@ export const de: Text = {
   batches,
   someBatches: (some, all) => `${count(some)} von ${batches(all)}`,
   cropNotRecorded: 'Kultur nicht erfasst',
-  unknownOperator: 'Unbekannte Person',
+  unknownOperator: 'Person nicht erfasst',
   quoted: (text) => `„${text}“`,
   otherCrops: 'Andere Kulturen',
 
@@ -201,7 +201,7 @@ export const de: Text = {
   recent: {
     yesterday: 'Seit gestern',
     unusual: (n, others) =>
-      `${others === 0 ? '' : `${count(others)} ohne Vergleich, `}${n === 0 ? 'keine auffällig.' : `${count(n)} auffällig:`}`,
+      `${others === 0 ? '' : ` (${count(others)} ohne Vergleich)`}, ${n === 0 ? 'keine auffällig.' : `${count(n)} auffällig:`}`,
   },
 
   figures: {
@@ -211,7 +211,7 @@ export const de: Text = {
     warnings: 'Mit Warnungen',
     before: (value) => `vorher ${count(value)}`,
     fromNormal: (points) => (points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} Punkte ${points > 0 ? 'über' : 'unter'} normal`),
-    normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen. Ein auffälliger Wert zählt als Ende des üblichen Bereichs.',
+    normal: 'Normal: der Durchschnitt der gleichen Kulturen in den letzten 365 Tagen. Ein Wert außerhalb des üblichen Bereichs zählt als dessen nächstes Ende.',
     previous: (period, isDay) => `Vorher: ${isDay ? 'der Tag eine Woche davor' : 'der vorherige Zeitraum'}, ${period}.`,
     failed: 'Der vorherige Zeitraum konnte nicht geladen werden.',
     pending: 'Der Vergleich erscheint, wenn alles geladen ist.',
@@ -275,7 +275,7 @@ export const de: Text = {
     },
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',
-    noDifference: 'Kein echter Unterschied. ',
+    noDifference: 'Kein echter Unterschied, verglichen mit dem, was für die Kulturen normal ist. ',
     tooFew: 'Zu wenige Chargen für ein Urteil. ',
     few: 'wenige Chargen',
     better: (side, points) => `Besser: ${side}, um ${points} Punkte, verglichen mit dem, was für die Kulturen normal ist. `,
@@ -293,7 +293,7 @@ export const de: Text = {
     typical: 'Üblich ist der Bereich der meisten Chargen einer Kultur in den letzten 365 Tagen. Normal ist der Durchschnitt.',
     falling: (crop, measure, below) => `${crop}: ${measure} ${below}`,
     noCrop: 'ohne Vergleich: Kultur nicht erfasst.',
-    tooFew: (min) => `ohne Vergleich: weniger als ${count(min)} Chargen ihrer Kultur.`,
+    tooFew: (min) => `ohne Vergleich: weniger als ${count(min)} Chargen der Kultur.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     showAll: (total) => `Alle ${count(total)} anzeigen`,
     showFewer: 'Weniger anzeigen',
@@ -317,7 +317,6 @@ export const de: Text = {
 
   distribution: {
     title: (measure) => `${measure} nach Kultur`,
-    one: (low, high) => `Die Hälfte der Chargen liegt zwischen ${low} und ${high}.`,
     summary: (worst, worstCrop, best, bestCrop) =>
       `Am niedrigsten: ${worstCrop}, Median ${worst}. Am höchsten: ${bestCrop}, ${best}.`,
     head: ['Niedrigster', '25 % liegen darunter', 'Median', '25 % liegen darüber', 'Höchster', 'Durchschnitt'],
@@ -395,7 +394,7 @@ export const de: Text = {
     tooFew: (min, crop) =>
       `Weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen: zu wenige zum Vergleichen.`,
     band: (n, crop) => `Fläche: was für die ${batches(n)} von ${crop} in den letzten 365 Tagen üblich ist. Strich: ihr Durchschnitt.`,
-    allTypical: 'Alles üblich.',
+    allTypical: 'Keine auffälligen Werte.',
     tray: 'Durchschnittliche Platte',
     allFields: 'Alle Felder',
     yes: 'Ja',

@@ -16,7 +16,7 @@ export const en = {
   /** "12 of 30 batches". */
   someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
   cropNotRecorded: 'Crop not recorded',
-  unknownOperator: 'Unknown operator',
+  unknownOperator: 'Person not recorded',
   quoted: (text: string): string => `“${text}”`,
   otherCrops: 'Other crops',
 
@@ -159,7 +159,7 @@ export const en = {
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
     partial: (n: number, upTo: string): string => `Partly loaded: ${batches(n)}${upTo}.`,
     tooMany: (n: number, upTo: string): string =>
-      `More than ${batches(n)} in this period. Showing the first ${count(n)}${upTo}. Select a shorter period to see all.`,
+      `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
     expired: 'Your session has expired.',
     waiting: 'Waiting for the service.',
@@ -170,7 +170,7 @@ export const en = {
     outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
     backToOverview: 'Back to overview',
     backTo: (what: string): string => `Back to ${what}`,
-    previous: (n: number): string => `Loading previous period: ${count(n)}`,
+    previous: (n: number): string => `Loading previous period: ${batches(n)}`,
     cancel: 'Cancel',
     continue: 'Continue',
     retry: 'Retry now',
@@ -206,7 +206,7 @@ export const en = {
   recent: {
     yesterday: 'Since yesterday',
     unusual: (n: number, others: number): string =>
-      `${others === 0 ? '' : `${count(others)} not compared, `}${n === 0 ? 'none unusual.' : `${count(n)} unusual:`}`,
+      `${others === 0 ? '' : ` (${count(others)} not compared)`}, ${n === 0 ? 'none unusual.' : `${count(n)} unusual:`}`,
   },
 
   figures: {
@@ -217,7 +217,7 @@ export const en = {
     before: (value: number): string => `${count(value)} before`,
     fromNormal: (points: number): string =>
       points === 0 ? 'normal' : `${decimal(Math.abs(points), 1)} points ${points > 0 ? 'above' : 'below'} normal`,
-    normal: 'Normal: the average of the same crops in the last 365 days. An unusual value counts as the end of the typical range.',
+    normal: 'Normal: the average of the same crops in the last 365 days. A value outside the typical range counts as its nearest end.',
     previous: (period: string, isDay: boolean): string =>
       `Before: the ${isDay ? 'day a week earlier' : 'previous period'}, ${period}.`,
     failed: 'The previous period could not be loaded.',
@@ -246,7 +246,7 @@ export const en = {
     weekOf: (day: string): string => `Week of ${day}`,
     single: (mean: string): string => `Average ${mean}.`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
-    soFarKey: 'Hollow dot: not over yet.',
+    soFarKey: 'Hollow dot: still running.',
     summary: (highWhen: string, high: string, lowWhen: string, low: string, last: string): string =>
       `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low})${last}.`,
     last: (step: Step, day: string, mean: string): string => `, last full ${step} (${day}) ${mean}`,
@@ -263,7 +263,7 @@ export const en = {
     high: '10% are above',
     spread: 'Middle 80%',
     key: 'Line: average; shaded: middle 80% of batches.',
-    zoom: 'Drag to zoom to a date range.',
+    zoom: 'Drag to zoom to a period.',
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
     scale: (low: string, high: string): string => `All on the same scale, ${low} to ${high}. Dotted line: all crops.`,
     omitted: (n: number): string =>
@@ -278,18 +278,18 @@ export const en = {
     second: 'Second',
     thisPeriod: 'This period',
     lastYear: 'A year earlier',
-    none: { crop: 'This period has only one crop.', operator: 'All scans in this period are by one person.' },
+    none: { crop: 'All batches shown are of one crop.', operator: 'All batches shown are by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
-    byCrop: 'The lines are as if both had scanned the same crops.',
-    noDifference: 'No real difference. ',
+    byCrop: 'Lines adjusted for crop: as if both had scanned the same crops.',
+    noDifference: 'No real difference, compared with what is normal for the crops. ',
     tooFew: 'Too few batches to say which is better. ',
     few: 'few batches',
     better: (side: string, points: string): string =>
       `Better: ${side}, by ${points} points, compared with what is normal for the crops. `,
     notMeasured: 'not measured',
     noBatches: 'no batches',
-    noLastYear: 'No batches in the same period last year.',
-    fewLastYear: (n: number): string => `Only ${batches(n)} in the same period last year: too few to compare.`,
+    noLastYear: 'No batches in the same period a year earlier.',
+    fewLastYear: (n: number): string => `Only ${batches(n)} in the same period a year earlier: too few to compare.`,
     loading: 'Loading the same period a year earlier…',
   },
 
@@ -300,7 +300,7 @@ export const en = {
     typical: 'Typical is the range of most batches of a crop in the last 365 days. Normal is the average.',
     falling: (crop: string, measure: string, below: string): string => `${crop}: ${measure.toLowerCase()} ${below}`,
     noCrop: 'not compared: crop not recorded.',
-    tooFew: (min: number): string => `not compared: fewer than ${count(min)} batches of their crop.`,
+    tooFew: (min: number): string => `not compared: fewer than ${count(min)} batches of the crop.`,
     notComparable: 'Not compared: the last 365 days are not loaded.',
     showAll: (total: number): string => `Show all ${count(total)}`,
     showFewer: 'Show fewer',
@@ -324,15 +324,14 @@ export const en = {
 
   distribution: {
     title: (measure: string): string => `${measure} by crop`,
-    one: (low: string, high: string): string => `Half of the batches are between ${low} and ${high}.`,
     summary: (worst: string, worstCrop: string, best: string, bestCrop: string): string =>
       `Lowest: ${worstCrop}, median ${worst}. Highest: ${bestCrop}, ${best}.`,
     head: ['Lowest', '25% are below', 'Median', '25% are above', 'Highest', 'Average'],
     middle: 'Middle 50%',
     all: 'All',
     hint: 'Click to show its batches.',
-    key: 'Box: middle 50%; line: median. Thin lines: the other batches, without outliers. Dot, or arrow at the edge: lowest batch.',
-    more: (n: number): string => `${count(n)} crops with fewer scans are in the table.`,
+    key: 'Box: middle 50%; line: median. Thin lines: the other batches, without extreme ones. Dot, or arrow at the edge: lowest batch.',
+    more: (n: number): string => `Not shown: ${n === 1 ? '1 crop' : `${count(n)} crops`} with fewer batches.`,
   },
 
   uniformity: {
@@ -367,7 +366,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     byName: 'By name',
-    weakestFirst: 'Weakest first, compared with what is normal for the crop.',
+    weakestFirst: 'Worst first, compared with what is normal for the crop.',
     unusual: (what: string): string => `Unusual: ${what}`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',
@@ -404,7 +403,7 @@ export const en = {
       `Fewer than ${count(min)} batches of ${crop} in the last 365 days: too few to compare.`,
     band: (n: number, crop: string): string =>
       `Shaded: what is typical of the ${batches(n)} of ${crop} in the last 365 days. Line: their average.`,
-    allTypical: 'All typical.',
+    allTypical: 'No unusual values.',
     tray: 'Average tray',
     allFields: 'All fields',
     yes: 'Yes',
@@ -423,7 +422,7 @@ export const en = {
     previous: (crop: string): string => `Previous ${crop} batch`,
     next: (crop: string): string => `Next ${crop} batch`,
     trayLabel: (total: number, usable: number, unusable: number, empty: number): string =>
-      `Of ${count(total)} cells, ${count(usable)} have a usable seedling, ${count(unusable)} an unusable one, and ${count(empty)} did not germinate.`,
+      `${count(total)} cells: ${count(usable)} with a usable seedling, ${count(unusable)} with an unusable one, ${count(empty)} not germinated.`,
     usable: (n: number): string => `${count(n)} usable`,
     unusable: (n: number): string => `${count(n)} germinated, not usable`,
     notGerminated: (n: number): string => `${count(n)} not germinated`,

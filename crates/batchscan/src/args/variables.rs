@@ -45,5 +45,5 @@ fn warning(name: &str, known: &BTreeSet<String>) -> String {
     let edits = |other: &&String| strsim::levenshtein(name, other);
     let nearest = known.iter().min_by_key(edits).filter(|other| edits(other) <= EDITS_MAX);
     let hint = nearest.map_or_else(String::new, |nearest| format!(": did you mean {nearest}?"));
-    format!("unknown environment variable {name}{hint}")
+    format!("ignoring unknown environment variable {name}{hint}")
 }

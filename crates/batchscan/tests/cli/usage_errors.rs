@@ -137,7 +137,7 @@ fn an_unknown_variable_is_a_warning() {
     let outcome = Outcome::run(site.command(&["org", "list"]).envs(set));
     let mut lines: Vec<&str> = outcome.err.lines().collect();
     lines.sort_unstable();
-    let unknown = "unknown environment variable BATCHSCAN_";
+    let unknown = "ignoring unknown environment variable BATCHSCAN_";
     let tls = format!("{unknown}TLS_CERTS: did you mean BATCHSCAN_TLS_CERT?");
     assert_eq!(lines, [format!("warning: {unknown}COLOUR_SCHEME"), format!("warning: {tls}")]);
     assert_eq!(outcome.code, Some(0));
