@@ -79,9 +79,7 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// A file has the content of the other one.
-    #[error(
-        "{path} contains a {found}, not a {what}: the certificate and key files are probably swapped"
-    )]
+    #[error("{path} contains a {found}, not a {what}: the certificate and key files are probably swapped")]
     Swapped {
         /// The file.
         path: PathBuf,
