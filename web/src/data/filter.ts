@@ -24,13 +24,17 @@ export const NO_FILTER: Filter = Object.freeze({
   text: '',
 });
 
+export function isSearch({ text }: Filter): boolean {
+  return text.trim() !== '';
+}
+
 /** How many of the four filters are set. */
 export function activeFilters(filter: Filter): number {
   return (
     Number(filter.crops.length > 0) +
     Number(filter.operators.length > 0) +
     Number(filter.warnings !== 'all') +
-    Number(filter.text.trim() !== '')
+    Number(isSearch(filter))
   );
 }
 

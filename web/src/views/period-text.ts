@@ -1,6 +1,7 @@
 // Texts that several views share.
 
 import { personName } from '../data/batch';
+import { isSearch } from '../data/filter';
 import { date, weekday } from '../data/format';
 import { dayNumber, dayText } from '../data/day';
 import { dayCount, plusDays, type Period } from '../data/period';
@@ -26,7 +27,7 @@ export function describeView({ period, filter }: View): string {
     ...filter.crops.map((name) => name || text.cropNotRecorded),
     ...warnings,
     ...filter.operators.map(personName),
-    ...(filter.text.trim() === '' ? [] : [text.quoted(filter.text.trim())]),
+    ...(isSearch(filter) ? [text.quoted(filter.text.trim())] : []),
   ];
   return parts.join(' · ');
 }
