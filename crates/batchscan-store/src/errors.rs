@@ -13,6 +13,9 @@ pub enum StoreError {
     /// The file is damaged or its disk fails. An operator has to repair it. The text is for the log.
     #[error("the database file cannot be read or written: {0}")]
     Unreadable(String),
+    /// The database does not accept a value of the request. The text is for the log.
+    #[error("the database rejected a value: {0}")]
+    Rejected(String),
     /// The database returned invalid data or failed in another way. The text is for the log.
     #[error("the database failed: {0}")]
     Broken(String),

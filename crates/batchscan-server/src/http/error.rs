@@ -25,6 +25,7 @@ const NEW_OPERATOR_TOKEN: &str =
     "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one";
 const NO_SPACE: &str =
     "The service has no disk space for this file: send smaller files, or make room in its TMPDIR";
+const INVALID_VALUE: &str = "The request contains a value that cannot be stored, such as a NUL character";
 const EXPECTED_FORM: &str = "send a form (application/x-www-form-urlencoded)";
 
 /// An error response.
@@ -83,6 +84,8 @@ pub enum ApiError {
     HeadersTooLarge,
     /// Above the rate limit; the seconds to wait.
     TooManyRequests(u64),
+    /// A value that the database does not accept.
+    InvalidValue(Cause),
     /// A temporary failure, usually because the store is unreachable.
     Unavailable(Cause),
     /// No disk space for the temporary file of a delivery.
@@ -118,11 +121,13 @@ impl Cause {
     }
 
     fn of_store(error: &StoreError) -> Self {
-        let kind = match error {
-            StoreError::Unreachable(_) => "unreachable",
-            StoreError::Unreadable(_) | StoreError::Broken(_) => "broken",
+        let store_error = match error {
+            StoreError::Unreachable(_) => Some("unreachable"),
+            StoreError::Unreadable(_) | StoreError::Broken(_) => Some("broken"),
+            // The request is wrong, not the store: no alert.
+            StoreError::Rejected(_) => None,
         };
-        Self { text: error.to_string(), store_error: Some(kind) }
+        Self { text: error.to_string(), store_error }
     }
 }
 
@@ -131,6 +136,7 @@ impl From<StoreError> for ApiError {
         let cause = Cause::of_store(&error);
         match error {
             StoreError::Unreachable(_) | StoreError::Unreadable(_) => ApiError::Unavailable(cause),
+            StoreError::Rejected(_) => ApiError::InvalidValue(cause),
             StoreError::Broken(_) => ApiError::Internal(cause),
         }
     }
@@ -229,6 +235,7 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The service is temporarily unavailable: try again in a few seconds",
             ),
+            ApiError::InvalidValue(_) => (StatusCode::BAD_REQUEST, INVALID_VALUE),
             ApiError::NoSpace(_) => (StatusCode::INSUFFICIENT_STORAGE, NO_SPACE),
             // A fixed text (decision 029): the cause is in the log.
             ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
@@ -282,7 +289,11 @@ impl IntoResponse for ApiError {
         if let ApiError::InvalidForm { .. } | ApiError::InvalidClient { .. } = self {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         }
-        if let ApiError::Unavailable(cause) | ApiError::NoSpace(cause) | ApiError::Internal(cause) = self {
+        if let ApiError::InvalidValue(cause)
+        | ApiError::Unavailable(cause)
+        | ApiError::NoSpace(cause)
+        | ApiError::Internal(cause) = self
+        {
             response.extensions_mut().insert(cause);
         }
         response

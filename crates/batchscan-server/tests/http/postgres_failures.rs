@@ -374,3 +374,27 @@ async fn ten_nodes_that_open_an_empty_database_migrate_it_once() {
         assert_eq!(blocking(|| server.sql(&name, "SELECT version FROM schema_history")), "1\n2\n3\n4\n5\n6");
     }
 }
+
+/// A value that PostgreSQL does not accept is the fault of the request: no connection is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_value_or_an_unknown_name_keeps_the_connection() {
+    let site = Site::on(shared_server(), Config::default(), ONE_CONNECTION).await;
+    let backends = || {
+        let sql = "SELECT string_agg(pid::text, ' ' ORDER BY pid) FROM pg_stat_activity
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        blocking(|| site.server.sql(&site.name, sql))
+    };
+    let store = &site.app.store;
+    assert_eq!(site.request_all().await[1].status, 200);
+    let before = backends();
+    for _ in 0..3 {
+        let rejected = store.org("a\0b").await;
+        assert!(matches!(rejected, Err(AdminError::Store(StoreError::Rejected(_)))), "{rejected:?}");
+        let missing = store.org("Missing").await;
+        assert!(matches!(missing, Err(AdminError::OrgNotFound(_))), "{missing:?}");
+        let rename = store.rename_org("Missing", &OrgName::new("New").unwrap()).await;
+        assert!(matches!(rename, Err(AdminError::OrgNotFound(_))), "{rename:?}");
+    }
+    assert_eq!(site.request_all().await[1].status, 200);
+    assert_eq!(backends(), before, "the same connections");
+}

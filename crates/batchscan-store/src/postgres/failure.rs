@@ -14,6 +14,8 @@ pub(super) enum Failure {
     Unavailable(String),
     /// The host is a standby that does not have the data yet.
     Lagging,
+    /// The database does not accept a value of this request. Nothing is wrong with the host or the connection.
+    Rejected(String),
     /// Every host would fail.
     Broken(String),
 }
@@ -73,6 +75,9 @@ impl From<Error> for Failure {
         let class = |prefix| code.code().starts_with(prefix);
         if temporary.contains(code) || ["08", "53", "57P", "58", "28", "3D"].into_iter().any(class) {
             Failure::Unavailable(cause)
+        } else if class("22") {
+            // 22: data exception, such as a text with a NUL.
+            Failure::Rejected(cause)
         } else {
             Failure::Broken(cause)
         }
@@ -83,6 +88,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unreachable(why) | StoreError::Unreadable(why) => Failure::Unavailable(why),
+            StoreError::Rejected(why) => Failure::Rejected(why),
             StoreError::Broken(why) => Failure::Broken(why),
         }
     }
@@ -99,6 +105,7 @@ impl From<Failure> for StoreError {
         match failure {
             Failure::Unavailable(why) => StoreError::Unreachable(why),
             Failure::Lagging => StoreError::Unreachable("no host is up to date".into()),
+            Failure::Rejected(why) => StoreError::Rejected(why),
             Failure::Broken(why) => StoreError::Broken(why),
         }
     }

@@ -105,6 +105,11 @@ impl<'a> Route<'a> {
                 Ok(None)
             }
             Err(Failure::Broken(why)) => Err(StoreError::Broken(why)),
+            Err(Failure::Rejected(why)) => {
+                // The response was read completely, and a snapshot is sent with its COMMIT.
+                lease.is_clean = true;
+                Err(StoreError::Rejected(why))
+            }
             Err(Failure::Lagging) => {
                 // The connection can be reused.
                 lease.is_clean = true;

@@ -74,7 +74,9 @@ pub(super) async fn version(client: &Client) -> Result<i32, Error> {
 pub(super) fn store_error(url: &str, error: StoreError) -> OpenError {
     match error {
         StoreError::Unreachable(cause) => OpenError::Unreachable { url: url.into(), cause },
-        StoreError::Unreadable(cause) | StoreError::Broken(cause) => OpenError::Other(cause),
+        StoreError::Unreadable(cause) | StoreError::Rejected(cause) | StoreError::Broken(cause) => {
+            OpenError::Other(cause)
+        }
     }
 }
 

@@ -176,8 +176,17 @@ impl PostgresStore {
                 return Err(StoreError::Unreachable(why).into());
             }
         };
-        lease.release();
-        Ok(done)
+        // Not found, already exists, …: the transaction is rolled back, and the connection can be used again.
+        let is_usable = match &result {
+            Ok(_) => true,
+            Err(AdminError::Store(error)) => matches!(error, StoreError::Rejected(_)),
+            Err(AdminError::CommitUnknown | AdminError::Aborted) => false,
+            Err(_) => true,
+        };
+        if is_usable {
+            lease.release();
+        }
+        result
     }
 }
 
