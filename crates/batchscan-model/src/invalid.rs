@@ -105,7 +105,7 @@ impl Reason {
             }
             Reason::NotABoolean => "Input should be true or false",
             Reason::BadNumber => "Value error, not a number in the allowed range",
-            Reason::BadName => "Value error, it is empty, too long or has control characters",
+            Reason::BadName => "Value error, it is empty, too long or has invisible characters or a slash",
             Reason::NotInTheFuture => {
                 "Value error, not a date and time in the future, such as 2030-01-31T00:00:00Z"
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use batchscan_model::printable::is_invisible;
 use batchscan_model::{Batch, OrgId, Position, UtcInstant};
 use tokio::sync::mpsc;
 
@@ -89,7 +90,7 @@ pub struct OrgOverview {
 /// The maximum length of an organisation's name, so that it fits a table.
 const ORG_NAME_CHARS_MAX: usize = 100;
 
-/// An organisation's name: not empty, no control characters, no leading or trailing spaces, and possible in a URL.
+/// An organisation's name: not empty, nothing invisible, no leading or trailing spaces, and one segment of a URL's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrgName(String);
 
@@ -97,7 +98,7 @@ impl OrgName {
     /// Validates a name.
     pub fn new(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.chars().count() <= ORG_NAME_CHARS_MAX && text.trim() == text;
-        let is_allowed = !text.chars().any(char::is_control) && !matches!(text, "." | "..");
+        let is_allowed = !text.chars().any(|c| is_invisible(c) || c == '/') && !matches!(text, "." | "..");
         (fits && is_allowed).then(|| Self(text.to_owned()))
     }
 

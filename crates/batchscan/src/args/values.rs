@@ -160,7 +160,8 @@ pub(crate) fn parse_public_url(text: &str) -> Result<String, String> {
 /// An organisation's name.
 pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
     OrgName::new(text).ok_or_else(|| {
-        "must have 1 to 100 characters, no control characters, no leading or trailing spaces, and not be . or ..".into()
+        "must have 1 to 100 characters, no slash, no invisible characters, no leading or trailing spaces, and not be . or .."
+            .into()
     })
 }
 
