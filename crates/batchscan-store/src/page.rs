@@ -52,6 +52,19 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
+    /// Reads the credential and the data version only.
+    pub(crate) fn version_only(now: UtcInstant) -> Self {
+        Self {
+            range: DateRange::default(),
+            resume: None,
+            limit: PageLimit { rows: 0, bytes: 0 },
+            opening: "",
+            encoding: Encoding::Identity,
+            min_version: 0,
+            now,
+        }
+    }
+
     /// The exclusive lower bound of the page in the batch order.
     pub(crate) fn after(&self) -> Key {
         match &self.resume {
@@ -100,6 +113,15 @@ pub enum PageResult<S, P = Page> {
     Read(P),
     /// The credential is revoked, expired or removed.
     InvalidCredential,
+}
+
+/// A single batch, and the data version that it was read in.
+#[derive(Debug)]
+pub struct OneBatch {
+    /// The data version.
+    pub version: DataVersion,
+    /// The batch as JSON; `None` if there is no batch with this id.
+    pub json: Option<String>,
 }
 
 /// Batches in order, as the start of a response body.

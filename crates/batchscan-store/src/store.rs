@@ -48,9 +48,30 @@ impl Store {
         }
     }
 
-    /// A batch as JSON.
-    pub async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
-        call!(self.batch(org, id))
+    /// One of the caller's batches, not older than a version, in one snapshot; `None` if the credential is invalid.
+    pub async fn batch(
+        &self,
+        caller: &Caller,
+        id: &BatchId,
+        min_version: i64,
+        now: UtcInstant,
+    ) -> Result<Option<OneBatch>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.batch(caller, id, now).await,
+            Store::Postgres(store) => {
+                let request = PageRequest { min_version, ..PageRequest::version_only(now) };
+                Box::pin(store.batch(caller, id, request)).await
+            }
+        }
+    }
+
+    /// Batches of an organisation as JSON, for operators: no credential is needed.
+    pub async fn batches_by_id(
+        &self,
+        org: OrgId,
+        ids: Vec<BatchId>,
+    ) -> Result<Vec<Option<String>>, AdminError> {
+        call!(self.batches_by_id(org, ids))
     }
 
     /// One page of the caller's batches.
@@ -108,16 +129,7 @@ impl Store {
         caller: &Caller,
         now: UtcInstant,
     ) -> Result<Option<DataVersion>, StoreError> {
-        let request = PageRequest {
-            range: Default::default(),
-            resume: None,
-            limit: PageLimit { rows: 0, bytes: 0 },
-            opening: "",
-            encoding: Encoding::Identity,
-            min_version: 0,
-            now,
-        };
-        match self.page(caller, request, Some).await? {
+        match self.page(caller, PageRequest::version_only(now), Some).await? {
             PageResult::Skipped(version) => Ok(Some(version)),
             PageResult::Read(_) | PageResult::InvalidCredential => Ok(None),
         }

@@ -9,8 +9,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::BatchId;
 use batchscan_store::{
-    ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray, Caller, DataVersion, Encoding, Page,
-    PageLimit, PageRequest, PageResult,
+    ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray, Caller, DataVersion, Encoding, OneBatch,
+    Page, PageLimit, PageRequest, PageResult,
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -88,12 +88,17 @@ pub(super) async fn get_v2(
     id: Result<Path<String>, PathRejection>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, ApiError> {
-    let version = app.store.data_version(&caller, app.clock.now()).await?;
-    let version = version.ok_or(ApiError::InvalidToken(TokenError::Invalid))?;
+    let (invalid, now) = (ApiError::InvalidToken(TokenError::Invalid), app.clock.now());
     // Rejected if it is not UTF-8.
-    let id = id.ok().and_then(|Path(id)| BatchId::new(id)).ok_or(ApiError::NoSuchBatch)?;
-    let json = app.store.batch(caller.org, &id).await?.ok_or(ApiError::NoSuchBatch)?;
-    let etag = QueryHash::batch(caller.org, &id).etag(version);
+    let Some(id) = id.ok().and_then(|Path(id)| BatchId::new(id)) else {
+        let is_valid = app.store.data_version(&caller, now).await?.is_some();
+        return Err(if is_valid { ApiError::NoSuchBatch } else { invalid });
+    };
+    let query = QueryHash::batch(caller.org, &id);
+    let min_version = if_none_match.latest_version(query);
+    let read = app.store.batch(&caller, &id, min_version, now).await?;
+    let OneBatch { version, json } = read.ok_or(invalid)?;
+    let (json, etag) = (json.ok_or(ApiError::NoSuchBatch)?, query.etag(version));
     if if_none_match.matches(&etag) {
         return Ok(not_modified(&etag));
     }

@@ -29,7 +29,8 @@ pub(super) async fn page(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = BatchId::new(id).ok_or(ApiError::NotFound)?;
-    let batch = app.store.batch(DEMO_ORG, &id).await?.ok_or(ApiError::NotFound)?;
+    let batch = app.store.batches_by_id(DEMO_ORG, vec![id]).await?.pop().flatten();
+    let batch = batch.ok_or(ApiError::NotFound)?;
     let batch = serde_json::from_str(&batch).unwrap_or_default();
     let file = StaticFile::new("text/html; charset=utf-8", report(&batch).into(), None);
     Ok(file.respond_with_policy(&headers, POLICY))

@@ -1,6 +1,10 @@
 //! ETags and `If-None-Match` (decision 031).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use batchscan_model::Batch;
 
 use super::*;
 
@@ -111,4 +115,29 @@ async fn an_invalid_token_or_query_is_reported_before_a_304() {
     let (app, token) = TestApp::nursery().await;
     assert_eq!(conditional(&app, "/v1/batches", "x", "*").await.status, 401);
     assert_eq!(conditional(&app, "/v1/batches?start_date=x", &token, "*").await.status, 422);
+}
+
+/// Decision 031: version and batch are read in one snapshot, even while the batch changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_etag_of_a_batch_names_one_text() {
+    let (app, _, token) = TestApp::filled(1_000, &many(3)).await;
+    let texts: Mutex<BTreeMap<String, String>> = Mutex::default();
+    let is_done = AtomicBool::new(false);
+    let changes = async {
+        for number in 0..100 {
+            let comment = Some(format!("correction {number}"));
+            app.import("Nursery", &[Batch { comment, ..many(1).remove(0) }]).await;
+        }
+        is_done.store(true, Ordering::SeqCst);
+    };
+    let read = async || {
+        while !is_done.load(Ordering::SeqCst) {
+            let reply = app.get("/v2/batches/b00000", &token).await;
+            let (etag, text) = (reply.header("etag").unwrap(), reply.text().to_owned());
+            let known = texts.lock().unwrap().entry(etag.clone()).or_insert_with(|| text.clone()).clone();
+            assert_eq!(known, text, "{etag}");
+        }
+    };
+    tokio::join!(changes, read(), read(), read(), read());
+    assert!(texts.into_inner().unwrap().len() > 1);
 }

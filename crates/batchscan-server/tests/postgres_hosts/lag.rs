@@ -1,5 +1,6 @@
 //! Lagging standbys: clients never get older data, and no valid credential is rejected.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use batchscan_store::{ReadFrom, StoreError};
@@ -53,6 +54,32 @@ async fn a_cursor_or_an_etag_is_served_by_the_primary_or_gets_a_503() {
     nursery.get(&next_path(&second), &token).await.is_unavailable();
     nursery.get_if_changed("/v2/batches", &token, &etag).await.is_unavailable();
     assert_eq!(nursery.get("/v2/batches", &token).await.ids(), ["b0", "b1"]);
+}
+
+/// Decisions 031, 041: text and ETag of a batch come from one host, and only the primary says that there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_batch_and_its_etag_are_of_one_version() {
+    let site = Site::start(ReadFrom::Standby).await;
+    let nursery = &site.nursery;
+    let token = nursery.token(&nursery.client).await;
+    let old = nursery.get("/v2/batches/b0", &token).await;
+    site.pause_standbys().await;
+    nursery.correct("b0", "corrected").await;
+    nursery.add("new").await;
+    let mut texts = BTreeMap::from([(old.header("etag").unwrap(), old.text().to_owned())]);
+    for _ in 0..50 {
+        let reply = nursery.get("/v2/batches/b0", &token).await;
+        let (etag, text) = (reply.header("etag").unwrap(), reply.text().to_owned());
+        assert_eq!(*texts.entry(etag).or_insert_with(|| text.clone()), text);
+    }
+    assert_eq!(nursery.get("/v2/batches/new", &token).await.status, 200, "standbys do not have it");
+    let is_new = async || nursery.get("/v2/batches/b0", &token).await.text().contains("corrected");
+    until(STALE_LIMIT, is_new).await;
+    let etag = nursery.get("/v2/batches/b0", &token).await.header("etag").unwrap();
+    blocking(|| site.cluster.primary().kill());
+    nursery.wait_for_host(site.cluster.primary(), false).await;
+    nursery.get_if_changed("/v2/batches/b0", &token, &etag).await.is_unavailable();
+    nursery.get("/v2/batches/none", &token).await.is_unavailable();
 }
 
 /// Decisions 006, 010, 028: a credential that a standby does not have may exist; one that is revoked there is revoked.

@@ -12,10 +12,11 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Error, RowStream, Statement};
 
 use super::failure::Failure;
+use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
 use crate::credentials::CredentialStatus;
-use crate::errors::StoreError;
-use crate::page::{Caller, DataVersion, Encoding, Key, Page, PageLimit, PageRequest, PageResult};
+use crate::errors::{AdminError, StoreError};
+use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageLimit, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 use crate::types::Freshness;
 
@@ -61,19 +62,33 @@ static BATCHES_WITHOUT_MOVED: Query = Query {
 };
 
 impl PostgresStore {
-    pub(crate) async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
-        const BATCH: &str = "SELECT json FROM batch WHERE org_id = $1 AND batch_id = $2";
-        let id = id.as_str();
-        // A standby may not have it yet.
-        for freshness in [Freshness::Any, Freshness::Latest] {
-            let rows = on_any_host!(self, freshness, |client| async {
-                Ok(client.query_typed(BATCH, &[(&org.0, Type::INT8), (&id, Type::TEXT)]).await?)
-            });
-            if let Some(row) = rows.first() {
-                return Ok(Some(row.try_get(0).map_err(Failure::from)?));
+    pub(crate) async fn batch(
+        &self,
+        caller: &Caller,
+        id: &BatchId,
+        request: PageRequest,
+    ) -> Result<Option<OneBatch>, StoreError> {
+        let route = self.hosts.route(Freshness::Any);
+        let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
+        let (store, request) = (self, &request);
+        Ok(on_any_host!(route, |client| Attempt { client, store, caller, request }.run_batch(id)))
+    }
+
+    pub(crate) async fn batches_by_id(
+        &self,
+        org: OrgId,
+        ids: Vec<BatchId>,
+    ) -> Result<Vec<Option<String>>, AdminError> {
+        self.read_slowly(async |snapshot| {
+            let mut found = Vec::with_capacity(ids.len());
+            for id in &ids {
+                let params = params![INT8: org.0, TEXT: id.as_str()];
+                let rows = snapshot.query_typed(BATCH.sql, &params).await?;
+                found.push(rows.first().map(|row| row.try_get(0)).transpose()?);
             }
-        }
-        Ok(None)
+            Ok(found)
+        })
+        .await
     }
 
     pub(crate) async fn page<S: Send + 'static>(
@@ -138,6 +153,7 @@ pub(super) struct Attempt<'a> {
 pub(super) struct OrgVersion {
     pub(super) version: DataVersion,
     moved_version: i64,
+    is_standby: bool,
 }
 
 impl Attempt<'_> {
@@ -162,6 +178,23 @@ impl Attempt<'_> {
             }
             return Ok(PageResult::Read(PageRows { version: latest.version, builder, _permits }));
         }
+    }
+
+    /// `None` if the credential is invalid.
+    async fn run_batch(self, id: &BatchId) -> Result<Option<OneBatch>, Failure> {
+        let (statement, org, id) = (self.prepare(&BATCH).await?, self.caller.org.0, id.as_str());
+        let rows = async {
+            let rows = self.query(statement, &[&org, &id]).await?;
+            Ok(rows.try_collect::<Vec<_>>().await?)
+        };
+        let (credential, rows) = self.snapshot(rows).await?;
+        let Some(OrgVersion { version, is_standby, .. }) = credential else { return Ok(None) };
+        let json: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        // A standby may not have it yet.
+        if json.is_none() && is_standby {
+            return Err(Failure::Lagging);
+        }
+        Ok(Some(OneBatch { version, json }))
     }
 
     /// The version of the caller's organisation; `None` if the credential is invalid.
@@ -240,7 +273,7 @@ impl Attempt<'_> {
             return Err(Failure::Lagging);
         }
         let version = DataVersion { number, mark: row.try_get(2)? };
-        Ok(Some(OrgVersion { version, moved_version: row.try_get(3)? }))
+        Ok(Some(OrgVersion { version, moved_version: row.try_get(3)?, is_standby }))
     }
 
     pub(super) async fn batches(

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 use super::blocks::{key, piece};
 use super::store::SqliteStore;
 use crate::credentials::CredentialStatus;
-use crate::errors::StoreError;
-use crate::page::{Caller, DataVersion, Encoding, Key, Page, PageRequest, PageResult};
+use crate::errors::{AdminError, StoreError};
+use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 
 pub(super) const CREDENTIAL: &str = "
@@ -61,12 +61,30 @@ impl SqliteStore {
         .await
     }
 
-    pub(crate) async fn batch(&self, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
-        let id = id.clone();
-        self.read_for(org, move |connection| {
-            let mut batch =
-                connection.prepare_cached("SELECT json FROM batch WHERE org_id = ?1 AND batch_id = ?2")?;
-            Ok(batch.query_row(params![org.0, id.as_str()], |row| row.get(0)).optional()?)
+    pub(crate) async fn batch(
+        &self,
+        caller: &Caller,
+        id: &BatchId,
+        now: UtcInstant,
+    ) -> Result<Option<OneBatch>, StoreError> {
+        let (caller, id) = (caller.clone(), id.clone());
+        self.read_for(caller.org, move |connection| {
+            let mut credential = connection.prepare_cached(CREDENTIAL)?;
+            let Some(snapshot) = Snapshot::open(&mut credential, &caller, now)? else { return Ok(None) };
+            let json = batch_by_id(connection, caller.org, &id)?;
+            Ok(Some(OneBatch { version: snapshot.version, json }))
+        })
+        .await
+    }
+
+    pub(crate) async fn batches_by_id(
+        &self,
+        org: OrgId,
+        ids: Vec<BatchId>,
+    ) -> Result<Vec<Option<String>>, AdminError> {
+        self.read_slowly(move |connection| {
+            let snapshot = connection.transaction()?;
+            Ok(ids.iter().map(|id| batch_by_id(&snapshot, org, id)).collect::<Result<_, _>>()?)
         })
         .await
     }

@@ -57,14 +57,9 @@ async fn find<'a>(
     ids: &'a [BatchId],
 ) -> anyhow::Result<(Vec<String>, Vec<&'a BatchId>)> {
     let org = store.org(org).await?.id;
-    let (mut found, mut missing) = (Vec::new(), Vec::new());
-    for id in ids {
-        match store.batch(org, id).await? {
-            Some(json) => found.push(json),
-            None => missing.push(id),
-        }
-    }
-    Ok((found, missing))
+    let batches = store.batches_by_id(org, ids.to_vec()).await?;
+    let missing = ids.iter().zip(&batches).filter(|(_, batch)| batch.is_none()).map(|(id, _)| id).collect();
+    Ok((batches.into_iter().flatten().collect(), missing))
 }
 
 fn fail_if_missing(org: &str, missing: &[&BatchId]) -> anyhow::Result<()> {
