@@ -60,7 +60,9 @@ pub use imports::{ImportEntry, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
 pub use mirror::{Mirror, MirrorChanges, MirrorError};
 pub use operator_tokens::{OperatorRole, OperatorToken};
-pub use page::{Caller, DataVersion, Encoding, Page, PageLimit, PageRequest, PageResult, Resume};
+pub use page::{
+    Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,
+};
 pub use postgres::{PostgresStore, PostgresUrl, PostgresUrlError};
 pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
 pub use sqlite::SqliteStore;

@@ -23,6 +23,15 @@ pub struct DataVersion {
     pub mark: i64,
 }
 
+/// What a request that waits for changes depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrgState {
+    /// The version of the batches.
+    pub version: DataVersion,
+    /// How many credentials were revoked.
+    pub revoked: i64,
+}
+
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {

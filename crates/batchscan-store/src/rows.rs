@@ -10,7 +10,7 @@ use crate::errors::StoreError;
 use crate::imports::ImportEntry;
 use crate::keys::{KeyPurpose, ServiceKey};
 use crate::operator_tokens::{OperatorRole, OperatorToken};
-use crate::page::{Caller, DataVersion};
+use crate::page::{Caller, DataVersion, OrgState};
 use crate::sessions::{ActiveSession, Session, SessionRow};
 use crate::types::{ImportCounts, OrgOverview, Organisation};
 
@@ -384,6 +384,20 @@ pub(crate) fn version_record(row: &impl Columns) -> Result<VersionRecord, StoreE
 
 pub(crate) fn version(row: &impl Columns) -> Result<DataVersion, StoreError> {
     Ok(DataVersion { number: integer(row, 0)?, mark: integer(row, 1)? })
+}
+
+/// Selects organisations for [`org_state`].
+macro_rules! org_states {
+    () => {
+        "SELECT o.version, o.version_mark, o.id,
+                (SELECT count(*) FROM credential c WHERE c.org_id = o.id AND c.revoked_at IS NOT NULL)
+         FROM organisation o"
+    };
+}
+pub(crate) use org_states;
+
+pub(crate) fn org_state(row: &impl Columns) -> Result<(OrgId, OrgState), StoreError> {
+    Ok((OrgId(integer(row, 2)?), OrgState { version: version(row)?, revoked: integer(row, 3)? }))
 }
 
 pub(crate) fn removal(row: &impl Columns) -> Result<ChangeKey, StoreError> {

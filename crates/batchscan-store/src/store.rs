@@ -11,7 +11,7 @@ use crate::errors::{AdminError, OpenError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource};
 use crate::keys::{KeyRotation, ServiceKey};
 use crate::operator_tokens::OperatorToken;
-use crate::page::{Caller, DataVersion, Encoding, PageLimit, PageRequest, PageResult};
+use crate::page::{Caller, DataVersion, OneBatch, OrgState, PageRequest, PageResult};
 use crate::postgres::PostgresStore;
 use crate::sessions::{Session, SessionResult, SessionUse};
 use crate::sqlite::SqliteStore;
@@ -107,9 +107,10 @@ impl Store {
         }
     }
 
-    /// The versions of the batches of several organisations, in any order. A standby may return an older one.
-    pub async fn versions(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, DataVersion)>, StoreError> {
-        call!(self.versions(orgs))
+    /// The states of several organisations, in any order, without those that do not exist. A standby may return an older
+    /// one.
+    pub async fn org_states(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, OrgState)>, StoreError> {
+        call!(self.org_states(orgs))
     }
 
     /// Removes batches: all of them, or none if one does not exist. Forgets removals before a time: clients that have

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use batchscan_model::OrgId;
-use batchscan_store::{DataVersion, Store, StoreError};
+use batchscan_store::{DataVersion, OrgState, Store, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How often the store is asked for the versions of the organisations that requests wait for.
+/// How often the states of the organisations that requests wait for are read.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(150);
 /// Requests that may wait, of all organisations and of one. Each takes some kilobytes.
 const WAITING_MAX: usize = 20_000;
@@ -19,30 +19,50 @@ const WAITING_OF_ORG_MAX: usize = 5_000;
 /// The requests that wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The last known version of each organisation that a request waits for.
-    versions: Mutex<HashMap<OrgId, watch::Sender<DataVersion>>>,
+    /// Each organisation that a request waits for.
+    orgs: Mutex<HashMap<OrgId, watch::Sender<LastState>>>,
     requests: AtomicUsize,
     is_stopped: watch::Sender<bool>,
+}
+
+/// What was last read of an organisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastState {
+    NotRead,
+    Read(OrgState),
+    Removed,
+}
+
+impl LastState {
+    /// Whether a request must look again: there may be changes for it, or its credential may have been revoked. A standby
+    /// may report an older version.
+    fn concerns(self, seen: DataVersion, since: LastState) -> bool {
+        match (self, since) {
+            (Self::NotRead, _) => false,
+            (Self::Read(now), _) if now.version != seen && now.version.number >= seen.number => true,
+            (Self::Read(now), Self::Read(since)) => now.revoked != since.revoked,
+            (Self::Read(_) | Self::Removed, _) => true,
+        }
+    }
 }
 
 impl Default for Waiting {
     fn default() -> Self {
         let (is_stopped, _) = watch::channel(false);
-        Self { versions: Mutex::default(), requests: AtomicUsize::new(0), is_stopped }
+        Self { orgs: Mutex::default(), requests: AtomicUsize::new(0), is_stopped }
     }
 }
 
 impl Waiting {
-    /// Waits until the organisation has a later version than the one seen, or until a time, or until the service stops.
-    /// `None` if too many requests wait.
+    /// Waits until the organisation has a later version than the one seen or a credential was revoked, or until a time, or
+    /// until the service stops. `None` if too many requests wait.
     pub(super) async fn wait(&self, org: OrgId, seen: DataVersion, until: Instant) -> Option<()> {
         let _request = self.count_request()?;
-        let mut version = self.subscribe(org, seen)?;
+        let mut state = self.subscribe(org)?;
+        let since = *state.borrow();
         let mut is_stopped = self.is_stopped.subscribe();
-        // A standby may report an older version.
-        let is_later = |version: &DataVersion| *version != seen && version.number >= seen.number;
         tokio::select! {
-            _ = version.wait_for(is_later) => {}
+            _ = state.wait_for(|state| state.concerns(seen, since)) => {}
             _ = is_stopped.wait_for(|is_stopped| *is_stopped) => {}
             () = tokio::time::sleep_until(until) => {}
         }
@@ -54,28 +74,31 @@ impl Waiting {
         self.is_stopped.send_replace(true);
     }
 
-    /// Reads the versions of the organisations that requests wait for.
+    /// Reads the states of the organisations that requests wait for.
     pub(super) async fn check(&self, store: &Store) -> Result<(), StoreError> {
         let orgs: Vec<OrgId> = {
-            let mut versions = self.lock();
-            versions.retain(|_, version| version.receiver_count() > 0);
-            versions.keys().copied().collect()
+            let mut orgs = self.lock();
+            orgs.retain(|_, state| state.receiver_count() > 0);
+            orgs.keys().copied().collect()
         };
         if orgs.is_empty() {
             return Ok(());
         }
-        for (org, version) in store.versions(orgs).await? {
-            if let Some(known) = self.lock().get(&org) {
-                known.send_if_modified(|known| std::mem::replace(known, version) != version);
+        let mut states: HashMap<_, _> = store.org_states(orgs.clone()).await?.into_iter().collect();
+        let known = self.lock();
+        for org in orgs {
+            let state = states.remove(&org).map_or(LastState::Removed, LastState::Read);
+            if let Some(known) = known.get(&org) {
+                known.send_if_modified(|known| std::mem::replace(known, state) != state);
             }
         }
         Ok(())
     }
 
-    fn subscribe(&self, org: OrgId, seen: DataVersion) -> Option<watch::Receiver<DataVersion>> {
-        let mut versions = self.lock();
-        let version = versions.entry(org).or_insert_with(|| watch::channel(seen).0);
-        (version.receiver_count() < WAITING_OF_ORG_MAX).then(|| version.subscribe())
+    fn subscribe(&self, org: OrgId) -> Option<watch::Receiver<LastState>> {
+        let mut orgs = self.lock();
+        let state = orgs.entry(org).or_insert_with(|| watch::channel(LastState::NotRead).0);
+        (state.receiver_count() < WAITING_OF_ORG_MAX).then(|| state.subscribe())
     }
 
     fn count_request(&self) -> Option<Counted<'_>> {
@@ -83,8 +106,8 @@ impl Waiting {
         (self.requests.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(counted)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OrgId, watch::Sender<DataVersion>>> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrgId, watch::Sender<LastState>>> {
+        self.orgs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -225,6 +225,25 @@ async fn a_waiting_request_ends_soon_after_a_change_or_after_its_time() {
     assert!(started.elapsed() < SOON + SOON);
 }
 
+/// Decision 010: at once, not when the request has waited.
+#[tokio::test]
+async fn a_waiting_request_ends_when_its_credential_is_revoked() {
+    let (app, revoked, token) = TestApp::filled(1_000, &many(1)).await;
+    let valid = app.token(&app.credential("Nursery", None).await).await;
+    let path = format!("{}&wait=40", Mirror::complete(&app, &token).await.path());
+    let revoke = async {
+        sleep(MOMENT).await;
+        app.revoke(&revoked).await;
+        std::future::pending::<()>().await;
+    };
+    // Both wait for the same time, unless one of them ends early.
+    tokio::select! {
+        rejected = app.get(&path, &token) => rejected.is_invalid_token(),
+        waited = app.get(&path, &valid) => panic!("only this one ended: {}", waited.text()),
+        () = revoke => {}
+    }
+}
+
 /// Decision 010.
 #[tokio::test]
 async fn a_credential_that_ends_while_its_request_waits_is_rejected() {

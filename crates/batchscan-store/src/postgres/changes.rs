@@ -15,9 +15,9 @@ use crate::audit::batches_removed;
 use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
 use crate::errors::{AdminError, StoreError};
 use crate::keys::random_mark;
-use crate::page::{Caller, DataVersion, PageResult};
+use crate::page::{Caller, DataVersion, OrgState, PageResult};
 use crate::page_builder::PageBuilder;
-use crate::rows::{self, Columns};
+use crate::rows;
 use crate::types::Freshness;
 
 static IS_KNOWN: Query =
@@ -56,14 +56,13 @@ impl PostgresStore {
         finished.await.map(|changes| PageResult::Read(Some(changes)))
     }
 
-    pub(crate) async fn versions(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, DataVersion)>, StoreError> {
-        const VERSIONS: &str = "SELECT version, version_mark, id FROM organisation WHERE id = ANY ($1)";
+    pub(crate) async fn org_states(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, OrgState)>, StoreError> {
+        const ORG_STATES: &str = concat!(rows::org_states!(), " WHERE o.id = ANY ($1)");
         let ids: Vec<i64> = orgs.into_iter().map(|org| org.0).collect();
         let rows = on_any_host!(self, Freshness::Any, |client| async {
-            Ok(client.query_typed(VERSIONS, &params![INT8_ARRAY: ids]).await?)
+            Ok(client.query_typed(ORG_STATES, &params![INT8_ARRAY: ids]).await?)
         });
-        let version = |row| Ok((OrgId(Columns::integer(row, 2)?.unwrap_or(0)), rows::version(row)?));
-        rows.iter().map(version).collect()
+        rows.iter().map(rows::org_state).collect()
     }
 
     pub(crate) async fn remove_batches(

@@ -11,10 +11,10 @@ use super::store::SqliteStore;
 use crate::audit::batches_removed;
 use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
 use crate::errors::{AdminError, StoreError};
-use crate::page::{Caller, DataVersion, PageResult};
+use crate::page::{Caller, DataVersion, OrgState, PageResult};
 use crate::rows::{
     CHANGED_BATCHES, IS_KNOWN, NEXT_VERSION, OLD_REMOVALS, PRUNE_REMOVALS, RECORD_MOVED, REMOVED_BATCHES,
-    SET_PRUNED, VERSION, removal, version,
+    SET_PRUNED, org_state, org_states, removal,
 };
 
 impl SqliteStore {
@@ -28,15 +28,14 @@ impl SqliteStore {
         self.read_for(caller.org, move |connection| read(connection, &caller, &request, skip)).await
     }
 
-    pub(crate) async fn versions(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, DataVersion)>, StoreError> {
+    pub(crate) async fn org_states(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, OrgState)>, StoreError> {
         self.read(move |connection| {
-            let mut select = connection.prepare_cached(VERSION)?;
-            let mut versions = Vec::with_capacity(orgs.len());
+            let mut select = connection.prepare_cached(concat!(org_states!(), " WHERE o.id = ?1"))?;
+            let mut states = Vec::with_capacity(orgs.len());
             for org in orgs {
-                let found = select.query_row([org.0], |row| Ok(version(row))).optional()?;
-                versions.extend(found.transpose()?.map(|version| (org, version)));
+                states.extend(query_all(&mut select, [org.0], |row| org_state(row))?);
             }
-            Ok(versions)
+            Ok(states)
         })
         .await
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use batchscan_model::{Batch, BatchId};
 use batchscan_store::{
-    AdminError, Caller, Changes, ChangesPosition, ChangesRequest, Encoding, PageResult, Store, SyncProgress,
+    AdminError, Caller, Changes, ChangesPosition, ChangesRequest, Encoding, OrgState, PageResult, Store,
+    SyncProgress,
 };
 
 use crate::fixture::{Fixture, ORG, at, batch, commented, ids_of, texts_of, whole};
@@ -119,9 +120,10 @@ pub(crate) async fn without_news_nothing_is_read(fixture: &Fixture) {
     let position = mirror.position.unwrap();
     let version = fixture.version().await.unwrap();
     assert!(position.is_complete_in(version));
+    let state = OrgState { version, revoked: 0 };
     assert_eq!(
-        fixture.store.versions(vec![fixture.caller.org]).await.unwrap(),
-        [(fixture.caller.org, version)]
+        fixture.store.org_states(vec![fixture.caller.org]).await.unwrap(),
+        [(fixture.caller.org, state)]
     );
     fixture.import(&[batch("b", 1)]).await;
     assert!(!position.is_complete_in(fixture.version().await.unwrap()));
