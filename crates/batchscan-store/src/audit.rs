@@ -103,7 +103,7 @@ pub(crate) fn keys_changed(created: &[ServiceKey], removed: &[String]) -> Vec<Ch
 
 /// Only links are made by an operator.
 pub(crate) fn session_added(session: &Session) -> Vec<Change> {
-    let link = || Change::of("credential link", session.client.as_str()).detail(session.id.clone());
+    let link = || Change::of("credential link", session.client.as_str()).detail(session.id.to_string());
     session.is_link.then(link).into_iter().collect()
 }
 

@@ -121,7 +121,6 @@ pub(crate) const SET_IMPORTED: &str = "
     UPDATE organisation SET imported_at = (SELECT created_at FROM data_version WHERE org_id = $1 AND version = $2)
     WHERE id = $1";
 /// For [`version`].
-pub(crate) const VERSION: &str = "SELECT version, version_mark FROM organisation WHERE id = $1";
 pub(crate) const RECORD_MOVED: &str = "
     INSERT INTO moved_batch (org_id, batch_id, version) VALUES ($1, $2, $3)
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
@@ -336,6 +335,9 @@ pub(crate) const REMOVE_OLDEST_SESSIONS: &str = "
     DELETE FROM session WHERE id IN
         (SELECT id FROM session WHERE client_id = $1 AND is_link = $2
          ORDER BY created_at DESC, id LIMIT 1000000 OFFSET $3)";
+pub(crate) const SESSION_BY_ID: &str = select_sessions!("WHERE s.id = $1");
+pub(crate) const HAS_SESSION: &str =
+    "SELECT 1 FROM session WHERE id = $1 AND (hash = $2 OR previous_hash = $2)";
 pub(crate) const SIGN_OUT: &str = "DELETE FROM session WHERE id = $1 AND (hash = $2 OR previous_hash = $2)";
 
 pub(crate) fn session_row(row: &impl Columns, now: UtcInstant) -> Result<SessionRow, StoreError> {
@@ -345,7 +347,7 @@ pub(crate) fn session_row(row: &impl Columns, now: UtcInstant) -> Result<Session
         bytes.map(|bytes| bytes.try_into().map_err(|_| invalid("secret"))).transpose()
     };
     let session = Session {
-        id: text(row, 0)?,
+        id: ClientId::new(text(row, 0)?).ok_or_else(|| invalid("session id"))?,
         client: client.clone(),
         is_link: integer(row, 2)? != 0,
         hash: hash(3)?.ok_or_else(|| invalid("secret"))?,
@@ -360,6 +362,7 @@ pub(crate) fn session_row(row: &impl Columns, now: UtcInstant) -> Result<Session
         credential_expires_at: maybe_instant(row, 10)?,
         created_at: session.created_at,
         expires_at: session.expires_at,
+        is_renewed: false,
     };
     let credential_status = CredentialStatus::new(row.integer(11)?, row.integer(10)?, now);
     Ok(SessionRow { session, active, credential_status, secret_retires_at: maybe_instant(row, 12)? })

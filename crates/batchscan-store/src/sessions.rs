@@ -9,12 +9,15 @@ use crate::page::Caller;
 
 /// Sessions of one credential, and as many links. The oldest ends when there are more.
 pub(crate) const SESSIONS_MAX: i64 = 100;
+/// How long a secret is used before it is replaced. In between, a use of a session only reads: it does not wait for an
+/// import that holds SQLite's write lock.
+const RENEW_AFTER_SECS: i64 = 24 * 3_600;
 
 /// A browser that is signed in to the dashboard, or a sign-in link that is not used yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
     /// Its id, which is not secret.
-    pub id: String,
+    pub id: ClientId,
     /// The credential that it ends with.
     pub client: ClientId,
     /// Whether this is a link.
@@ -27,7 +30,7 @@ pub struct Session {
     pub created_at: UtcInstant,
     /// When it ends.
     pub expires_at: UtcInstant,
-    /// When it was last used.
+    /// When it started or its secret was last replaced, which happens once a day while it is used. `None` for a link.
     pub last_used_at: Option<UtcInstant>,
 }
 
@@ -46,10 +49,10 @@ impl fmt::Debug for Session {
 #[derive(Clone)]
 pub struct SessionUse {
     /// The id of the session.
-    pub id: String,
+    pub id: ClientId,
     /// The hash of the secret that the browser sent.
     pub hash: [u8; 32],
-    /// The hash of the secret that replaces it.
+    /// The hash of the secret that replaces it, if it is due.
     pub next_hash: [u8; 32],
     /// For a link: when the session that it starts ends.
     pub link_until: Option<UtcInstant>,
@@ -57,7 +60,7 @@ pub struct SessionUse {
     pub now: UtcInstant,
 }
 
-/// What a use of a session leads to.
+/// The outcome of a use of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionResult {
     /// A signed-in user.
@@ -81,6 +84,8 @@ pub struct ActiveSession {
     pub created_at: UtcInstant,
     /// When the session ends.
     pub expires_at: UtcInstant,
+    /// Whether this use replaced the secret.
+    pub is_renewed: bool,
 }
 
 /// A stored session with what its credential allows.
@@ -99,7 +104,7 @@ pub(crate) enum SessionChange {
     Remove,
 }
 
-/// The rules: what a use leads to.
+/// The rules: the outcome of a use, and what to change.
 pub(crate) fn use_session(row: Option<SessionRow>, request: &SessionUse) -> (SessionResult, SessionChange) {
     let Some(SessionRow { mut session, mut active, credential_status, secret_retires_at }) = row else {
         return (SessionResult::Unknown, SessionChange::Keep);
@@ -120,12 +125,19 @@ pub(crate) fn use_session(row: Option<SessionRow>, request: &SessionUse) -> (Ses
             active.created_at = request.now;
             active.expires_at = until;
         }
-        None if is_current => session.previous_hash = Some(session.hash),
+        None if is_current => {
+            let is_fresh = |at: UtcInstant| request.now < at.plus_secs(RENEW_AFTER_SECS);
+            if session.last_used_at.is_some_and(is_fresh) {
+                return (SessionResult::Active(Box::new(active)), SessionChange::Keep);
+            }
+            session.previous_hash = Some(session.hash);
+        }
         None if session.previous_hash == Some(request.hash) => {}
         None => return (SessionResult::Copied(session.client), SessionChange::Remove),
     }
     session.hash = request.next_hash;
     session.last_used_at = Some(request.now);
+    active.is_renewed = true;
     (SessionResult::Active(Box::new(active)), SessionChange::Update(session))
 }
 
@@ -135,26 +147,27 @@ mod tests {
 
     use super::*;
 
-    fn at(secs: i64) -> UtcInstant {
-        UtcInstant::EPOCH.plus_secs(secs)
+    /// After so many days: a secret is replaced each day.
+    fn at(days: i64) -> UtcInstant {
+        UtcInstant::EPOCH.plus_secs(days * RENEW_AFTER_SECS)
     }
 
-    /// A session that expires at second 100, whose secrets are numbers.
+    /// A session that expires on day 100, whose secrets are numbers.
     fn session(is_link: bool) -> Session {
         Session {
-            id: "s".to_owned(),
+            id: ClientId::new("s").unwrap(),
             client: ClientId::new("c").unwrap(),
             is_link,
             hash: [1; 32],
             previous_hash: None,
             created_at: at(0),
             expires_at: at(100),
-            last_used_at: None,
+            last_used_at: (!is_link).then_some(at(0)),
         }
     }
 
     /// Uses a session, and keeps what is stored.
-    fn send(stored: &mut Option<Session>, secret: u8, next: u8, link: bool, secs: i64) -> &'static str {
+    fn send(stored: &mut Option<Session>, secret: u8, next: u8, link: bool, day: i64) -> &'static str {
         let row = stored.clone().map(|session| SessionRow {
             active: ActiveSession {
                 caller: Caller { org: OrgId(1), client: session.client.clone() },
@@ -162,18 +175,19 @@ mod tests {
                 credential_expires_at: None,
                 created_at: session.created_at,
                 expires_at: session.expires_at,
+                is_renewed: false,
             },
             session,
             credential_status: CredentialStatus::Active,
             secret_retires_at: None,
         });
-        let link_until = link.then(|| at(secs + 100));
+        let link_until = link.then(|| at(day + 100));
         let request = SessionUse {
-            id: "s".to_owned(),
+            id: ClientId::new("s").unwrap(),
             hash: [secret; 32],
             next_hash: [next; 32],
             link_until,
-            now: at(secs),
+            now: at(day),
         };
         let (result, change) = use_session(row, &request);
         match change {
@@ -182,6 +196,7 @@ mod tests {
             SessionChange::Remove => *stored = None,
         }
         match result {
+            SessionResult::Active(active) if active.is_renewed => "renewed",
             SessionResult::Active(_) => "active",
             SessionResult::Unknown => "unknown",
             SessionResult::Copied(_) => "copied",
@@ -189,10 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn every_use_replaces_the_secret() {
+    fn the_secret_is_replaced_once_a_day() {
         let mut stored = Some(session(false));
-        assert_eq!(send(&mut stored, 1, 2, false, 1), "active");
-        assert_eq!(send(&mut stored, 2, 3, false, 2), "active");
+        assert_eq!(send(&mut stored, 1, 2, false, 0), "active", "nothing is written");
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "renewed");
+        assert_eq!(send(&mut stored, 2, 3, false, 2), "renewed");
+        assert_eq!(send(&mut stored, 3, 4, false, 2), "active");
         assert_eq!(send(&mut stored, 1, 4, false, 3), "copied", "an old secret ends the session");
         assert_eq!(send(&mut stored, 3, 4, false, 4), "unknown", "for everyone");
     }
@@ -200,17 +217,17 @@ mod tests {
     #[test]
     fn a_lost_response_does_not_end_a_session() {
         let mut stored = Some(session(false));
-        assert_eq!(send(&mut stored, 1, 2, false, 1), "active");
-        assert_eq!(send(&mut stored, 1, 3, false, 2), "active", "secret 2 never arrived");
-        assert_eq!(send(&mut stored, 1, 4, false, 3), "active", "nor did 3");
-        assert_eq!(send(&mut stored, 4, 5, false, 4), "active");
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "renewed");
+        assert_eq!(send(&mut stored, 1, 3, false, 2), "renewed", "secret 2 never arrived");
+        assert_eq!(send(&mut stored, 1, 4, false, 3), "renewed", "nor did 3");
+        assert_eq!(send(&mut stored, 4, 5, false, 4), "renewed");
         assert_eq!(send(&mut stored, 2, 6, false, 5), "copied");
     }
 
     #[test]
     fn a_session_ends_at_its_expiry() {
         let mut stored = Some(session(false));
-        assert_eq!(send(&mut stored, 1, 2, false, 99), "active");
+        assert_eq!(send(&mut stored, 1, 2, false, 99), "renewed");
         assert_eq!(send(&mut stored, 2, 3, false, 100), "unknown");
         assert_eq!(stored, None);
     }
@@ -220,9 +237,9 @@ mod tests {
         let mut stored = Some(session(true));
         assert_eq!(send(&mut stored, 1, 2, false, 1), "unknown", "its secret is no cookie");
         assert_eq!(send(&mut stored, 9, 2, true, 1), "unknown");
-        assert_eq!(send(&mut stored, 1, 2, true, 50), "active");
+        assert_eq!(send(&mut stored, 1, 2, true, 50), "renewed");
         assert_eq!(send(&mut stored, 1, 3, true, 51), "unknown", "used twice");
-        assert_eq!(send(&mut stored, 2, 3, false, 149), "active", "its session has a lifetime of its own");
+        assert_eq!(send(&mut stored, 2, 3, false, 149), "renewed", "its session has a lifetime of its own");
         assert_eq!(send(&mut Some(session(true)), 1, 2, true, 100), "unknown", "expired");
     }
 }

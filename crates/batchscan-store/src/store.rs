@@ -262,7 +262,7 @@ impl Store {
         call!(self.add_session(session))
     }
 
-    /// Uses a session or a sign-in link, and replaces its secret.
+    /// Uses a session or a sign-in link, and replaces its secret when that is due.
     pub async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
         match self {
             Store::Sqlite(store) => store.use_session(request).await,
@@ -270,8 +270,8 @@ impl Store {
         }
     }
 
-    /// Ends the session with this id and secret, if there is one.
-    pub async fn sign_out(&self, id: &str, hash: [u8; 32]) -> Result<(), AdminError> {
+    /// Ends the session with this id and secret; `false` if there is none.
+    pub async fn sign_out(&self, id: &ClientId, hash: [u8; 32]) -> Result<bool, AdminError> {
         call!(self.sign_out(id, hash))
     }
 

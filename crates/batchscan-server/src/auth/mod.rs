@@ -14,7 +14,7 @@ use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_store::{Caller, Credential, CredentialStatus, Freshness, Secret, Store, StoreError};
 
 /// Compared with the secret of an unknown client, so that it takes as long as a known one.
-const DUMMY_HASH: [u8; 32] = [0; 32];
+pub(crate) const DUMMY_HASH: [u8; 32] = [0; 32];
 
 /// A token for an authenticated client.
 #[derive(Debug)]

@@ -9,17 +9,17 @@ use super::secret::{new_secret, new_token_id, random_text};
 /// An id and its secret, as in cookies, links and operator tokens: `ID.SECRET`.
 #[derive(Debug)]
 pub struct IdAndSecret {
-    /// The id.
-    pub id: String,
+    /// The id. It has the alphabet of a client id (decision 004), so that no other text reaches the store.
+    pub id: ClientId,
     /// Its current secret.
     pub secret: ClientSecret,
 }
 
 impl IdAndSecret {
-    /// From the text.
+    /// From the text; `None` if the id cannot be one of ours.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.split_once('.')?;
-        Some(Self { id: id.to_owned(), secret: ClientSecret::new(secret.to_owned()) })
+        Some(Self { id: ClientId::new(id)?, secret: ClientSecret::new(secret) })
     }
 
     /// The text.
@@ -36,7 +36,7 @@ pub fn new_session(
     expires_at: UtcInstant,
     now: UtcInstant,
 ) -> Option<(Session, IdAndSecret)> {
-    let secret = IdAndSecret { id: random_text::<12>()?, secret: new_secret()? };
+    let secret = IdAndSecret { id: ClientId::new(random_text::<12>()?)?, secret: new_secret()? };
     let session = Session {
         id: secret.id.clone(),
         client,
@@ -45,7 +45,7 @@ pub fn new_session(
         previous_hash: None,
         created_at: now,
         expires_at,
-        last_used_at: None,
+        last_used_at: (!is_link).then_some(now),
     };
     Some((session, secret))
 }
@@ -58,9 +58,9 @@ pub fn new_operator_token(
     expires_at: Option<UtcInstant>,
     now: UtcInstant,
 ) -> Option<(OperatorToken, IdAndSecret)> {
-    let secret = IdAndSecret { id: new_token_id()?, secret: new_secret()? };
+    let secret = IdAndSecret { id: ClientId::new(new_token_id()?)?, secret: new_secret()? };
     let token = OperatorToken {
-        id: ClientId::new(&secret.id)?,
+        id: secret.id.clone(),
         role,
         org,
         label,

@@ -12,6 +12,7 @@ use batchscan_model::{ClientId, ClientSecret, Invalid, Part, Reason};
 use batchscan_store::StoreError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::app::App;
 use super::authorization::basic_credentials;
@@ -47,8 +48,7 @@ pub(super) async fn grant(app: &App, slot: &CallerSlot, request: &TokenRequest) 
         if let Some(client) = &request.client {
             slot.claim(client);
         }
-        let counted = app.wrong_secrets.count(request.client.as_ref(), slot.address()).await;
-        counted.map_err(ApiError::TooManyRequests)?;
+        app.wrong_secrets.count(request.client.as_ref(), slot.address()).await?;
         return Err(ApiError::InvalidClient { by_basic: request.by_basic });
     };
     slot.set(&granted.caller);
@@ -61,8 +61,16 @@ pub(super) async fn grant(app: &App, slot: &CallerSlot, request: &TokenRequest) 
 
 /// The result of reads and writes that must end before the response is due.
 pub(super) async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, StoreError> {
+    in_time_since(Instant::now(), work).await
+}
+
+/// The same for the last of several.
+pub(super) async fn in_time_since<T>(
+    started: Instant,
+    work: impl Future<Output = T>,
+) -> Result<T, StoreError> {
     let timed_out = |_| StoreError::Unreachable("timed out".into());
-    tokio::time::timeout(STORE_TIMEOUT, work).await.map_err(timed_out)
+    tokio::time::timeout_at(started + STORE_TIMEOUT, work).await.map_err(timed_out)
 }
 
 /// The body of a response with a token.

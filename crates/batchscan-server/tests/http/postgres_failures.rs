@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
-use batchscan_store::{DatabaseUrl, OpenOptions, Store};
+use batchscan_store::{AdminError, DatabaseUrl, OpenOptions, OrgName, Store, StoreError};
 use batchscan_testbed::{Postgres, Settings};
 use futures_util::future::join_all;
 use serde_json::json;

@@ -26,18 +26,32 @@ async fn sign_in(app: &TestApp, client: &Client) -> Reply {
     app.post_form("/session", client.form()).await
 }
 
+/// A cookie that is kept for 90 days.
 async fn signed_in() -> (TestApp, Client, String) {
     let (app, client, _) = TestApp::filled(1_000, &many(3)).await;
-    let cookie = cookie_of(&sign_in(&app, &client).await);
-    (app, client, cookie)
+    let kept = app.post_form("/session", format!("{}&keep=true", client.form())).await;
+    (app, client, cookie_of(&kept))
+}
+
+/// Uses a cookie on the next day, when it is replaced.
+async fn renew_next_day(app: &TestApp, cookie: &str) -> Reply {
+    app.advance_secs(24 * 3_600);
+    renew(app, cookie).await
+}
+
+/// The session goes on, with the same cookie.
+#[track_caller]
+fn is_active(reply: &Reply) {
+    assert_eq!((reply.status, reply.header("set-cookie")), (200, None), "{}", reply.text());
 }
 
 #[tokio::test]
-async fn a_cookie_is_exchanged_for_tokens_and_replaced_by_each_use() {
+async fn a_cookie_is_exchanged_for_tokens_and_replaced_once_a_day() {
     let (app, client, mut cookie) = signed_in().await;
     for _ in 0..5 {
         app.advance_secs(3_600);
-        let renewed = renew(&app, &cookie).await;
+        is_active(&renew(&app, &cookie).await);
+        let renewed = renew_next_day(&app, &cookie).await;
         let body = renewed.json();
         assert_eq!(body["client_id"], client.id.as_str());
         assert_eq!(app.v2_ids("", body["access_token"].as_str().unwrap()).await.len(), 3);
@@ -81,8 +95,8 @@ async fn a_cookie_replayed_after_sign_out_gets_nothing() {
 #[tokio::test]
 async fn a_cookie_reused_after_it_was_replaced_ends_the_session() {
     let (app, _, stolen) = signed_in().await;
-    let second = cookie_of(&renew(&app, &stolen).await);
-    let third = cookie_of(&renew(&app, &second).await);
+    let second = cookie_of(&renew_next_day(&app, &stolen).await);
+    let third = cookie_of(&renew_next_day(&app, &second).await);
     renew(&app, &stolen).await.is_detail(401, SIGNED_OUT);
     renew(&app, &third).await.is_detail(401, SIGNED_OUT);
 }
@@ -91,15 +105,16 @@ async fn a_cookie_reused_after_it_was_replaced_ends_the_session() {
 #[tokio::test]
 async fn a_lost_response_does_not_end_the_session() {
     let (app, _, cookie) = signed_in().await;
-    let _lost = renew(&app, &cookie).await;
+    let _lost = renew_next_day(&app, &cookie).await;
     let next = cookie_of(&renew(&app, &cookie).await);
-    cookie_of(&renew(&app, &next).await);
+    is_active(&renew(&app, &next).await);
 }
 
 /// Tabs, or a load balancer that repeats a request.
 #[tokio::test]
 async fn concurrent_uses_of_a_cookie_do_not_end_the_session() {
     let (app, _, cookie) = signed_in().await;
+    app.advance_secs(24 * 3_600);
     for reply in join_all((0..8).map(|_| renew(&app, &cookie))).await {
         cookie_of(&reply);
     }
@@ -131,7 +146,7 @@ async fn a_cookie_sent_from_another_origin_gets_nothing() {
     let own = app.request("POST", "/session/token").header("cookie", &cookie);
     let own =
         own.header("origin", format!("http://{}", app.address())).header("sec-fetch-site", "same-origin");
-    cookie_of(&Reply::to(own).await);
+    is_active(&Reply::to(own).await);
 }
 
 #[tokio::test]
@@ -170,13 +185,13 @@ async fn a_session_ends_with_a_secret_that_was_replaced() {
     for cookie in [before, after] {
         renew(&app, &cookie).await.is_detail(401, SIGNED_OUT);
     }
-    cookie_of(&renew(&app, &own).await);
+    is_active(&renew(&app, &own).await);
 }
 
 #[tokio::test]
 async fn a_session_has_a_limited_lifetime() {
-    let (app, client, cookie) = signed_in().await;
-    let kept = cookie_of(&app.post_form("/session", format!("{}&keep=true", client.form())).await);
+    let (app, client, kept) = signed_in().await;
+    let cookie = cookie_of(&sign_in(&app, &client).await);
     app.advance_secs(24 * 3_600);
     renew(&app, &cookie).await.is_detail(401, SIGNED_OUT);
     let kept = cookie_of(&renew(&app, &kept).await);
@@ -197,8 +212,31 @@ async fn a_forged_cookie_gets_nothing_and_ends_nothing() {
     }
     let unknown = format!("batchscan_session={}.{secret}", "A".repeat(16));
     renew(&app, &unknown).await.is_detail(401, SIGNED_OUT);
-    cookie_of(&renew(&app, &cookie).await);
+    is_active(&renew(&app, &cookie).await);
     // Whoever knows the id of a session can end it, which is no gain: the id is as long as a key.
     renew(&app, &format!("{id}.{other_secret}")).await.is_detail(401, SIGNED_OUT);
-    cookie_of(&renew(&app, &other).await);
+    is_active(&renew(&app, &other).await);
+}
+
+/// PostgreSQL accepts no NUL: such a text must not reach it.
+#[tokio::test]
+async fn a_link_that_cannot_be_one_of_ours_is_rejected_without_the_store() {
+    let (app, ..) = signed_in().await;
+    let long = "A".repeat(65);
+    for link in ["%00.x", "a%00b.x", "%FF.x", "a b.x", ".x", "..", "%E2%80%AE.x", &format!("{long}.x")] {
+        let used = app.post_form("/session", format!("link={link}")).await;
+        used.is_detail(401, "This sign-in link was already used or has expired: ask for a new one");
+    }
+}
+
+/// A host of the same domain can set a cookie for this one.
+#[tokio::test]
+async fn of_two_cookies_neither_is_trusted() {
+    let (app, client, own) = signed_in().await;
+    let other = cookie_of(&sign_in(&app, &client).await);
+    renew(&app, &format!("{own}; {other}")).await.is_detail(401, SIGNED_OUT);
+    send(&app, "DELETE", "/session", &format!("{other}; {own}")).await.is_detail(401, SIGNED_OUT);
+    for cookie in [own, other] {
+        is_active(&renew(&app, &format!("a=b; {cookie}; c=d")).await);
+    }
 }

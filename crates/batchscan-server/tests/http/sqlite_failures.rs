@@ -201,3 +201,28 @@ async fn a_damaged_file_is_a_503() {
             .await;
     damaged.get("/v1/batches", &token).await.is_unavailable();
 }
+
+/// Signed-in users and guesses only read: neither waits for an import of another process, nor delays one.
+#[tokio::test]
+async fn sessions_are_used_while_the_write_lock_is_held() {
+    let (app, client, _) = nursery().await;
+    let signed_in = app.post_form("/session", format!("{}&keep=true", client.form())).await;
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let guess = format!("{}.{}", "A".repeat(16), "B".repeat(43));
+    let exchange = async |cookie: String| {
+        Reply::to(app.request("POST", "/session/token").header("cookie", cookie)).await.status
+    };
+    let import = rusqlite::Connection::open(app.database()).unwrap();
+    import.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for _ in 0..3 {
+        assert_eq!(exchange(cookie.clone()).await, 200);
+        assert_eq!(exchange(format!("batchscan_session={guess}")).await, 401);
+        assert_eq!(app.post_form("/session", format!("link={guess}")).await.status, 401);
+        let sign_out =
+            app.request("DELETE", "/session").header("cookie", format!("batchscan_session={guess}"));
+        assert_eq!(Reply::to(sign_out).await.status, 204);
+    }
+    app.post_form("/session", client.form()).await.is_unavailable();
+    import.execute_batch("COMMIT").unwrap();
+    assert_eq!(app.post_form("/session", client.form()).await.status, 200);
+}

@@ -68,25 +68,58 @@ async fn setting_the_clock_back_does_not_use_up_the_limit() {
     is_too_many(&app.get("/v2/batches", &token).await, "15");
 }
 
+/// Sends wrong secrets until a response is delayed, and returns how many were not.
+async fn wrong_until_delayed(send: impl AsyncFn() -> Reply) -> usize {
+    for sent in 0..10_000 {
+        let start = Instant::now();
+        assert_eq!(send().await.status, 401);
+        if start.elapsed() >= DELAY {
+            return sent;
+        }
+    }
+    panic!("no response was delayed")
+}
+
+/// Decision 050.
+const DELAY: Duration = Duration::from_secs(1);
+
 /// Decision 050.
 #[tokio::test]
 async fn after_many_wrong_secrets_their_responses_are_delayed_and_the_right_one_is_not() {
-    const DELAY: Duration = Duration::from_secs(1);
     let (app, client, _) = TestApp::signed_in().await;
     let wrong = client.form().replace("client_secret=", "client_secret=x");
-    let mut sent = 0;
-    loop {
-        let start = Instant::now();
-        assert_eq!(app.post_form("/v2/auth", wrong.clone()).await.status, 401);
-        if start.elapsed() >= DELAY {
-            break;
-        }
-        sent += 1;
-        assert!(sent < 10_000);
-    }
+    let sent = wrong_until_delayed(async || app.post_form("/v2/auth", wrong.clone()).await).await;
     assert!(sent >= 600, "{sent}");
-    let right = tokio::time::timeout(DELAY, app.post_form("/v2/auth", client.form())).await;
-    assert_eq!(right.unwrap().status, 200);
+    assert_eq!(app.post_form("/v2/auth", client.form()).await.status, 200);
+}
+
+/// Decision 050: guesses of cookies, sign-in links and operator tokens count, too.
+#[tokio::test]
+async fn wrong_cookies_links_and_operator_tokens_are_limited() {
+    let guess = format!("{}.{}", "A".repeat(16), "B".repeat(43));
+    let cookie = format!("batchscan_session={guess}");
+    for kind in ["cookie", "link", "operator token"] {
+        let app = TestApp::with_operator().await;
+        let send = async || match kind {
+            "cookie" => Reply::to(app.request("POST", "/session/token").header("cookie", &cookie)).await,
+            "link" => app.post_form("/session", format!("link={guess}")).await,
+            _ => Reply::to(app.operator("GET", "/organisations", &guess)).await,
+        };
+        let sent = wrong_until_delayed(send).await;
+        assert!(sent >= 600, "{kind}: {sent}");
+    }
+}
+
+/// Decision 033: an exchange of the dashboard's cookie is a request like others.
+#[tokio::test]
+async fn token_exchanges_of_a_session_count() {
+    let (app, client) = limited().await;
+    let cookie = app.post_form("/session", client.form()).await.header("set-cookie").unwrap();
+    let exchange = async || Reply::to(app.request("POST", "/session/token").header("cookie", &cookie)).await;
+    for _ in 0..3 {
+        assert_eq!(exchange().await.status, 200);
+    }
+    is_too_many(&exchange().await, "15");
 }
 
 /// Decision 033: off by default.

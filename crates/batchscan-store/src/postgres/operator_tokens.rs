@@ -5,11 +5,12 @@ use deadpool_postgres::Transaction;
 
 use super::organisations::org_id;
 use super::rows::params;
-use super::store::PostgresStore;
+use super::store::{PostgresStore, on_any_host};
 use crate::audit::{Change, token_issued};
 use crate::errors::{AdminError, StoreError};
 use crate::operator_tokens::OperatorToken;
 use crate::rows::{OPERATOR_TOKENS, REVOKE_TOKEN, WRITE_TOKEN, operator_token};
+use crate::types::Freshness;
 
 impl PostgresStore {
     pub(crate) async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
@@ -29,11 +30,10 @@ impl PostgresStore {
         id: Option<ClientId>,
     ) -> Result<Vec<OperatorToken>, StoreError> {
         let id = id.as_ref().map(ClientId::as_str);
-        let tokens = self.read_slowly(async |snapshot| {
-            let rows = snapshot.query_typed(OPERATOR_TOKENS, &params![TEXT: id]).await?;
-            Ok(rows.iter().map(operator_token).collect::<Result<_, _>>()?)
+        let rows = on_any_host!(self, Freshness::Latest, |client| async {
+            Ok(client.query_typed(OPERATOR_TOKENS, &params![TEXT: id]).await?)
         });
-        Ok(tokens.await?)
+        rows.iter().map(operator_token).collect()
     }
 
     pub(crate) async fn revoke_operator_token(

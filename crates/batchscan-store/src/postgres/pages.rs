@@ -51,6 +51,11 @@ pub(super) static BATCHES: Query = Query {
     types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8, Type::INT8],
 };
 
+static BATCH: Query = Query {
+    sql: "SELECT json FROM batch WHERE org_id = $1 AND batch_id = $2",
+    types: &[Type::INT8, Type::TEXT],
+};
+
 /// The same without batches that may have been returned before they moved in the order.
 static BATCHES_WITHOUT_MOVED: Query = Query {
     sql: "SELECT json FROM batch

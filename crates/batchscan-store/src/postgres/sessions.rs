@@ -2,17 +2,20 @@
 
 use batchscan_model::{ClientId, UtcInstant};
 use deadpool_postgres::Transaction;
+use tokio_postgres::Client;
 
+use super::failure::Failure;
 use super::organisations::org_id;
 use super::rows::params;
-use super::store::PostgresStore;
+use super::store::{PostgresStore, on_any_host};
 use crate::audit::{session_added, sessions_ended};
 use crate::errors::AdminError;
 use crate::rows::{
-    REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS, SESSIONS_BY_AGE,
-    SHORTEN_SESSIONS, SIGN_OUT, WRITE_SESSION, select_sessions, session_row,
+    HAS_SESSION, REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS,
+    SESSION_BY_ID, SESSIONS_BY_AGE, SHORTEN_SESSIONS, SIGN_OUT, WRITE_SESSION, select_sessions, session_row,
 };
 use crate::sessions::{self, SESSIONS_MAX, Session, SessionChange, SessionResult, SessionUse};
+use crate::types::Freshness;
 
 /// Locks the session until the end of the transaction.
 const LOCK: &str = select_sessions!("WHERE s.id = $1 FOR UPDATE OF s");
@@ -29,15 +32,25 @@ impl PostgresStore {
     }
 
     pub(crate) async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
+        // A standby may serve a session, but only the primary may reject one (decision 041).
+        for freshness in [Freshness::Any, Freshness::Latest] {
+            let (result, change) =
+                on_any_host!(self, freshness, |client| decide(client, SESSION_BY_ID, &request));
+            match (&result, change) {
+                (SessionResult::Active(_), SessionChange::Keep) => return Ok(result),
+                (_, SessionChange::Keep) if freshness == Freshness::Latest => return Ok(result),
+                (_, SessionChange::Keep) => {}
+                _ => break,
+            }
+        }
         self.change(async |transaction| {
-            let rows = transaction.query_typed(LOCK, &params![TEXT: request.id]).await?;
-            let row = rows.first().map(|row| session_row(row, request.now)).transpose()?;
-            let (result, change) = sessions::use_session(row, &request);
+            let (result, change) = decide(transaction.client(), LOCK, &request).await?;
             match change {
                 SessionChange::Keep => {}
                 SessionChange::Update(session) => write(transaction, &session).await?,
                 SessionChange::Remove => {
-                    transaction.execute_typed(REMOVE_SESSION, &params![TEXT: request.id]).await?;
+                    let params = params![TEXT: request.id.as_str()];
+                    transaction.execute_typed(REMOVE_SESSION, &params).await?;
                 }
             }
             Ok(result)
@@ -45,10 +58,16 @@ impl PostgresStore {
         .await
     }
 
-    pub(crate) async fn sign_out(&self, id: &str, hash: [u8; 32]) -> Result<(), AdminError> {
+    pub(crate) async fn sign_out(&self, id: &ClientId, hash: [u8; 32]) -> Result<bool, AdminError> {
+        let (id, hash) = (id.as_str(), hash.as_slice());
+        let found = on_any_host!(self, Freshness::Latest, |client| async {
+            Ok(client.query_typed(HAS_SESSION, &params![TEXT: id, BYTEA: hash]).await?)
+        });
+        if found.is_empty() {
+            return Ok(false);
+        }
         self.change(async |transaction| {
-            transaction.execute_typed(SIGN_OUT, &params![TEXT: id, BYTEA: hash.as_slice()]).await?;
-            Ok(())
+            Ok(transaction.execute_typed(SIGN_OUT, &params![TEXT: id, BYTEA: hash]).await? > 0)
         })
         .await
     }
@@ -73,13 +92,24 @@ impl PostgresStore {
     }
 }
 
+/// The outcome of a use, and what to change.
+async fn decide(
+    client: &Client,
+    select: &str,
+    request: &SessionUse,
+) -> Result<(SessionResult, SessionChange), Failure> {
+    let rows = client.query_typed(select, &params![TEXT: request.id.as_str()]).await?;
+    let row = rows.first().map(|row| session_row(row, request.now)).transpose()?;
+    Ok(sessions::use_session(row, request))
+}
+
 /// Writes a session or link, and ends the oldest ones if there are too many.
 async fn write(transaction: &Transaction<'_>, session: &Session) -> Result<(), AdminError> {
     let Session { id, client, is_link, hash, previous_hash, created_at, expires_at, last_used_at } = session;
     let (created_at, expires_at) = (created_at.micros(), expires_at.micros());
     let (last_used_at, is_link) = (last_used_at.map(UtcInstant::micros), i64::from(*is_link));
     let previous_hash = previous_hash.as_ref().map(<[u8; 32]>::as_slice);
-    let params = params![TEXT: id, TEXT: client.as_str(), INT8: is_link, BYTEA: hash.as_slice(), BYTEA: previous_hash, INT8: created_at, INT8: expires_at, INT8: last_used_at];
+    let params = params![TEXT: id.as_str(), TEXT: client.as_str(), INT8: is_link, BYTEA: hash.as_slice(), BYTEA: previous_hash, INT8: created_at, INT8: expires_at, INT8: last_used_at];
     transaction.execute_typed(WRITE_SESSION, &params).await?;
     let params = params![TEXT: client.as_str(), INT8: is_link, INT8: SESSIONS_MAX];
     transaction.execute_typed(REMOVE_OLDEST_SESSIONS, &params).await?;

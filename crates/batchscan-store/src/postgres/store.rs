@@ -168,9 +168,9 @@ impl PostgresStore {
     ) -> Result<T, AdminError> {
         let mut lease = self.hosts.command_route(Freshness::Latest).next().await?;
         let host = lease.host();
-        let done = tokio::select! {
+        let result = tokio::select! {
             biased;
-            done = work(&mut lease) => done?,
+            result = work(&mut lease) => result,
             () = host.is_lost() => {
                 let why = format!("{} went down during the command", host.name);
                 return Err(StoreError::Unreachable(why).into());

@@ -100,6 +100,12 @@ impl SqliteStore {
     }
 }
 
+fn batch_by_id(connection: &Connection, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
+    let mut batch =
+        connection.prepare_cached("SELECT json FROM batch WHERE org_id = ?1 AND batch_id = ?2")?;
+    Ok(batch.query_row(params![org.0, id.as_str()], |row| row.get(0)).optional()?)
+}
+
 fn read<S>(
     connection: &Connection,
     caller: &Caller,

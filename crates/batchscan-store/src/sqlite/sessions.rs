@@ -1,16 +1,18 @@
 //! Browser sessions and sign-in links.
 
+use std::sync::Arc;
+
 use batchscan_model::{ClientId, UtcInstant};
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::organisations::org_id;
 use super::rows::query_all;
 use super::store::SqliteStore;
 use crate::audit::{session_added, sessions_ended};
-use crate::errors::AdminError;
+use crate::errors::{AdminError, StoreError};
 use crate::rows::{
-    REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS, SESSIONS_BY_AGE,
-    SHORTEN_SESSIONS, SIGN_OUT, WRITE_SESSION, select_sessions, session_row,
+    HAS_SESSION, REMOVE_EXPIRED_SESSIONS, REMOVE_OLDEST_SESSIONS, REMOVE_SESSION, REMOVE_SESSIONS,
+    SESSION_BY_ID, SESSIONS_BY_AGE, SHORTEN_SESSIONS, SIGN_OUT, WRITE_SESSION, session_row,
 };
 use crate::sessions::{self, SESSIONS_MAX, Session, SessionChange, SessionResult, SessionUse};
 
@@ -25,15 +27,20 @@ impl SqliteStore {
     }
 
     pub(crate) async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
+        let request = Arc::new(request);
+        // Guesses and most uses change nothing: they do not wait for the write lock.
+        let read = request.clone();
+        let (result, change) = self.read(move |connection| decide(connection, &read)).await?;
+        if let SessionChange::Keep = change {
+            return Ok(result);
+        }
         self.change(move |transaction| {
-            let mut statement = transaction.prepare(select_sessions!("WHERE s.id = ?1"))?;
-            let row = query_all(&mut statement, [&request.id], |row| session_row(row, request.now))?.pop();
-            let (result, change) = sessions::use_session(row, &request);
+            let (result, change) = decide(transaction, &request)?;
             match change {
                 SessionChange::Keep => {}
                 SessionChange::Update(session) => write(transaction, &session)?,
                 SessionChange::Remove => {
-                    transaction.execute(REMOVE_SESSION, [&request.id])?;
+                    transaction.execute(REMOVE_SESSION, [request.id.as_str()])?;
                 }
             }
             Ok(result)
@@ -41,13 +48,18 @@ impl SqliteStore {
         .await
     }
 
-    pub(crate) async fn sign_out(&self, id: &str, hash: [u8; 32]) -> Result<(), AdminError> {
-        let id = id.to_owned();
-        self.change(move |transaction| {
-            transaction.execute(SIGN_OUT, params![id, hash])?;
-            Ok(())
-        })
-        .await
+    pub(crate) async fn sign_out(&self, id: &ClientId, hash: [u8; 32]) -> Result<bool, AdminError> {
+        let id = id.clone();
+        let read = id.clone();
+        let is_found = self.read(move |connection| {
+            let mut statement = connection.prepare_cached(HAS_SESSION)?;
+            Ok(statement.exists(params![read.as_str(), hash])?)
+        });
+        if !is_found.await? {
+            return Ok(false);
+        }
+        self.change(move |transaction| Ok(transaction.execute(SIGN_OUT, params![id.as_str(), hash])? > 0))
+            .await
     }
 
     pub(crate) async fn sessions(&self, org: &str, now: UtcInstant) -> Result<Vec<Session>, AdminError> {
@@ -71,6 +83,16 @@ impl SqliteStore {
     }
 }
 
+/// The outcome of a use, and what to change.
+fn decide(
+    connection: &Connection,
+    request: &SessionUse,
+) -> Result<(SessionResult, SessionChange), StoreError> {
+    let mut statement = connection.prepare_cached(SESSION_BY_ID)?;
+    let row = query_all(&mut statement, [request.id.as_str()], |row| session_row(row, request.now))?.pop();
+    Ok(sessions::use_session(row, request))
+}
+
 /// Writes a session or link, and ends the oldest ones if there are too many.
 fn write(transaction: &Transaction<'_>, session: &Session) -> rusqlite::Result<()> {
     let Session { id, client, is_link, hash, previous_hash, created_at, expires_at, last_used_at } = session;
@@ -78,7 +100,16 @@ fn write(transaction: &Transaction<'_>, session: &Session) -> rusqlite::Result<(
     let last_used_at = last_used_at.map(UtcInstant::micros);
     transaction.execute(
         WRITE_SESSION,
-        params![id, client.as_str(), is_link, hash, previous_hash, created_at, expires_at, last_used_at],
+        params![
+            id.as_str(),
+            client.as_str(),
+            is_link,
+            hash,
+            previous_hash,
+            created_at,
+            expires_at,
+            last_used_at
+        ],
     )?;
     transaction.execute(REMOVE_OLDEST_SESSIONS, params![client.as_str(), is_link, SESSIONS_MAX]).map(drop)
 }

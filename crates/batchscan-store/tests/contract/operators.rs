@@ -83,9 +83,9 @@ pub(crate) async fn a_rotation_ends_sessions_and_links_with_the_old_secret(fixtu
     ends.sort_unstable();
     assert_eq!(ends, [("link", at(100)), ("long", at(100)), ("other", at(900)), ("short", at(50))]);
     // A link made before the rotation starts a session that ends as well; one made after it does not.
-    let new_link = Session { created_at: at(11), ..session("new link", client, true, at(900)) };
+    let new_link = Session { created_at: at(11), ..session("new-link", client, true, at(900)) };
     store.add_session(new_link).await.unwrap();
-    for (id, end) in [("link", at(100)), ("new link", at(5_000))] {
+    for (id, end) in [("link", at(100)), ("new-link", at(5_000))] {
         assert_eq!(use_link(fixture, id, at(99)).await, end, "{id}");
     }
 }
@@ -98,7 +98,7 @@ pub(crate) async fn links_do_not_end_sessions(fixture: &Fixture) {
         all.iter().filter(|session| session.is_link == is_link).count()
     };
     for number in 0..102 {
-        store.add_session(session(&format!("session {number}"), client, false, at(900))).await.unwrap();
+        store.add_session(session(&format!("session-{number}"), client, false, at(900))).await.unwrap();
     }
     store.add_session(session("link", client, true, at(900))).await.unwrap();
     assert_eq!((count(false).await, count(true).await), (100, 1));
@@ -108,7 +108,7 @@ pub(crate) async fn links_do_not_end_sessions(fixture: &Fixture) {
 
 /// Uses a link, and returns when its session ends.
 async fn use_link(fixture: &Fixture, id: &str, now: UtcInstant) -> UtcInstant {
-    let (id, link_until) = (id.to_owned(), Some(at(5_000)));
+    let (id, link_until) = (ClientId::new(id).unwrap(), Some(at(5_000)));
     let request = SessionUse { id, hash: [1; 32], next_hash: [2; 32], link_until, now };
     match fixture.store.use_session(request).await.unwrap() {
         SessionResult::Active(session) => session.expires_at,
@@ -118,7 +118,7 @@ async fn use_link(fixture: &Fixture, id: &str, now: UtcInstant) -> UtcInstant {
 
 pub(crate) fn session(id: &str, client: &ClientId, is_link: bool, expires_at: UtcInstant) -> Session {
     Session {
-        id: id.to_owned(),
+        id: ClientId::new(id).unwrap(),
         client: client.clone(),
         is_link,
         hash: [1; 32],

@@ -48,7 +48,7 @@ fn list(all: &[StoredSession], credentials: &[Credential]) -> String {
         let [created, used, expires] =
             [Some(session.created_at), session.last_used_at, Some(session.expires_at)].map(format_time);
         let [label, kind] = [label(session, credentials), kind].map(str::to_owned);
-        [session.id.clone(), session.client.to_string(), label, kind, created, used, expires]
+        [session.id.to_string(), session.client.to_string(), label, kind, created, used, expires]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
     table(["SESSION", "CLIENT ID", "LABEL", "STATE", "CREATED", "LAST USED", "EXPIRES"], &rows)
@@ -58,7 +58,7 @@ fn list_json(all: &[StoredSession], credentials: &[Credential]) -> String {
     let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
     let one = |session: &StoredSession| {
         json!({
-            "id": session.id,
+            "id": session.id.as_str(),
             "client_id": session.client.as_str(),
             "label": label(session, credentials),
             "is_link": session.is_link,

@@ -3,14 +3,14 @@
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use batchscan_model::ClientId;
 use batchscan_store::{Actor, CredentialStatus, OperatorRole, OperatorToken, Store};
 
 use super::super::app::App;
 use super::super::authorization::bearer_token;
 use super::super::caller::CallerSlot;
 use super::super::error::ApiError;
-use crate::auth::IdAndSecret;
+use super::super::token::in_time;
+use crate::auth::{DUMMY_HASH, IdAndSecret};
 
 const ADMIN_ONLY: &str = "This needs a token with the role admin";
 const OTHER_ORGANISATION: &str = "The token is for another organisation";
@@ -52,15 +52,14 @@ impl FromRequestParts<App> for Operator {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let slot = parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default();
         let text = bearer_token(&parts.headers).ok_or(ApiError::MissingToken)?;
-        let IdAndSecret { id, secret } = IdAndSecret::parse(text).ok_or(ApiError::InvalidOperatorToken)?;
-        let id = ClientId::new(id).ok_or(ApiError::InvalidOperatorToken)?;
-        slot.claim(&id);
-        let now = app.clock.now();
-        let token = app.store.operator_token(&id).await?.ok_or(ApiError::InvalidOperatorToken)?;
-        if !app.keys().ring.is_secret(&secret, &token.hash) || token.status(now) != CredentialStatus::Active {
+        let sent = IdAndSecret::parse(text);
+        let id = sent.as_ref().map(|sent| sent.id.clone());
+        let Some(token) = valid_token(app, &slot, sent).await? else {
+            app.wrong_secrets.count(id.as_ref(), slot.address()).await?;
             return Err(ApiError::InvalidOperatorToken);
-        }
-        app.note_use(id.clone(), now);
+        };
+        let id = &token.id;
+        app.note_use(id.clone(), app.clock.now());
         let name = match &*token.label {
             "" => id.to_string(),
             label => format!("{id} ({label})"),
@@ -68,4 +67,19 @@ impl FromRequestParts<App> for Operator {
         let source = slot.address().map_or_else(|| "unknown".into(), |address| address.to_string());
         Ok(Self { token, store: app.store.acting_as(Actor { name, source }) })
     }
+}
+
+/// `None` if the token is wrong, revoked or expired. An unknown id takes as long as a wrong secret (decision 006).
+async fn valid_token(
+    app: &App,
+    slot: &CallerSlot,
+    sent: Option<IdAndSecret>,
+) -> Result<Option<OperatorToken>, ApiError> {
+    let Some(IdAndSecret { id, secret }) = sent else { return Ok(None) };
+    slot.claim(&id);
+    let token = in_time(app.store.operator_token(&id)).await??;
+    let hash = token.as_ref().map_or(DUMMY_HASH, |token| token.hash);
+    let is_secret = app.keys().ring.is_secret(&secret, &hash);
+    let is_active = |token: &OperatorToken| token.status(app.clock.now()) == CredentialStatus::Active;
+    Ok(token.filter(|token| is_secret & is_active(token)))
 }
