@@ -36,6 +36,7 @@ mod credentials;
 mod database_errors;
 mod demo;
 mod faults;
+mod flood;
 mod help;
 mod import_errors;
 mod import_kills;

@@ -1,0 +1,270 @@
+//! Requests without a valid credential, many and hostile: no one else is disturbed, and nothing is counted as broken.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use batchscan_testbed::Random;
+
+use crate::operator;
+use crate::program::assert_no_panic;
+use crate::scans;
+use crate::site::{Credential, Site, postgres};
+
+const CLIENTS: usize = 60;
+/// Each group of routes is flooded for this time.
+const FLOOD: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(2);
+/// A response takes at most 5 s (decision 028); this only keeps a broken test from waiting for ever.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(120);
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+/// Method and path, a header, and a form. `~` is replaced with hostile text, `%` with the same percent-encoded.
+type Route = (&'static str, &'static str, &'static str);
+
+/// Groups of routes that need no credential, or reject a wrong one.
+const FLOODS: [(&str, &[Route]); 4] = [
+    (
+        "auth",
+        &[
+            ("POST /v1/auth", FORM, "grant_type=client_credentials&client_id=%&client_secret=%"),
+            ("POST /v2/auth", "Authorization: Basic ~\r\n", "grant_type=client_credentials"),
+            ("POST /v2/auth", FORM, "%=%&grant_type=%"),
+        ],
+    ),
+    (
+        "session",
+        &[
+            ("POST /session", FORM, "link=%.%"),
+            ("POST /session", FORM, "grant_type=client_credentials&client_id=%&client_secret=%&keep=%"),
+            ("POST /session/token", "Cookie: batchscan_session=~.~\r\n", ""),
+            ("DELETE /session", "Cookie: batchscan_session=~.~\r\n", ""),
+        ],
+    ),
+    (
+        "api",
+        &[
+            ("GET /v2/batches?next_token=%&start_date=%", "Authorization: Bearer ~\r\n", ""),
+            ("GET /v1/batches?start_date=%", "Authorization: Bearer ~.~.~\r\n", ""),
+            ("GET /v2/batches/%", "Authorization: Bearer ~\r\n", ""),
+            ("GET /v2/changes?since=%&wait=%", "Authorization: Bearer ~\r\n", ""),
+            ("GET /v2/export.csv?start_date=%", "Authorization: Basic ~\r\n", ""),
+        ],
+    ),
+    (
+        "pages",
+        &[
+            ("GET /%", "Accept-Language: ~\r\n", ""),
+            ("GET /?%", "Accept: ~\r\n", ""),
+            ("GET /readyz?%", "X-Request-Id: ~\r\n", ""),
+            ("GET /openapi.json", "If-None-Match: ~\r\n", ""),
+            ("GET /metrics", "Accept: ~\r\n", ""),
+        ],
+    ),
+];
+const OPERATOR_FLOOD: (&str, &[Route]) = (
+    "operator",
+    &[
+        ("GET /operator/v1/organisations", "Authorization: Bearer ~.~\r\n", ""),
+        ("POST /operator/v1/organisations/%/imports?file=%", "Authorization: Bearer op_~.~\r\n", "x=%"),
+        ("PUT /operator/v1/organisations/%/batches/%", "Authorization: Bearer ~\r\n", "%"),
+    ],
+);
+
+#[test]
+fn requests_without_a_credential_disturb_no_one_on_sqlite() {
+    let site = Site::alone();
+    flood_all(&site, || ());
+}
+
+#[test]
+fn requests_without_a_credential_disturb_no_one_on_postgres() {
+    let site = Site::alone_on_postgres();
+    let database = site.database.rsplit_once('/').unwrap().1.to_owned();
+    flood_all(&site, || {
+        let sql = "SELECT pid FROM pg_stat_activity
+                   WHERE datname = current_database() AND application_name = 'batchscan'";
+        let pids = postgres().sql(&database, sql).unwrap();
+        pids.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+    });
+}
+
+/// `connections` are those of the database's pool: none may be lost.
+fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
+    site.import(&site.write("a.ndjson", scans::ndjson(0..1_000, "x")));
+    let credential = site.credential();
+    let (running, urls) = operator::serve(site, &[], "off");
+    let [public, operator] = urls.map(|url| url.split_once("://").unwrap().1.to_owned());
+    let normal = Normal { address: public.clone(), credential };
+    let idle = normal.run_for(IDLE);
+    let before = connections();
+    let floods = FLOODS.iter().map(|flood| (flood, &public)).chain([(&OPERATOR_FLOOD, &operator)]);
+    for ((name, routes), address) in floods {
+        let (is_done, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let busy = std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (is_done, sent) = (&is_done, &sent);
+                scope.spawn(move || send_hostile(address, routes, client, is_done, sent));
+            }
+            // Also if a request of the normal client fails.
+            let _end = OnDrop(&is_done);
+            normal.run_for(FLOOD)
+        });
+        println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
+    }
+    let metrics = send(&public, "GET /metrics HTTP/1.1\r\n", "").unwrap().1;
+    for kind in ["broken", "unreachable"] {
+        assert!(
+            metrics.contains(&format!("batchscan_store_errors_total{{kind=\"{kind}\"}} 0\n")),
+            "{metrics}"
+        );
+    }
+    assert!(connections().has_all_of(&before), "a pooled connection was dropped");
+    drop(running);
+    assert_no_panic(&std::fs::read_to_string(site.path("serve.log")).unwrap());
+}
+
+trait IsKept {
+    fn has_all_of(&self, before: &Self) -> bool;
+}
+
+impl IsKept for () {
+    fn has_all_of(&self, (): &Self) -> bool {
+        true
+    }
+}
+
+impl IsKept for BTreeSet<String> {
+    fn has_all_of(&self, before: &Self) -> bool {
+        assert!(!before.is_empty());
+        self.is_superset(before)
+    }
+}
+
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A client that does what clients do.
+struct Normal {
+    address: String,
+    credential: Credential,
+}
+
+impl Normal {
+    /// Sends one request after another. All succeed. Returns their latencies as text.
+    fn run_for(&self, time: Duration) -> String {
+        let Credential { id, secret } = &self.credential;
+        let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
+        let token = self.request(&format!("POST /v2/auth HTTP/1.1\r\n{FORM}"), &form).1;
+        let token = token.split('"').nth(3).unwrap().to_owned();
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        let requests = [
+            (format!("GET /v2/batches HTTP/1.1\r\n{bearer}"), String::new()),
+            (format!("POST /v2/auth HTTP/1.1\r\n{FORM}"), form.clone()),
+            (format!("POST /session HTTP/1.1\r\n{FORM}"), form),
+            (format!("GET /v2/changes HTTP/1.1\r\n{bearer}"), String::new()),
+            ("GET /readyz HTTP/1.1\r\n".to_owned(), String::new()),
+        ];
+        let (start, mut latencies) = (Instant::now(), Vec::new());
+        while start.elapsed() < time {
+            for (head, body) in &requests {
+                latencies.push(self.request(head, body).0);
+            }
+        }
+        latencies.sort();
+        let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
+        format!("normal client p50 {:?}, p99 {:?}", percentile(50), percentile(99))
+    }
+
+    fn request(&self, head: &str, body: &str) -> (Duration, String) {
+        let start = Instant::now();
+        let (status, text) = send(&self.address, head, body).unwrap();
+        assert_eq!(status, 200, "{head}: {text}");
+        (start.elapsed(), text)
+    }
+}
+
+/// Sends hostile requests until the end. The service may reject them, but not fail.
+fn send_hostile(address: &str, routes: &[Route], client: usize, is_done: &AtomicBool, sent: &AtomicUsize) {
+    let mut random = Random(client as u64);
+    while !is_done.load(Ordering::Relaxed) {
+        let (target, header, form) = routes[below(&mut random, routes.len())];
+        let fill = |text: &str, random: &mut Random| {
+            let mut filled = String::new();
+            for c in text.chars() {
+                match c {
+                    '%' => filled.push_str(&encode(hostile(random))),
+                    '~' => filled.push_str(&header_text(hostile(random))),
+                    _ => filled.push(c),
+                }
+            }
+            filled
+        };
+        let (target, header, form) =
+            (fill(target, &mut random), fill(header, &mut random), fill(form, &mut random));
+        // A connection may be closed before its response, for example after a head that is too large.
+        if let Some((status, text)) = send(address, &format!("{target} HTTP/1.1\r\n{header}"), &form) {
+            assert!(status < 500, "{target} {header}: {status} {text}");
+            sent.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn below(random: &mut Random, end: usize) -> usize {
+    random.below(end as u64) as usize
+}
+
+fn hostile(random: &mut Random) -> Vec<u8> {
+    const TEXTS: [&[u8]; 14] = [
+        b"\0",
+        b"a\0b",
+        b"\xff\xfe",
+        b"'; DROP TABLE batch; --",
+        b"../../etc/passwd",
+        "\u{202e}\u{200b}".as_bytes(),
+        b"{\"a\":",
+        b"",
+        b".",
+        b"*",
+        b"-1",
+        b"99999999999999999999",
+        b"2026-01-01T00:00:00Z",
+        b"%00",
+    ];
+    match below(random, 4) {
+        0 => (0..below(random, 40)).map(|_| below(random, 256) as u8).collect(),
+        1 => vec![b'A'; below(random, 9_000)],
+        2 => (0..43).map(|_| b"ABCDwxyz0189_-"[below(random, 14)]).collect(),
+        _ => TEXTS[below(random, TEXTS.len())].to_vec(),
+    }
+}
+
+fn encode(bytes: Vec<u8>) -> String {
+    bytes.into_iter().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// What a header may contain.
+fn header_text(bytes: Vec<u8>) -> String {
+    bytes.into_iter().filter(|byte| (0x20..0x7f).contains(byte)).map(char::from).collect()
+}
+
+/// The status and body of a response; `None` if the connection was closed before it.
+fn send(address: &str, head: &str, body: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(RESPONSE_LIMIT)).unwrap();
+    let length = body.len();
+    let request = format!("{head}Host: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+    let mut response = Vec::new();
+    let _ = stream.write_all(request.as_bytes());
+    let _ = stream.read_to_end(&mut response);
+    let text = String::from_utf8_lossy(&response).into_owned();
+    let status = text.split(' ').nth(1)?.parse().ok()?;
+    Some((status, text))
+}
