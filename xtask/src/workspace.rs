@@ -64,7 +64,7 @@ impl Workspace {
         self.target.join(profile).join(name)
     }
 
-    /// The executable of a tool such as `cargo-deny@0.20.2`, which is compiled into the build folder first.
+    /// The executable of a tool such as `cargo-deb@3.8.0`, which is compiled into the build folder first.
     pub(crate) fn install_tool(&self, tool: &str) -> Result<PathBuf> {
         let folder = self.built("tools", tool);
         let name = tool.split('@').next().unwrap_or(tool);
