@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 ROOT = Path(__file__).parent.parent
 EXECUTABLE = os.environ.get("BATCHSCAN_EXE") or str(ROOT / "target/release/batchscan")
 
-_START_SECS_MAX = 60
+_START_SECS_MAX = 300
 # Longer than the service's own limit for draining connections (30 s).
 _STOP_SECS_MAX = 40
 
@@ -95,7 +95,7 @@ def import_batches(folder: Path, batches: list[dict[str, Any]]) -> None:
 def run(folder: Path, *arguments: str, stdin: str = "") -> str:
     """Runs a command on the database in a folder."""
     command = [EXECUTABLE, *arguments, "--database", _database(folder)]
-    return subprocess.run(command, input=stdin, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return subprocess.run(command, input=stdin, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
 
 
 def _database(folder: Path) -> str:
@@ -132,6 +132,6 @@ def _read_credentials(process: "subprocess.Popen[str]", start_of_url: str, known
 
 
 def _read(url: str, **request: Any) -> bytes:
-    with urllib.request.urlopen(urllib.request.Request(url, **request), timeout=60) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, **request), timeout=300) as response:
         body: bytes = response.read()
         return body

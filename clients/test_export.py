@@ -23,7 +23,7 @@ def exports(service: Service, tmp_path_factory) -> Path:
     opener = build_opener(HTTPBasicAuthHandler(passwords))
     folder = tmp_path_factory.mktemp("exports")
     for name in ("csv", "ndjson", "parquet", "xlsx"):
-        with opener.open(f"{service.url}/v2/export.{name}", timeout=60) as response:
+        with opener.open(f"{service.url}/v2/export.{name}", timeout=300) as response:
             assert response.headers.get_filename() == f"batches.{name}"
             (folder / f"batches.{name}").write_bytes(response.read())
     return folder
@@ -39,7 +39,7 @@ def test_every_export_contains_the_values_of_v1(exports, v1_batches):
 @pytest.mark.parametrize("name", ["csv", "ndjson", "parquet", "xlsx"])
 def test_an_export_has_the_bytes_of_a_pull(name, exports, service, tmp_path):
     command = [EXECUTABLE, "pull", "--output", str(tmp_path / f"batches.{name}")]
-    subprocess.run(command, env=service.environment(tmp_path), check=True, timeout=60)
+    subprocess.run(command, env=service.environment(tmp_path), check=True, timeout=300)
     assert (tmp_path / f"batches.{name}").read_bytes() == (exports / f"batches.{name}").read_bytes()
 
 
@@ -59,8 +59,8 @@ def test_pandas_reads_exports_from_the_url(service, v1_batches):
 def test_dates_select_as_in_v1(service, v1_batches):
     dates = {"start_date": v1_batches[100]["batch_creation_date"], "end_date": v1_batches[200]["batch_creation_date"]}
     credentials = (service.client_id, service.client_secret)
-    response = requests.get(f"{service.url}/v2/export.ndjson", dates, auth=credentials, timeout=60)
+    response = requests.get(f"{service.url}/v2/export.ndjson", dates, auth=credentials, timeout=300)
     assert [json.loads(line) for line in response.iter_lines()] == service.v1(**dates) != v1_batches
     etag = {"If-None-Match": response.headers["etag"]}
-    again = requests.get(f"{service.url}/v2/export.ndjson", dates, auth=credentials, headers=etag, timeout=60)
+    again = requests.get(f"{service.url}/v2/export.ndjson", dates, auth=credentials, headers=etag, timeout=300)
     assert (again.status_code, again.content) == (304, b"")

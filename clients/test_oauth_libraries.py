@@ -139,7 +139,7 @@ def test_dlt(service, v1_ids, name, settings):
 
 def test_curl(service, v1_ids):
     def curl(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["curl", "--silent", "--fail", *arguments], capture_output=True, text=True, timeout=60)
+        return subprocess.run(["curl", "--silent", "--fail", *arguments], capture_output=True, text=True, timeout=300)
 
     def by_form(secret: str) -> subprocess.CompletedProcess[str]:
         form = {"grant_type": "client_credentials", "client_id": service.client_id, "client_secret": secret}

@@ -20,7 +20,7 @@ FOLDER = ROOT / "clients/openapi"
 BIN = Path(sys.executable).parent
 # The same requests in every run. Set OPENAPI_SEED to generate others.
 SEED = os.environ.get("OPENAPI_SEED", "1")
-PAGE_MILLIS_MAX = 30_000
+PAGE_MILLIS_MAX = 300_000
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def document(service: Service, tmp_path: Path) -> Path:
 
 def download(url: str, folder: Path) -> Path:
     path = folder / "openapi.json"
-    with urlopen(url, timeout=20) as response:
+    with urlopen(url, timeout=300) as response:
         path.write_bytes(response.read())
     return path
 
@@ -40,7 +40,7 @@ def run_schemathesis(service: Service, document: Path, name: str) -> None:
     command = [BIN / "schemathesis", "--config-file", FOLDER / f"{name}_schemathesis.toml", "run", document]
     done = subprocess.run(
         [*map(str, command), "--url", service.url, "--seed", SEED],
-        env=environment, cwd=document.parent, capture_output=True, text=True, timeout=180,
+        env=environment, cwd=document.parent, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     generated, passed = re.search(r"Test cases:\s+([\d,]+) generated, ([\d,]+) passed", done.stdout).groups()
@@ -60,7 +60,7 @@ def test_schemathesis_finds_no_difference_in_the_operator_api(tmp_path):
 def test_a_generated_client_reads_every_batch(service, document, tmp_path, monkeypatch):
     command = [BIN / "openapi-python-client", "generate", "--meta", "none", "--fail-on-warning", "--path", document]
     command += ["--config", FOLDER / "generator.yaml", "--output-path", tmp_path / "generated_client"]
-    subprocess.run([*map(str, command)], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([*map(str, command)], cwd=tmp_path, check=True, timeout=300)
     monkeypatch.syspath_prepend(tmp_path)
     generated, models = import_module("generated_client"), import_module("generated_client.models")
     list_batches = import_module("generated_client.api.batches.list_batches")

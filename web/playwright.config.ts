@@ -14,12 +14,12 @@ export default defineConfig({
   testDir: 'e2e',
   outputDir: 'node_modules/.cache/playwright',
   workers: 2,
-  // Long enough for a slow machine: a test waits for the page, never for a time.
-  timeout: 120_000,
-  expect: { timeout: 20_000 },
+  // These only end a test that hangs: a test waits for the page, never for a time.
+  timeout: 600_000,
+  expect: { timeout: 120_000 },
   reporter: 'list',
   use: {
-    actionTimeout: 20_000,
+    actionTimeout: 120_000,
     locale: 'en-GB',
     timezoneId: 'UTC',
     viewport: { width: 1280, height: 860 },

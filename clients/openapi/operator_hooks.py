@@ -22,7 +22,7 @@ numbers = itertools.count()
 
 def post(path: str, body: dict) -> dict:
     request = urllib.request.Request(f"{URL}{path}", json.dumps(body).encode(), HEADERS)
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=300) as response:
         return json.load(response)
 
 

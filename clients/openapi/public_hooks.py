@@ -21,10 +21,10 @@ DATES = ("start_date", "end_date")
 
 def get(path: str) -> dict:
     form = urllib.parse.urlencode({**CREDENTIALS, "grant_type": "client_credentials"}).encode()
-    with urllib.request.urlopen(f"{URL}/v2/auth", form, timeout=20) as response:
+    with urllib.request.urlopen(f"{URL}/v2/auth", form, timeout=300) as response:
         token = json.load(response)["access_token"]
     request = urllib.request.Request(f"{URL}{path}", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=300) as response:
         return json.load(response)
 
 

@@ -67,7 +67,7 @@ async function expectDark(page: Page, light: Appearance): Promise<void> {
     const dark = await appearance(page);
     expect(dark.brightness).toBeLessThan(60);
     for (const [at, image] of dark.images.entries()) expect(image !== light.images[at], CHARTS[at]).toBe(true);
-  }).toPass({ timeout: 20_000 });
+  }).toPass({ timeout: 120_000 });
 }
 
 test('the table ends above the footer at any window height', async ({ page, demo }) => {

@@ -62,7 +62,7 @@ export async function signIn(page: Page, { clientId, clientSecret }: Credentials
 
 /** Waits until the whole period is loaded. */
 export async function loaded(page: Page): Promise<void> {
-  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ })).toBeVisible({ timeout: 30_000 });
+  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ })).toBeVisible();
 }
 
 export const heading = (page: Page, name: string): Locator =>

@@ -32,6 +32,6 @@ def run_example(service: Service, picture: Path) -> str:
         "PYTHONPATH": str(FOLDER / "src"),
     }
     command = [sys.executable, str(FOLDER / "examples" / "germination.py"), str(picture)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout

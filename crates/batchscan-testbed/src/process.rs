@@ -11,7 +11,7 @@ use crate::watchdog::Watchdog;
 use crate::{process_tree, wait_until};
 
 /// A killed process can be reaped when the last of its threads is gone.
-const REAP_TIMEOUT: Duration = Duration::from_secs(10);
+const REAP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A child process in its own process group.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::wait_until;
 
 /// A signal acts at once unless the process is waiting for a disk.
-const SIGNAL_TIMEOUT: Duration = Duration::from_secs(10);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Stops a process and its descendants. Returns when none of them runs.
 pub(crate) fn freeze(root: u32) -> Result<()> {

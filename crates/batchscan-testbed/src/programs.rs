@@ -16,7 +16,7 @@ const SERVER_USER: &str = "postgres";
 /// Enough to load or copy a big table on a slow machine.
 const TOOL_TIMEOUT_SECS: &str = "600";
 /// A frozen server accepts a connection and never responds.
-const CONNECT_TIMEOUT_SECS: &str = "10";
+const CONNECT_TIMEOUT_SECS: &str = "60";
 
 /// The folder with the programs of the newest PostgreSQL on this machine.
 pub(crate) fn postgres_folder() -> Result<PathBuf> {

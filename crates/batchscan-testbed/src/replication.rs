@@ -11,7 +11,7 @@ use crate::postgres::Postgres;
 use crate::programs;
 
 /// A standby connects within a second, but may have to replay something first.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(50);
 
 impl Postgres {

@@ -18,7 +18,7 @@ use crate::watchdog::Watchdog;
 /// fit.
 const TEMPORARY_BYTES_MAX: usize = 60;
 /// A server may have to recover from a crash on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 const LOG_TAIL_LINES: usize = 20;
 
 /// A server in its own folder. All methods take `&self`, so that one thread can kill it while others use it.

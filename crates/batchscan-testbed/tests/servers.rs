@@ -12,15 +12,11 @@ use std::time::{Duration, Instant};
 
 use batchscan_testbed::{Cluster, HaProxy, PgBouncer, Postgres, Process, Replication, Settings, ports};
 
-/// How long a server may live after its starter was killed.
-const ORPHAN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than a running server takes to respond.
+/// Ends a test that hangs. No test depends on the speed of the machine.
+const HANG_LIMIT: Duration = Duration::from_secs(300);
+/// Longer than a running server usually takes to respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
-/// psql has to start and connect.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The kernel removes a killed process within milliseconds, on a busy machine within seconds.
-const GONE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Set for the starter of `a_server_whose_starter_was_killed_is_gone_within_seconds`.
+/// Set for the starter of `a_server_whose_starter_was_killed_is_gone`.
 const IS_STARTER: &str = "TESTBED_IS_STARTER";
 
 fn start() -> Postgres {
@@ -51,15 +47,15 @@ fn processes_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[track_caller]
-fn assert_gone(folder: &Path, timeout: Duration) {
-    wait_until(timeout, || !folder.exists() && processes_in(folder).is_empty());
+fn assert_gone(folder: &Path) {
+    wait_until(|| !folder.exists() && processes_in(folder).is_empty());
 }
 
 #[track_caller]
-fn wait_until(timeout: Duration, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + timeout;
+fn wait_until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + HANG_LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not within {timeout:?}");
+        assert!(Instant::now() < deadline, "not within {HANG_LIMIT:?}");
         sleep(Duration::from_millis(20));
     }
 }
@@ -70,14 +66,14 @@ fn client(postgres: &Postgres, statement: &str) -> Process {
     psql.args(["-X", "-d", &postgres.url("postgres"), "-c", statement]);
     let client = Process::start(psql.stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
     let active = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-    wait_until(CLIENT_TIMEOUT, || postgres.sql("postgres", active).unwrap() == "1");
+    wait_until(|| postgres.sql("postgres", active).unwrap() == "1");
     client
 }
 
 /// Asks a PostgreSQL server whether it supports TLS; the response is a letter.
-fn responds(port: u16) -> bool {
+fn responds(port: u16, timeout: Duration) -> bool {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-    stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).unwrap();
+    stream.set_read_timeout(Some(timeout)).unwrap();
     stream.write_all(&[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
     match stream.read(&mut [0]) {
         Ok(count) => count == 1,
@@ -139,20 +135,20 @@ fn a_killed_server_is_gone_at_once_and_keeps_what_was_committed() {
 #[test]
 fn a_frozen_server_does_not_respond_until_it_thaws_and_can_be_dropped() {
     let postgres = start();
-    assert!(responds(postgres.port()));
+    assert!(responds(postgres.port(), HANG_LIMIT));
     // Longer than freezing takes on a busy machine.
-    let mut client = client(&postgres, "select pg_sleep(2)");
+    let mut client = client(&postgres, "select pg_sleep(8)");
     postgres.freeze().unwrap();
     assert!(postgres.is_running());
-    assert!(!responds(postgres.port()));
-    assert!(client.wait(Duration::from_secs(4)).is_err(), "a session continued");
+    assert!(!responds(postgres.port(), RESPONSE_TIMEOUT));
+    assert!(client.wait(Duration::from_secs(9)).is_err(), "a session continued");
     postgres.thaw();
-    assert!(responds(postgres.port()));
-    assert!(client.wait(CLIENT_TIMEOUT).unwrap().success());
+    assert!(responds(postgres.port(), HANG_LIMIT));
+    assert!(client.wait(HANG_LIMIT).unwrap().success());
     postgres.freeze().unwrap();
     let folder = postgres.folder().to_owned();
     drop(postgres);
-    assert_gone(&folder, GONE_TIMEOUT);
+    assert_gone(&folder);
 }
 
 #[test]
@@ -187,13 +183,13 @@ fn a_dropped_server_leaves_no_process_folder_or_shared_memory() {
     assert!(segment_exists() && processes_in(&folder).len() > 3);
     drop(postgres);
     assert!(!folder.exists());
-    assert_gone(&folder, GONE_TIMEOUT);
+    assert_gone(&folder);
     assert!(!segment_exists());
 }
 
 /// Runs itself as the starter: then it prints the server's folder and waits.
 #[test]
-fn a_server_whose_starter_was_killed_is_gone_within_seconds() {
+fn a_server_whose_starter_was_killed_is_gone() {
     if std::env::var_os(IS_STARTER).is_some() {
         let postgres = start();
         println!("\nfolder {}", postgres.folder().display());
@@ -201,7 +197,7 @@ fn a_server_whose_starter_was_killed_is_gone_within_seconds() {
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "a_server_whose_starter_was_killed_is_gone_within_seconds", "--nocapture"]);
+    command.args(["--exact", "a_server_whose_starter_was_killed_is_gone", "--nocapture"]);
     command.env(IS_STARTER, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut starter = Process::start(&mut command).unwrap();
     let (_stdin, stdout, _) = starter.take_streams();
@@ -210,7 +206,7 @@ fn a_server_whose_starter_was_killed_is_gone_within_seconds() {
     assert!(processes_in(&folder).len() > 3);
     // Only to the starter, not to its descendants.
     starter.signal("KILL").unwrap();
-    assert_gone(&folder, ORPHAN_TIMEOUT);
+    assert_gone(&folder);
 }
 
 #[test]
@@ -220,9 +216,9 @@ fn a_dropped_process_ends_its_descendants() {
     let mut command = Command::new("sh");
     command.args(["-c", "sleep 600 & (sleep 600 &) ; sleep 600"]).current_dir(&folder);
     let process = Process::start(&mut command).unwrap();
-    wait_until(CLIENT_TIMEOUT, || processes_in(&folder).len() == 4);
+    wait_until(|| processes_in(&folder).len() == 4);
     drop(process);
-    wait_until(GONE_TIMEOUT, || processes_in(&folder).is_empty());
+    wait_until(|| processes_in(&folder).is_empty());
     fs::remove_dir(&folder).unwrap();
 }
 
@@ -247,5 +243,5 @@ fn pgbouncer_and_haproxy_forward_sql_and_start_again() {
     assert!(!ports::is_listening(port) && !ports::is_listening(bouncer.port()));
     bouncer.start_again().unwrap();
     haproxy.start_again().unwrap();
-    assert!(responds(port));
+    assert!(responds(port, HANG_LIMIT));
 }

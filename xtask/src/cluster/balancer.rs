@@ -16,8 +16,8 @@ const CONNECTIONS_MAX: u32 = 400;
 /// On loopback the kernel buffers megabytes, so a node would finish a stream long before its client does. Over a network
 /// it buffers about this much.
 const SOCKET_BYTES: u32 = 64 << 10;
-/// Two health checks on a busy machine.
-const UP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Only to prevent hanging.
+const UP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A running HAProxy. It ends when this is dropped.
 #[derive(Debug)]

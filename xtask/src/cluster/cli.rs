@@ -10,7 +10,7 @@ use super::http::Credential;
 use crate::workspace::remove_settings;
 
 /// A command waits by itself for a primary and for other writers.
-const COMMAND_TIMEOUT_SECS: &str = "90";
+const COMMAND_TIMEOUT_SECS: &str = "300";
 
 /// The executable and its database.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// Longer than the service or the balancer takes to report that it cannot answer.
-const READ_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longer than the service or the balancer takes to report that it cannot answer, also on a slow machine.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// What a slow reader reads between two pauses.
 const PORTION_BYTES: usize = 16 << 10;
 

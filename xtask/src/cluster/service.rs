@@ -12,9 +12,9 @@ use super::cli::Cli;
 use super::http::{Client, Credential, process_id};
 
 /// A demo generates its batches first; a node connects to its database.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// Above the service's own limit for draining connections, 30 s.
-const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+const STOP_TIMEOUT: Duration = Duration::from_secs(300);
 const LOG_TAIL_LINES: usize = 20;
 
 /// A running service. It ends when this is dropped, and when our process ends.

@@ -12,7 +12,7 @@ use super::lock;
 
 /// A standby may be 2 s behind and still be read from (decision 041). With time for a busy machine, a batch must be
 /// visible this long after it was acknowledged.
-const VISIBLE_AFTER: Duration = Duration::from_secs(5);
+const VISIBLE_AFTER: Duration = Duration::from_secs(20);
 
 /// The place of a batch in the order: creation date without its `Z`, so that text sorts like time, then id.
 pub(crate) type Position = (String, String);

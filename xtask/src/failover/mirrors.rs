@@ -16,8 +16,10 @@ use crate::cluster::http::{Client, Credential};
 
 const ORGANISATION: &str = "Mirrored Nursery";
 const BATCHES: usize = 400;
-/// A mirror is killed after this time.
+/// A mirror that follows is killed after this time.
 const RUN_SECS: &str = "4";
+/// Only to prevent hanging.
+const UPDATE_SECS: &str = "300";
 
 /// The batches by id.
 type Batches = BTreeMap<String, Value>;
@@ -69,7 +71,7 @@ impl Mirrors {
         let mut copy = Copy::default();
         let mut result = Ok(());
         while result.is_ok() && !is_over.load(Ordering::Relaxed) {
-            result = self.run(&mut copy, &["--follow"]).map(drop);
+            result = self.run(&mut copy, RUN_SECS, &["--follow"]).map(drop);
         }
         lock(&self.copies).push(result.map(|()| copy));
     }
@@ -90,7 +92,7 @@ impl Mirrors {
         );
         let mut differences = Vec::new();
         for copy in copies {
-            let updated = copy.and_then(|mut copy| match self.run(&mut copy, &[])? {
+            let updated = copy.and_then(|mut copy| match self.run(&mut copy, UPDATE_SECS, &[])? {
                 true => Ok(copy),
                 false => bail!("a mirror cannot be updated"),
             });
@@ -105,13 +107,13 @@ impl Mirrors {
 
     /// Runs a mirror to its end, or kills it. Returns whether it succeeded: it may fail while no node responds, but never
     /// because of its position.
-    fn run(&self, copy: &mut Copy, flags: &[&str]) -> Result<bool> {
+    fn run(&self, copy: &mut Copy, secs: &str, flags: &[&str]) -> Result<bool> {
         let Credential { client_id, client_secret } = &self.credential;
         let since = copy.since.clone();
         let mut arguments = vec!["mirror", "--output", "-", "--url", &self.url, "--client-id", client_id];
         arguments.extend(since.iter().flat_map(|since| ["--since", since]));
         arguments.extend(flags);
-        let mut command = self.cli.killed_after(RUN_SECS, &arguments);
+        let mut command = self.cli.killed_after(secs, &arguments);
         let output = command.env("BATCHSCAN_CLIENT_SECRET", client_secret).output()?;
         let error = String::from_utf8_lossy(&output.stderr);
         if error.contains("position") {

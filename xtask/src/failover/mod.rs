@@ -39,9 +39,9 @@ const SLOW_CLIENTS: usize = 2;
 const MIRRORS: usize = 3;
 /// Right responses after a kill that show that reads continue: many from every client, about a second.
 const READS_SHOWN: u64 = 300;
-const READS_TIMEOUT: Duration = Duration::from_secs(30);
-/// A command waits 15 s for a primary, and is repeated when it fails.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Only to prevent hanging.
+const READS_TIMEOUT: Duration = Duration::from_secs(300);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Kills the primary, a standby and a node in each round. Then restarts all nodes one by one, once for every two rounds.
 pub(crate) fn run(workspace: &Workspace, rounds: usize, write_document: bool) -> Result<()> {

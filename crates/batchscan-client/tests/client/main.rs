@@ -57,9 +57,9 @@ async fn ids_in(client: ClientBuilder, range: DateRange) -> Result<Vec<String>, 
     bounded(batches.map_ok(|received| received.batch_id.as_str().to_owned()).try_collect()).await
 }
 
-/// Panics instead of waiting forever.
+/// Panics instead of waiting forever. No test depends on the speed of the machine.
 async fn bounded<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(40), future).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(300), future).await.unwrap()
 }
 
 /// The ids of the batches with these numbers.

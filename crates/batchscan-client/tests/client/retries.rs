@@ -58,10 +58,10 @@ async fn each_page_has_its_own_limit() {
         move |request| if request.pairs().is_empty() { first(request) } else { busy() }
     })
     .await;
-    let client = server.client().retry_for(millis(400)).retry_wait(millis(20)..=millis(40));
+    let client = server.client().retry_for(millis(2_000)).retry_wait(millis(20)..=millis(40));
     let error = ids(client).await.unwrap_err();
     let Error::RetriesExhausted { elapsed, tries, last } = &error else { panic!("{error:?}") };
-    assert!(*elapsed >= millis(300) && error.can_retry(), "{error:?}");
+    assert!(*elapsed >= millis(1_900) && error.can_retry(), "{error:?}");
     assert_eq!(server.counts().1, 3 + *tries as usize);
     assert_eq!(last.to_string(), "the service responded with 503 Service Unavailable (busy)");
 }
@@ -74,7 +74,7 @@ async fn a_retry_after_beyond_the_limit_fails_at_once() {
     let error = ids(client).await.unwrap_err();
     let Error::RetryAfterTooLong { retry_after, left, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*retry_after, Duration::from_secs(3_600));
-    assert!((80..=90).contains(&left.as_secs()) && error.can_retry(), "{error:?}");
+    assert!((30..=90).contains(&left.as_secs()) && error.can_retry(), "{error:?}");
     let expected =
         "the service responded with 503 Service Unavailable (back at nine); the service asks to wait 3600 s";
     assert!(error.to_string().starts_with(expected), "{error}");

@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// More than a request waits that is woken, and less than `wait=60`.
-const SOON: Duration = Duration::from_secs(20);
+/// More than a request waits that is woken, and less than the longest wait, 45 s.
+const SOON: Duration = Duration::from_secs(40);
 /// Until a request waits.
 const MOMENT: Duration = Duration::from_millis(500);
 

@@ -18,6 +18,8 @@ pub(crate) use raw::Raw;
 pub(crate) use reply::*;
 pub(crate) use sample::*;
 
+/// Ends a test that hangs. No test depends on the speed of the machine.
+pub(crate) const HANG_LIMIT: std::time::Duration = std::time::Duration::from_secs(300);
 /// Both batch endpoints.
 pub(crate) const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 

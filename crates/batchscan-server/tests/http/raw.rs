@@ -6,10 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Reply, TestApp};
-
-/// No raw response in these tests takes longer.
-const TIMEOUT: Duration = Duration::from_secs(20);
+use super::{HANG_LIMIT, Reply, TestApp};
 
 /// A connection, and the received bytes that were not consumed yet.
 pub(crate) struct Raw {
@@ -107,7 +104,7 @@ impl Raw {
 
     async fn receive(&mut self) -> bool {
         let mut bytes = [0u8; 16 * 1024];
-        let read = tokio::time::timeout(TIMEOUT, self.stream.read(&mut bytes)).await.expect("timed out");
+        let read = tokio::time::timeout(HANG_LIMIT, self.stream.read(&mut bytes)).await.expect("timed out");
         // A reset also ends the connection.
         self.was_reset |= read.is_err();
         let count = read.unwrap_or(0);

@@ -82,7 +82,7 @@ async fn a_renewed_certificate_is_served_without_a_restart() {
     skip_time(CHECK_INTERVAL).await;
     let renewed = Instant::now();
     while version(&app, trusting(&new)).await.is_none() {
-        assert!(renewed.elapsed() < Duration::from_secs(10), "not reloaded");
+        assert!(renewed.elapsed() < HANG_LIMIT, "not reloaded");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(version(&app, trusting(&old)).await, None);
@@ -97,7 +97,7 @@ async fn invalid_files_do_not_replace_the_certificate() {
     let path = files.path("cert.pem").display().to_string();
     let written = Instant::now();
     while lines_with(&path).is_empty() {
-        assert!(written.elapsed() < Duration::from_secs(10), "not checked");
+        assert!(written.elapsed() < HANG_LIMIT, "not checked");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(lines_with(&path)[0].contains("still using the old one"));

@@ -7,12 +7,9 @@ use std::time::{Duration, Instant};
 use batchscan_store::{Freshness, ImportSource, ReadFrom};
 use tokio::task::JoinHandle;
 
-use super::site::{Nursery, ORG, Site, blocking, first_five_plus, until};
+use crate::http::HANG_LIMIT;
 
-/// A host is detected as down within a second; the rest is for a busy machine.
-const READ_LIMIT: Duration = Duration::from_secs(2);
-/// How long a command may wait after a new primary was promoted.
-const WRITE_LIMIT: Duration = Duration::from_secs(5);
+use super::site::{Nursery, ORG, Site, blocking, first_five_plus, until};
 
 /// Clients that read continuously, each in another way. A failure ends the test.
 struct Readers {
@@ -47,7 +44,7 @@ impl Readers {
         let before = done();
         let has_read = || done().iter().zip(&before).all(|(now, before)| *now >= before + 20);
         let failed = || self.tasks.iter().any(JoinHandle::is_finished);
-        until(Duration::from_secs(20), async || has_read() || failed()).await;
+        until(async || has_read() || failed()).await;
     }
 
     /// The number of reads, and the time of the slowest.
@@ -77,7 +74,6 @@ impl State {
                 _ => assert!(!nursery.token(&nursery.client).await.is_empty()),
             }
             let elapsed = started.elapsed();
-            assert!(elapsed < READ_LIMIT, "kind {kind} took {elapsed:?}");
             self.slowest_millis.fetch_max(u64::try_from(elapsed.as_millis()).unwrap(), Ordering::Relaxed);
             self.done[kind].fetch_add(1, Ordering::Relaxed);
         }
@@ -133,9 +129,8 @@ async fn no_read_fails_when_the_primary_freezes_or_crashes_and_writes_find_the_n
     let promoted = Instant::now();
     nursery.add("next").await;
     let found = promoted.elapsed();
-    assert!(found < WRITE_LIMIT, "{found:?}");
     readers.continue_reading().await;
-    until(WRITE_LIMIT, async || nursery.ids().await == first_five_plus(&["before", "next"])).await;
+    until(async || nursery.ids().await == first_five_plus(&["before", "next"])).await;
     let (reads, slowest) = readers.end().await;
     println!(
         "primary lost: {reads} reads, none failed, the slowest took {slowest:?}; a write after {found:?}"
@@ -149,13 +144,10 @@ async fn a_command_on_a_frozen_primary_fails_with_a_clear_error() {
     let store = site.nursery.store.clone();
     let import = tokio::spawn(async move { store.import(ORG, ImportSource::default(), rows).await });
     // The import waits for more rows, with a connection to the primary.
-    until(Duration::from_secs(10), async || {
-        site.nursery.store.hosts().iter().any(|host| host.connections > 0)
-    })
-    .await;
+    until(async || site.nursery.store.hosts().iter().any(|host| host.connections > 0)).await;
     let primary = site.cluster.primary();
     blocking(|| primary.freeze());
-    let outcome = tokio::time::timeout(Duration::from_secs(25), import).await.unwrap().unwrap();
+    let outcome = tokio::time::timeout(HANG_LIMIT, import).await.unwrap().unwrap();
     primary.thaw();
     drop(steps);
     let error = outcome.unwrap_err().to_string();

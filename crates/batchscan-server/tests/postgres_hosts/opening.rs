@@ -54,7 +54,7 @@ async fn a_frozen_host_does_not_prevent_the_migration_of_the_primary() {
     blocking(|| standby.freeze());
     let url = url(&[&standby, &primary], &database).parse().unwrap();
     let opening = Store::open(&url, OpenOptions::CREATE);
-    let opened = tokio::time::timeout(std::time::Duration::from_secs(10), opening).await;
+    let opened = tokio::time::timeout(crate::http::HANG_LIMIT, opening).await;
     standby.thaw();
     opened.unwrap().unwrap();
 }

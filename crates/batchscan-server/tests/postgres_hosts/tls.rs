@@ -3,7 +3,6 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use batchscan_store::{OpenError, OpenOptions, Store};
 use batchscan_testbed::{Postgres, Settings};
@@ -30,7 +29,7 @@ impl TlsServer {
         }
         server.sql("ALTER SYSTEM SET ssl = on");
         server.sql("SELECT pg_reload_conf()");
-        until(Duration::from_secs(10), async || server.sql("SHOW ssl") == "on").await;
+        until(async || server.sql("SHOW ssl") == "on").await;
         server
     }
 

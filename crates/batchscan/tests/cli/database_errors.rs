@@ -6,11 +6,9 @@ use std::path::Path;
 use rusqlite::Connection;
 use snapbox::{file, str};
 
-use crate::credentials::within;
 use crate::http::{get, token};
-use crate::program::{Outcome, batchscan, clean, executable};
+use crate::program::{Outcome, batchscan, clean, executable, wait_until};
 use crate::scans;
-use crate::service::LOGGED_WITHIN;
 use crate::site::{ORG, Site};
 use crate::snapshot::{assert_snapshot, transcript};
 
@@ -84,7 +82,7 @@ fn an_empty_file_becomes_a_database_only_where_one_is_created() {
     assert_eq!(site.run(&["org", "add", "B"]).err, "");
     let service = site.serve_database("new.db", &[]);
     let created = format!("created the database {}", site.url("new.db"));
-    within(LOGGED_WITHIN, "the creation is logged", || service.log().contains(&created));
+    wait_until("the creation is logged", || service.log().contains(&created));
 }
 
 #[test]
@@ -181,7 +179,7 @@ fn a_service_on_a_damaged_database_sends_errors_or_truncated_responses() {
     let response = get(&service, "/v2/batches?start_date=2026-01-01T01:30:00Z", &token);
     assert_eq!(response.status, 503, "{}", response.text());
     let id = response.header("x-request-id").unwrap();
-    within(LOGGED_WITHIN, "the cause is logged", || {
+    wait_until("the cause is logged", || {
         service.log().lines().any(|line| line.contains(id) && line.contains("malformed"))
     });
 }

@@ -3,12 +3,12 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::http::{get, token};
-use crate::program::{Outcome, Running, batchscan, clean, wait};
+use crate::program::{HANG_LIMIT, Outcome, Running, batchscan, clean, wait, wait_until};
 use crate::service::Service;
 use crate::site::{Credential, Site};
 
@@ -133,13 +133,10 @@ fn a_demo_that_is_stopped_early_removes_its_folder() {
         command.env("TMPDIR", site.path("")).stdout(Stdio::null()).stderr(Stdio::null());
         let mut demo = Running(command.spawn().unwrap());
         let entries = || std::fs::read_dir(site.path("")).unwrap().count();
-        let started = Instant::now();
-        while entries() == 0 {
-            assert!(started.elapsed() < Duration::from_secs(20), "no folder");
-        }
+        wait_until("its folder exists", || entries() > 0);
         std::thread::sleep(later);
         kill_process(Pid::from_child(&demo.0), Signal::INT).unwrap();
-        assert_eq!(wait(&mut demo.0, Duration::from_secs(20)), Some(0), "{later:?}");
+        assert_eq!(wait(&mut demo.0, HANG_LIMIT), Some(0), "{later:?}");
         assert_eq!(entries(), 0, "{later:?}");
     }
 }

@@ -3,10 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-/// How long to wait for a request.
-const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+use crate::program::HANG_LIMIT;
 
 /// A server that sends the same response to every request.
 pub(crate) struct FakeServer {
@@ -38,7 +36,7 @@ impl FakeServer {
         let log = received.clone();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let _ = stream.set_read_timeout(Some(REQUEST_LIMIT));
+                let _ = stream.set_read_timeout(Some(HANG_LIMIT));
                 let mut request = [0; 16 * 1_024];
                 let length = stream.read(&mut request).unwrap_or(0);
                 log.lock().unwrap().extend_from_slice(&request[..length]);

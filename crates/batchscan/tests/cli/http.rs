@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::program::HANG_LIMIT;
 use crate::service::Service;
 use crate::site::Credential;
 
 /// Longer than the limits of the service.
-const RESPONSE_LIMIT: Duration = Duration::from_secs(60);
+const RESPONSE_LIMIT: Duration = HANG_LIMIT;
 
 /// A complete response.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use batchscan_model::UtcInstant;
 use rusqlite::Connection;
@@ -15,15 +15,13 @@ use snapbox::{file, str};
 
 use crate::http::{get, token};
 use crate::import_kills::StopOnDrop;
-use crate::program::{Outcome, Running, wait};
+use crate::program::{HANG_LIMIT, Outcome, Running, wait, wait_until};
 use crate::scans;
 use crate::service::Service;
 use crate::site::{Credential, ORG, Site, postgres};
 use crate::snapshot::assert_snapshot;
 use crate::user::User;
 
-/// How long a mirror that follows may take.
-const FOLLOW_LIMIT: Duration = Duration::from_secs(20);
 const UP_TO_DATE: &str = "0 new or changed, 0 removed; up to date\n";
 
 /// The batches by id.
@@ -228,26 +226,17 @@ fn a_mirror_follows_until_it_is_stopped() {
     let token = token(&service, &user.credential);
     for mut target in Target::all() {
         let mut following = Running(target.command(&user, &["--follow"]).spawn().unwrap());
-        wait_until(|| !user.read("lines").is_empty());
+        wait_until("up to date", || !user.read("lines").is_empty());
         for number in 0..3 {
             site.import(&site.write("a.ndjson", scans::ndjson(number..number + 2, &new_comment())));
-            wait_until(|| {
+            wait_until("the copy follows", || {
                 target.read_lines(&user);
                 target.batches(&user) == served(&service, &token)
             });
         }
         kill_process(Pid::from_child(&following.0), Signal::TERM).unwrap();
-        assert_eq!(wait(&mut following.0, FOLLOW_LIMIT), Some(0));
+        assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(0));
         assert_eq!(target.update(&user), UP_TO_DATE);
-    }
-}
-
-#[track_caller]
-fn wait_until(mut is_done: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_done() {
-        assert!(started.elapsed() < FOLLOW_LIMIT, "not within {FOLLOW_LIMIT:?}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -270,14 +259,16 @@ fn an_interruption_is_reported_when_it_begins_and_when_it_is_over() {
     let user = User::of(&site, &service);
     let mut command = Target::File.command(&user, &["--follow"]);
     let _following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-    wait_until(|| !user.read("lines").is_empty());
+    wait_until("up to date", || !user.read("lines").is_empty());
     let address = service.address().to_owned();
     service.stop();
     let errors = || String::from_utf8(user.read("errors")).unwrap();
-    wait_until(|| errors() == "note: the service is unreachable; trying again\n");
+    wait_until("the loss is reported", || errors() == "note: the service is unreachable; trying again\n");
     let _service = serve_again(&site, &address, "scans.db", &[]);
     site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
-    wait_until(|| errors().ends_with("trying again\nnote: the service responds again\n"));
+    wait_until("the end is reported", || {
+        errors().ends_with("trying again\nnote: the service responds again\n")
+    });
 }
 
 /// After a restored backup, everything is read again. Readers see no moment without the batches that stay. Kills do not
@@ -407,10 +398,10 @@ fn a_deleted_file_is_detected() {
     let user = User::of(&site, &service);
     let mut command = Target::File.command(&user, &["--follow"]);
     let mut following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-    wait_until(|| !user.read("lines").is_empty());
+    wait_until("up to date", || !user.read("lines").is_empty());
     std::fs::remove_file(user.path("copy.db")).unwrap();
     site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
-    assert_eq!(wait(&mut following.0, FOLLOW_LIMIT), Some(1));
+    assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(1));
     let error = String::from_utf8(user.read("errors")).unwrap();
     assert_eq!(error, "error: cannot use copy.db: the file was deleted or replaced; run it again\n");
 }
@@ -435,14 +426,14 @@ fn a_second_process_that_writes_is_detected() {
         let mut command = target.command(&user, &["--follow"]);
         let mut following =
             Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-        wait_until(|| !user.read("lines").is_empty());
+        wait_until("up to date", || !user.read("lines").is_empty());
         let conflict = "UPDATE mirror_position SET since = 'other'";
         match &target {
             Target::Database(name) => drop(postgres().sql(name, conflict).unwrap()),
             _ => drop(Connection::open(user.path("copy.db")).unwrap().execute(conflict, []).unwrap()),
         }
         site.import(&site.write("a.ndjson", scans::ndjson(0..1, &new_comment())));
-        assert_eq!(wait(&mut following.0, FOLLOW_LIMIT), Some(1));
+        assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(1));
         let error = String::from_utf8(user.read("errors")).unwrap();
         assert!(error.starts_with("error: another process writes to "), "{error}");
     }

@@ -10,8 +10,8 @@ use snapbox::IntoData;
 
 use crate::snapshot::assert_snapshot;
 
-/// More than any command needs, also on a busy machine.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// Ends a test that hangs. No test depends on the speed of the machine.
+pub(crate) const HANG_LIMIT: Duration = Duration::from_secs(300);
 
 /// Texts that show a panic.
 const PANIC_MARKS: [&str; 4] = ["panicked", "RUST_BACKTRACE", "thread '", "internal error"];
@@ -64,7 +64,9 @@ pub(crate) fn assert_no_panic(text: &str) {
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
+    /// Without the note that it waits for PostgreSQL: whether it is printed depends on the speed of the machine.
     pub(crate) err: String,
+    pub(crate) waiting_note: Option<String>,
 }
 
 impl Outcome {
@@ -82,9 +84,13 @@ impl Outcome {
         let writing = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let out = text_of(child.stdout.take().unwrap());
         let err = text_of(child.stderr.take().unwrap());
-        let code = wait(&mut child, RUN_LIMIT);
+        let code = wait(&mut child, HANG_LIMIT);
         writing.join().unwrap();
-        let outcome = Self { code, out: out.join().unwrap(), err: err.join().unwrap() };
+        let (out, err) = (out.join().unwrap(), err.join().unwrap());
+        let (notes, errors): (Vec<&str>, Vec<&str>) =
+            err.split_inclusive('\n').partition(|line| line.starts_with("waiting for PostgreSQL at "));
+        let waiting_note = notes.first().map(|note| (*note).to_owned());
+        let outcome = Self { code, out, err: errors.concat(), waiting_note };
         assert_no_panic(&outcome.out);
         assert_no_panic(&outcome.err);
         outcome
@@ -93,9 +99,7 @@ impl Outcome {
     /// Standard output. Fails unless the exit status is 0 and standard error is empty.
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
-        // On a busy machine, PostgreSQL may take a second to respond.
-        let notes = ["waiting for PostgreSQL at ", "created the database "];
-        let errors = self.err.lines().filter(|line| !notes.iter().any(|note| line.starts_with(note)));
+        let errors = self.err.lines().filter(|line| !line.starts_with("created the database "));
         assert_eq!((self.code, errors.count()), (Some(0), 0), "{self:?}");
         self.out
     }
@@ -116,6 +120,16 @@ impl Drop for Running {
         // No effect on a process that has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// Waits for a condition.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + HANG_LIMIT;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "{what}: not within {HANG_LIMIT:?}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

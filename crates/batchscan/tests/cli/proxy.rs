@@ -2,17 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
+use crate::program::wait_until;
 use crate::service::Service;
 
-/// A generous limit for a busy machine.
-const PASSED_WITHIN: Duration = Duration::from_secs(30);
 /// Small, so that a cut falls into the middle of a response.
 const PIECE_BYTES: usize = 4_096;
 
@@ -96,11 +94,7 @@ impl Proxy {
     /// Waits until this many bytes have passed.
     #[track_caller]
     pub(crate) fn wait_until_passed(&self, bytes: u64) {
-        let begun = Instant::now();
-        while self.passed() < bytes {
-            assert!(begun.elapsed() < PASSED_WITHIN, "{} of {bytes} bytes passed", self.passed());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("the bytes pass", || self.passed() >= bytes);
     }
 }
 

@@ -60,7 +60,7 @@ fn an_unreachable_host_is_named() {
         "cannot reach 127.0.0.1:[PORT]: connection refused; check the address, and that the service is running",
     );
     // The cause depends on whether the machine has a resolver.
-    let Outcome { code, out, err } = user.at("https://nothing.invalid").pull("a.csv", &[]);
+    let Outcome { code, out, err, .. } = user.at("https://nothing.invalid").pull("a.csv", &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.starts_with("error: cannot reach nothing.invalid: ") && err.lines().count() == 1, "{err}");
     assert_eq!(user.files(), [""; 0]);
@@ -202,7 +202,7 @@ fn a_full_disk_is_reported_and_no_file_remains() {
     // The batches fit, but the Excel file does not.
     let spool = user.pulled("a.ndjson", &[]).len() as u32 / 1_024 + 1;
     std::fs::remove_file(user.path("a.ndjson")).unwrap();
-    let Outcome { code, out, err } = limited("a.xlsx", spool);
+    let Outcome { code, out, err, .. } = limited("a.xlsx", spool);
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     assert!(err.starts_with("error: cannot write ") && err.lines().count() == 1, "{err}");
     assert!(err.contains("File too large"), "{err}");

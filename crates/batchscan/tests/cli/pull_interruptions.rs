@@ -7,7 +7,7 @@ use std::time::Duration;
 use batchscan_testbed::Random;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Outcome, Running, wait};
+use crate::program::{HANG_LIMIT, Outcome, Running, wait};
 use crate::proxy::{End, Plan, Proxy};
 use crate::scans;
 use crate::service::Service;
@@ -22,8 +22,6 @@ const BINARY_CUTS: u64 = 12;
 /// Two pulls of the same batches differ by a few bytes in their headers.
 const VARIATION: u64 = 100;
 const SEED: u64 = 20_260_131;
-/// How long a pull may take to stop.
-const END_LIMIT: Duration = Duration::from_secs(20);
 
 const TEXT: [&str; 2] = ["csv", "ndjson"];
 const OTHERS: [&str; 3] = ["json", "parquet", "xlsx"];
@@ -101,7 +99,7 @@ impl Tally {
             // The cut was between two responses.
             self.completed += 1;
         } else {
-            let Outcome { code, out, err } = &outcome;
+            let Outcome { code, out, err, .. } = &outcome;
             assert_eq!((*code, out.as_str()), (Some(1), ""), "{cut:?} {err}");
             assert!(err.starts_with("error: ") && err.lines().count() == 1, "{cut:?} {err}");
             assert!(!user.path(&file).exists(), "seed {seed}, {cut:?}: an incomplete file");
@@ -251,7 +249,7 @@ fn an_interrupted_pull_prints_how_to_resume() {
         let mut pull = Running(command.spawn().unwrap());
         proxy.wait_until_passed(half);
         kill_process(Pid::from_child(&pull.0), signal).unwrap();
-        assert_eq!(wait(&mut pull.0, END_LIMIT), Some(1));
+        assert_eq!(wait(&mut pull.0, HANG_LIMIT), Some(1));
         // Two pages are complete.
         let summary =
             format!("error: interrupted; 400 batches are kept in {file}.part: add --resume to continue\n");
@@ -281,6 +279,6 @@ fn a_pull_interrupted_before_its_first_page_leaves_no_file() {
         std::thread::sleep(Duration::from_millis(1));
     }
     kill_process(Pid::from_child(&pull.0), Signal::INT).unwrap();
-    assert_eq!(wait(&mut pull.0, END_LIMIT), Some(1));
+    assert_eq!(wait(&mut pull.0, HANG_LIMIT), Some(1));
     assert_eq!(user.files(), [""; 0]);
 }

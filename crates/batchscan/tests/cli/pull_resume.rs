@@ -93,7 +93,7 @@ fn a_file_that_appears_during_a_pull_is_not_replaced() {
         let mut pull = stalled(&user, &proxy, &["-o", file]);
         std::fs::write(user.path(file), "mine").unwrap();
         proxy.plan(Plan::Pass);
-        assert_eq!(crate::program::wait(&mut pull.0, std::time::Duration::from_secs(20)), Some(1));
+        assert_eq!(crate::program::wait(&mut pull.0, crate::program::HANG_LIMIT), Some(1));
         assert_eq!(user.read(file), b"mine");
         assert_eq!(user.files(), [file.to_owned(), format!("{file}.part"), format!("{file}.part.json")]);
         let done = user.at(&proxy.url()).pull(file, &["--resume", "--force"]).succeeds();
@@ -130,7 +130,7 @@ error: a.csv.part is locked by another pull; wait until it ends
 "#]]);
     }
     proxy.plan(Plan::Pass);
-    assert_eq!(crate::program::wait(&mut first.0, std::time::Duration::from_secs(20)), Some(0));
+    assert_eq!(crate::program::wait(&mut first.0, crate::program::HANG_LIMIT), Some(0));
     assert!(user.read("a.csv") == user.pulled("b.csv", &[]));
     assert_eq!(user.files(), ["a.csv", "b.csv"]);
 }

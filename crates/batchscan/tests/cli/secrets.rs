@@ -3,15 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::credentials::within;
 use crate::http::{Response, auth, get, request, token};
 use crate::operator;
-use crate::program::{Outcome, batchscan, clean};
+use crate::program::{Outcome, batchscan, clean, wait_until};
 use crate::scans;
 use crate::service::Service;
 use crate::site::{Credential, ORG, Site, postgres};
@@ -21,8 +19,6 @@ const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 const WRONG: &str = "canaryWrongSecret-0123456789_abcdefghijklmn";
 /// The password of a database.
 const PASSWORD: &str = "canaryDatabasePassword";
-/// A lost host is detected within a second; more for a busy machine.
-const DETECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Texts that must not appear.
 #[derive(Clone, Default)]
@@ -464,11 +460,11 @@ fn the_log_has_no_password_when_the_database_is_lost() {
         postgres().sql("postgres", &shut).unwrap();
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
         postgres().sql("postgres", &end).unwrap();
-        within(DETECTED_WITHIN, "the loss is logged", || service.log().contains("down"));
+        wait_until("the loss is logged", || service.log().contains("down"));
         canaries.are_absent_from_response(&get(&service, "/v1/batches", &token));
         canaries.are_absent_from_response(&request(&service, "GET /readyz HTTP/1.1", ""));
         postgres().sql("postgres", &open).unwrap();
-        within(DETECTED_WITHIN, "it is back", || get(&service, "/v1/batches", &token).status == 200);
+        wait_until("it is back", || get(&service, "/v1/batches", &token).status == 200);
         canaries.are_absent_from("the metrics", &get(&service, "/metrics", &token).ok());
         service.stop();
         assert!(service.log().contains("postgres://role_of_"), "the URL is not logged: {}", service.log());

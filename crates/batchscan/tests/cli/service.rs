@@ -8,14 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
-use crate::program::{Running, assert_no_panic, wait};
-
-/// A demo generates its batches before it listens.
-const START_LIMIT: Duration = Duration::from_secs(60);
-/// A line of the log may be written after what it tells.
-pub(crate) const LOGGED_WITHIN: Duration = Duration::from_secs(5);
-/// Above the drain limit of the service (30 s).
-const END_LIMIT: Duration = Duration::from_secs(40);
+use crate::program::{HANG_LIMIT, Running, assert_no_panic, wait, wait_until};
 
 /// A running service.
 pub(crate) struct Service {
@@ -41,7 +34,7 @@ impl Service {
         let mut running = Running(command.spawn().unwrap());
         let lines = lines_of(&mut running.0);
         let mut service = Self { running, log, welcome: String::new(), url: String::new() };
-        let deadline = Instant::now() + START_LIMIT;
+        let deadline = Instant::now() + HANG_LIMIT;
         while service.url.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = lines.recv_timeout(left).unwrap_or_else(|_| panic!("no start: {}", service.log()));
@@ -67,6 +60,15 @@ impl Service {
         kill_process(Pid::from_child(&self.running.0), signal).unwrap();
     }
 
+    /// Sends a signal until it ends. Returns the exit status.
+    pub(crate) fn signal_until_it_ends(&mut self, signal: Signal) -> Option<i32> {
+        wait_until("the service ends", || {
+            self.signal(signal);
+            self.running.0.try_wait().unwrap().is_some()
+        });
+        self.wait()
+    }
+
     /// Sends SIGTERM and waits until it exits with 0. Returns how long it took.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> Duration {
@@ -85,7 +87,7 @@ impl Service {
     /// Waits for its end. Returns the exit status.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        wait(&mut self.running.0, END_LIMIT)
+        wait(&mut self.running.0, HANG_LIMIT)
     }
 
     /// Its peak memory in KiB.

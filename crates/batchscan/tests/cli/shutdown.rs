@@ -2,20 +2,21 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::NamedTempFile;
 
 use crate::http::{Body, get_head, request, send, token};
+use crate::program::wait_until;
 use crate::scans;
 use crate::service::Service;
 use crate::site::Site;
 
 /// More than the socket buffers can hold.
 const BATCHES: u64 = 40_000;
-/// "At once", on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// Responses in progress may take longer than a test that hangs: who does not need it must not wait for it.
+const LONG_DRAIN: &[&str] = &["--drain", "1h"];
 
 fn filled() -> Site {
     let site = Site::new();
@@ -33,18 +34,14 @@ fn pull(service: &Service, site: &Site) -> (Body, Vec<u8>) {
 
 /// Waits until connections are refused.
 fn wait_until_closed(service: &Service) {
-    let started = Instant::now();
-    while TcpStream::connect(service.address()).is_ok() {
-        assert!(started.elapsed() < AT_ONCE, "it still accepts connections");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("connections are refused", || TcpStream::connect(service.address()).is_err());
 }
 
 #[test]
 fn a_response_in_progress_is_finished() {
     let site = filled();
     for signal in [Signal::TERM, Signal::INT] {
-        let mut service = site.serve(&[]);
+        let mut service = site.serve(LONG_DRAIN);
         let (mut body, mut all) = pull(&service, &site);
         service.signal(signal);
         wait_until_closed(&service);
@@ -57,7 +54,7 @@ fn a_response_in_progress_is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }
         assert!(all == scans::array(0..BATCHES, "x").as_bytes(), "the response is incomplete");
-        assert!(service.wait_for_success() < AT_ONCE, "it waited longer than needed");
+        service.wait_for_success();
     }
 }
 
@@ -65,15 +62,14 @@ fn a_response_in_progress_is_finished() {
 fn an_idle_service_stops_at_once() {
     let site = Site::new();
     for signal in [Signal::TERM, Signal::INT] {
-        let mut service = site.serve(&[]);
+        let mut service = site.serve(LONG_DRAIN);
         // A connection without a request, and a kept-alive one.
         let silent = TcpStream::connect(service.address()).unwrap();
         let mut kept = TcpStream::connect(service.address()).unwrap();
         kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         kept.read_exact(&mut [0; 12]).unwrap();
         service.signal(signal);
-        let took = service.wait_for_success();
-        assert!(took < AT_ONCE, "{took:?}");
+        service.wait_for_success();
         drop((silent, kept));
     }
 }
@@ -84,6 +80,7 @@ fn a_full_log_delays_neither_requests_nor_the_shutdown() {
     let site = Site::new();
     let (unread, pipe) = std::io::pipe().unwrap();
     let mut command = site.command(&["serve", "--listen", "127.0.0.1:0", "--public-metrics"]);
+    command.args(LONG_DRAIN);
     let mut service = Service::start_with_log(command.stderr(pipe), NamedTempFile::new().unwrap());
     // A line has more than 64 bytes, and a pipe 64 KiB; 4,096 lines wait.
     let mut requests = TcpStream::connect(service.address()).unwrap();
@@ -96,27 +93,26 @@ fn a_full_log_delays_neither_requests_nor_the_shutdown() {
     let metrics = String::from_utf8(metrics).unwrap();
     let dropped = metrics.lines().find_map(|line| line.strip_prefix("batchscan_log_lines_dropped_total "));
     assert!(dropped.unwrap().parse::<u64>().unwrap() > 100, "{dropped:?}");
-    assert!(service.stop() < AT_ONCE);
+    service.stop();
     drop(unread);
 }
 
 /// The last use of credentials is not written then.
 #[test]
-fn a_locked_database_does_not_delay_the_shutdown() {
+fn a_locked_database_does_not_prevent_the_shutdown() {
     let site = Site::new();
-    let mut service = site.serve(&[]);
+    let mut service = site.serve(LONG_DRAIN);
     token(&service, &site.credential());
     let writer = site.sql();
     writer.execute_batch("BEGIN IMMEDIATE; UPDATE organisation SET version = version + 1").unwrap();
-    let took = service.stop();
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    println!("stopped after {:?}", service.stop());
 }
 
 #[test]
 fn a_service_can_be_stopped_as_soon_as_it_listens() {
     let site = Site::new();
     for _ in 0..4 {
-        assert!(site.serve(&[]).stop() < AT_ONCE);
+        site.serve(LONG_DRAIN).stop();
     }
 }
 
@@ -127,7 +123,7 @@ fn a_stalled_reader_is_cut_off_after_the_drain_time() {
     let mut service = site.serve(&["--drain", "1s"]);
     let (mut body, _) = pull(&service, &site);
     let took = service.stop();
-    assert!((Duration::from_millis(900)..Duration::from_secs(4)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_millis(900), "{took:?}");
     let cut = body.rest().unwrap_err().kind();
     assert!(matches!(cut, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{cut:?}");
 }
@@ -155,13 +151,12 @@ fn an_unfinished_http_1_0_response_ends_with_a_reset() {
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let site = filled();
-    let mut service = site.serve(&[]);
+    let mut service = site.serve(LONG_DRAIN);
     let (_body, _) = pull(&service, &site);
     service.signal(Signal::TERM);
     wait_until_closed(&service);
-    std::thread::sleep(Duration::from_millis(300));
-    service.signal(Signal::TERM);
-    assert_eq!(service.wait(), Some(1), "responses were not finished");
+    // One that follows too soon counts as a duplicate of the first.
+    assert_eq!(service.signal_until_it_ends(Signal::TERM), Some(1), "responses were not finished");
 }
 
 #[test]

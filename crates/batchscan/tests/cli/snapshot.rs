@@ -42,7 +42,7 @@ pub(crate) fn transcript(lines: &[&str], command: impl Fn(&[&str]) -> Command) -
     for line in lines {
         let words = split_words(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let Outcome { code, out, err } = Outcome::run(&mut command(&words));
+        let Outcome { code, out, err, .. } = Outcome::run(&mut command(&words));
         // Usage errors end with lines that are the same for every command.
         let err = if code == Some(2) { err.split("\n\n").next().unwrap().to_owned() + "\n" } else { err };
         text += &format!("$ batchscan {line}\n{out}{err}");

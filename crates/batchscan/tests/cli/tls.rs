@@ -1,13 +1,11 @@
 //! `serve --tls-cert --tls-key` with curl, and `serve --self-signed`.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, KeyPair};
 use snapbox::file;
 
-use crate::credentials::within;
-use crate::program::{Outcome, clean};
-use crate::service::LOGGED_WITHIN;
+use crate::program::{Outcome, clean, wait_until};
 use crate::site::Site;
 
 #[test]
@@ -29,11 +27,7 @@ fn a_changed_certificate_is_reloaded() {
     };
     assert_eq!(alive().succeeds(), "{\"status\":\"alive\"}");
     write_certificate();
-    let renewed = Instant::now();
-    while alive().code != Some(0) {
-        assert!(renewed.elapsed() < Duration::from_secs(10), "{}", service.log());
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_until("the new certificate is used", || alive().code == Some(0));
 }
 
 #[test]
@@ -56,7 +50,7 @@ fn a_certificate_that_expires_soon_is_logged_at_start_and_when_it_is_reloaded() 
         if let Some(days) = expires {
             write_certificate(now + days * DAY);
         }
-        within(LOGGED_WITHIN, text, || service.log().contains(text));
+        wait_until(text, || service.log().contains(text));
         assert_eq!(service.log().matches(" not_after=").count(), warnings, "{}", service.log());
     }
     let yesterday = jiff::Timestamp::try_from(now - DAY).unwrap().strftime("not_after=%Y-%m-%dT").to_string();
@@ -74,7 +68,7 @@ fn a_self_signed_certificate_is_written_for_clients() {
         let url = &service.url;
         assert!(url.starts_with("https://127.0.0.1:"), "{url}");
         let hint = format!("for trying only: clients trust it with --ca-cert {file}");
-        within(LOGGED_WITHIN, "the hint is logged", || service.log().contains(&hint));
+        wait_until("the hint is logged", || service.log().contains(&hint));
         let log = service.log();
         let mut openssl = clean("openssl");
         openssl.args(["x509", "-noout", "-fingerprint", "-sha256", "-in", &file]);

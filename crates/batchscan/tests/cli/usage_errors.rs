@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::{file, str};
 
-use crate::credentials::within;
-use crate::program::{Outcome, batchscan, clean, executable};
-use crate::service::{LOGGED_WITHIN, Service};
+use crate::program::{Outcome, batchscan, clean, executable, wait_until};
+use crate::service::Service;
 use crate::site::Site;
 
 #[test]
@@ -144,7 +143,7 @@ fn an_unknown_variable_is_a_warning() {
     let mut serve = site.command(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let service = Service::start(serve.envs(set));
     let logged = format!("\"level\":\"WARN\",\"message\":\"{tls}\"");
-    within(LOGGED_WITHIN, "the warning is logged", || service.log().contains(&logged));
+    wait_until("the warning is logged", || service.log().contains(&logged));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn canaries(credential: &Credential) -> Canaries {
 fn prints_no_secret(user: &User<'_>, secret: &str, words: &[&str]) -> Option<i32> {
     let mut command = user.command(words);
     command.env("BATCHSCAN_LOG", "trace").env("RUST_LOG", "trace").env("BATCHSCAN_CLIENT_SECRET", secret);
-    let Outcome { code, out, err } = Outcome::run(&mut command);
+    let Outcome { code, out, err, .. } = Outcome::run(&mut command);
     let canaries = canaries(&user.credential);
     canaries.are_absent_from(&format!("{words:?} on standard output"), out.as_bytes());
     canaries.are_absent_from(&format!("{words:?} on standard error"), err.as_bytes());
