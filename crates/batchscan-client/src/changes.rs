@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use crate::Page;
 use crate::page::array_items;
 
-/// The longest time that a service waits for a change.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The longest time that a service waits for a change. Below the timeout of common proxies, 50 or 60 s.
+pub const WAIT_MAX: Duration = Duration::from_secs(45);
 
 /// What changed, as the service sent it. An id occurs once.
 #[derive(Clone, Debug)]

@@ -109,7 +109,6 @@ pub(crate) fn connect(
     let (counter, flag, bar) = (retries.clone(), is_retrying.clone(), bar.clone());
     let mut builder = Client::builder(&profile.url)
         .credentials(&profile.client_id, profile.client_secret.reveal())
-        .retry_for(connection.retry_for)
         .on_retry(move |retry| {
             counter.fetch_add(1, Ordering::Relaxed);
             let is_first = !flag.swap(true, Ordering::Relaxed);
@@ -119,6 +118,9 @@ pub(crate) fn connect(
                 tokio::spawn(count_down(bar.clone(), short_cause(retry.error), retry.wait));
             }
         });
+    if let Some(retry_for) = connection.retry_for {
+        builder = builder.retry_for(retry_for);
+    }
     if let Some(pem) = read_ca_cert(profile)? {
         builder = builder.root_certificates_pem(pem);
     }

@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`expected`] | what the organisation must contain |
+//! | [`idle`] | a mirror of an organisation that does not change |
 //! | [`load`] | the clients |
 //! | [`mirrors`] | copies of an organisation that changes |
 //! | [`writers`] | imports and credentials during the run |
@@ -20,6 +21,7 @@ use crate::cluster::Site;
 use crate::cluster::http::Client;
 use crate::workspace::Workspace;
 use expected::Expected;
+use idle::IdleMirror;
 use load::{Load, LoadClient};
 use mirrors::Mirrors;
 use report::{Row, WriteGap, Writes};
@@ -27,6 +29,7 @@ use tally::Tally;
 use writers::Acknowledged;
 
 mod expected;
+mod idle;
 mod load;
 mod mirrors;
 mod report;
@@ -57,7 +60,9 @@ fn run_on(workspace: &Workspace, executable: PathBuf, rounds: usize, write_docum
     let start = Instant::now();
     let mut site = Site::start(workspace, executable)?;
     println!("site started in {:.1} s\n{}", start.elapsed().as_secs_f64(), report::TABLE_HEAD);
+    let idle_mirror = IdleMirror::start(workspace, &site)?;
     let (rows, writes) = run_under_load(&mut site, rounds)?;
+    idle_mirror.receive_change(&site)?;
     println!(
         "acknowledged: {} batches, {} secrets; lost: {}",
         writes.batches,

@@ -124,7 +124,7 @@ class Client:
         """What changed after the position `since`, until nothing more follows. Without `since`: everything.
 
         Store `since` together with each of the changes. If nothing changed, the service waits up to `wait` seconds
-        (at most 60). Raises `PositionGone` if the copy must be read again, without `since`.
+        (at most 45). Raises `PositionGone` if the copy must be read again, without `since`.
         """
         if since is not None and not (isinstance(since, str) and since and is_text(since)):
             raise BadSettings("since is not a position; give that of the last changes, or None")

@@ -20,8 +20,10 @@ use super::query::reject_invalid;
 use crate::auth::TokenError;
 use crate::cipher::Cipher;
 
-/// The maximum of `wait`. Many proxies end a request that takes longer.
+/// The maximum of `wait`.
 const WAIT_SECS_MAX: u64 = 60;
+/// A response is sent after this time, even if `wait` is longer: many proxies end a request after 50 or 60 s.
+const RESPONSE_SECS_MAX: u64 = 45;
 
 /// The query of `GET /v2/changes`.
 #[derive(Debug)]
@@ -132,11 +134,31 @@ impl ChangesQuery {
             text.map(parse).transpose()
         });
         let since = since.map_err(|reason| errors.push(Part::Query, "since", reason)).ok().flatten();
-        let wait = query.value("wait").and_then(|text| {
-            let is_valid = |secs: &u64| *secs <= WAIT_SECS_MAX;
-            text.map_or(Ok(0), |text| text.parse().ok().filter(is_valid).ok_or(Reason::BadWait))
-        });
-        let wait = wait.map_err(|reason| errors.push(Part::Query, "wait", reason)).unwrap_or(0);
-        errors.or_ok(Self { since, wait: Duration::from_secs(wait) })
+        let wait = query.value("wait").and_then(|text| text.map_or(Ok(Duration::ZERO), parse_wait));
+        let wait = wait.map_err(|reason| errors.push(Part::Query, "wait", reason)).unwrap_or_default();
+        errors.or_ok(Self { since, wait })
+    }
+}
+
+/// How long a request waits for changes.
+fn parse_wait(text: &str) -> Result<Duration, Reason> {
+    let secs: u64 = text.parse().map_err(|_| Reason::BadWait)?;
+    if secs > WAIT_SECS_MAX {
+        return Err(Reason::BadWait);
+    }
+    Ok(Duration::from_secs(secs.min(RESPONSE_SECS_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decision 052.
+    #[test]
+    fn a_long_wait_is_valid_and_shortened() {
+        for (text, secs) in [("0", 0), ("44", 44), ("45", 45), ("60", 45)] {
+            assert_eq!(parse_wait(text), Ok(Duration::from_secs(secs)));
+        }
+        assert_eq!(parse_wait("61"), Err(Reason::BadWait));
     }
 }

@@ -37,9 +37,9 @@ pub(crate) struct Connection {
     /// Certificates (PEM) to trust in addition to the system's [default: from the profile]
     #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
-    /// How long to retry each page while the service is unreachable
-    #[arg(long, env = "BATCHSCAN_RETRY_FOR", value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
-    pub(crate) retry_for: Duration,
+    /// How long to retry each page while the service is unreachable [default: 2m]
+    #[arg(long, env = "BATCHSCAN_RETRY_FOR", value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) retry_for: Option<Duration>,
     /// Whether `--profile` is on the command line. Then it overrides the environment.
     #[arg(skip)]
     pub(crate) is_profile_named: bool,
@@ -149,6 +149,9 @@ pub(crate) struct Pull {
     pub(crate) json: bool,
 }
 
+const MIRROR_RETRY_FOR_HELP: &str =
+    "How long to retry each page while the service is unreachable [default: 2m; with --follow until stopped]";
+
 /// Keep a copy of all batches in a database up to date
 ///
 /// Reads everything the first time, and later only what is new, corrected or removed. The table `batches` has the fields
@@ -156,7 +159,7 @@ pub(crate) struct Pull {
 /// stopped at any moment and continues with the next run. The target must be new, or a mirror of the same service and
 /// organisation.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(mut_arg("retry_for", |arg| arg.help(MIRROR_RETRY_FOR_HELP)), after_help = "\
 Examples:
   batchscan mirror -o batches.db
   batchscan mirror -o postgres://ann@db.example.org/farm --follow

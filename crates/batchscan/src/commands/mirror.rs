@@ -26,9 +26,13 @@ const EARLY_PAUSE: Duration = Duration::from_secs(1);
 const RESTART_NOTE: &str =
     "note: the service cannot continue from the last position; reading everything again";
 
-pub(crate) async fn run(command: Mirror) -> anyhow::Result<()> {
+pub(crate) async fn run(mut command: Mirror) -> anyhow::Result<()> {
     if command.since.is_some() && !matches!(command.output, MirrorOutput::Stdout) {
         usage_error("mirror", "'--since' requires '--output -'").exit();
+    }
+    if command.follow {
+        // It runs unattended, and outlives a service or a proxy that is down for a night.
+        command.connection.retry_for.get_or_insert(Duration::MAX);
     }
     let profile = connection::resolve(&command.connection)?;
     let bar = progress_bar("", "{human_pos} batches{wide_msg}");

@@ -29,7 +29,8 @@ impl FakeServer {
         })
     }
 
-    fn start(response: impl Fn(&str) -> String + Send + 'static) -> Self {
+    /// Sends what the function returns for the request, and closes the connection.
+    pub(crate) fn start(response: impl Fn(&str) -> String + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use snapbox::{file, str};
 
+use crate::fake_server::FakeServer;
 use crate::http::{get, token};
 use crate::import_kills::StopOnDrop;
 use crate::program::{HANG_LIMIT, Outcome, Running, wait, wait_until};
@@ -269,6 +270,28 @@ fn an_interruption_is_reported_when_it_begins_and_when_it_is_over() {
     wait_until("the end is reported", || {
         errors().ends_with("trying again\nnote: the service responds again\n")
     });
+}
+
+/// Decision 043. Other commands would end, because they retry for two minutes only.
+#[test]
+fn a_mirror_that_follows_retries_until_it_is_stopped() {
+    let server = FakeServer::start(|request| {
+        let (head, body) = match request {
+            _ if request.starts_with("POST ") => ("200 OK", r#"{"access_token":"a","expires_in":3600}"#),
+            _ if request.contains("wait=") => ("503 Busy\r\nRetry-After: 3600", "{}"),
+            _ => ("200 OK", r#"{"data":[],"removed":[],"since":"p","more":false}"#),
+        };
+        let length = body.len();
+        format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+    });
+    let site = Site::new();
+    let user = User::with(&site, &server.url(), site.credential());
+    let mut command = Target::File.command(&user, &["--follow"]);
+    let mut following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
+    let note = b"note: the service is busy (503); trying again\n";
+    wait_until("a retry", || user.read("errors") == note);
+    kill_process(Pid::from_child(&following.0), Signal::TERM).unwrap();
+    assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(0));
 }
 
 /// After a restored backup, everything is read again. Readers see no moment without the batches that stay. Kills do not
