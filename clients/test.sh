@@ -49,5 +49,6 @@ if [ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]; then
   npm ci --prefix node --ignore-scripts --no-audit --no-fund --loglevel=error
 fi
 "$python" -m mypy --config-file python/pyproject.toml --cache-dir "$environments/mypy" python/src
+node/node_modules/.bin/pyright --pythonpath "$python" python/src
 "$python" -m pytest -p xdist -n 2 --dist worksteal
 node --test node/clients.test.mjs

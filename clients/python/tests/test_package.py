@@ -29,12 +29,22 @@ def test_the_wheel_contains_package_types_and_licence(wheel):
     assert not any("test" in name or "example" in name for name in names)
 
 
-def test_requests_is_the_only_required_dependency(wheel):
-    metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> str:
+    return wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+
+
+def test_requests_is_the_only_required_dependency(metadata):
     needed = [line for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M) if "extra ==" not in line]
     assert needed == ["requests>=2.31"]
     assert set(re.findall(r"^Provides-Extra: (.*)$", metadata, re.M)) == {"dlt", "pandas", "polars"}
+
+
+def test_the_metadata_is_complete(metadata):
+    present = set(re.findall(r"^([A-Z][A-Za-z-]+): .", metadata, re.M))
+    assert {"Summary", "Author", "License-Expression", "License-File", "Keywords", "Description-Content-Type"} <= present
     assert "License-Expression: MIT" in metadata and "Requires-Python: >=3.10" in metadata
+    assert "Classifier: Typing :: Typed" in metadata and "Classifier: Operating System :: OS Independent" in metadata
 
 
 def test_importing_the_package_imports_no_extra():

@@ -21,12 +21,15 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary point in the past."""
+        ...
 
     def sleep(self, secs: float) -> None:
         """Waits."""
+        ...
 
     def uniform(self, low: float, high: float) -> float:
         """A random number between the two."""
+        ...
 
 
 class SystemClock:
