@@ -57,6 +57,8 @@ impl Format {
     pub fn for_reading(path: &Path) -> Option<Self> {
         match extension(path)?.as_str() {
             "tsv" => Some(Format::Csv),
+            // With macros, which are ignored.
+            "xlsm" => Some(Format::Xlsx),
             _ => Self::for_writing(path),
         }
     }
@@ -92,6 +94,7 @@ mod tests {
             ("a.tsv", Some(Format::Csv), None),
             ("a.parquet", Some(Format::Parquet), Some(Format::Parquet)),
             ("a.xlsx", Some(Format::Xlsx), Some(Format::Xlsx)),
+            ("a.XLSM", Some(Format::Xlsx), None),
             ("a.xls", None, None),
             ("a.csv.gz", None, None),
             ("csv", None, None),

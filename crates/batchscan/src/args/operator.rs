@@ -544,7 +544,7 @@ Fields, as JSON members or column names in any order (* required):
 {fields}
 In CSV an empty cell is null, and \"\" is an empty string; the separator is a comma, a semicolon or a
 tab. With semicolons, decimals may have a comma. In Excel, every sheet needs a header row; dates are UTC.
-File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx
+File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx .xlsm
 
 A minimal CSV:
   batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate
