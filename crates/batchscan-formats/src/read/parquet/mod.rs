@@ -15,7 +15,7 @@ use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::catch_panic::catch_panic;
@@ -35,6 +35,7 @@ pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector
         .map_err(|error| fail(&error, Location::File, collector))?;
     let columns = choose_columns(file.metadata(), collector)?;
     check_compression(file.metadata(), &columns, collector)?;
+    check_row_counts(file.metadata(), &columns).map_err(|error| fail(&error, Location::File, collector))?;
     let rows = file.metadata().file_metadata().num_rows().max(1).cast_unsigned();
     // The bytes read advance with the rows: the positions of pages in the file do not show the progress.
     let advance_to = |row: u64| {
@@ -104,6 +105,19 @@ fn check_compression(
         }
     }
     Ok(())
+}
+
+/// Rows beyond the number that a row group claims would be missing silently.
+fn check_row_counts(metadata: &ParquetMetaData, columns: &[ChosenColumn]) -> Result<(), ParquetError> {
+    let groups = metadata.row_groups();
+    let is_equal = |group: &RowGroupMetaData| {
+        columns.iter().all(|column| group.column(column.index).num_values() == group.num_rows())
+    };
+    let rows: i128 = groups.iter().map(|group| i128::from(group.num_rows())).sum();
+    if groups.iter().all(is_equal) && rows == i128::from(metadata.file_metadata().num_rows()) {
+        return Ok(());
+    }
+    Err(ParquetError::General("contradictory numbers of rows".into()))
 }
 
 fn read_group(

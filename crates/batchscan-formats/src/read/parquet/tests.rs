@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parquet::basic::Compression;
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::file::metadata::ParquetMetaDataWriter;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -103,6 +104,27 @@ fn a_row_is_a_batch_in_every_row_group() {
         )
     );
     assert!(texts[3].contains(r#""batch_creation_date":"1969-12-31T23:59:59.999999Z","crop_type":null"#));
+}
+
+/// The file with other metadata: a footer that follows the first one.
+fn with_row_count(count: i64) -> Vec<u8> {
+    let mut bytes = file(&[]);
+    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes.clone())).unwrap();
+    let mut metadata = reader.metadata().clone().into_builder();
+    let groups = metadata.take_row_groups().into_iter();
+    let groups = groups.map(|group| group.into_builder().set_num_rows(count).build().unwrap());
+    let metadata = metadata.set_row_groups(groups.collect()).build();
+    ParquetMetaDataWriter::new(&mut bytes, &metadata).finish().unwrap();
+    bytes
+}
+
+#[test]
+fn fewer_rows_than_the_columns_have_are_rejected() {
+    assert_eq!(batches(Parquet, with_row_count(2)).len(), 4);
+    for count in [0, 1, 3, -1] {
+        let found = errors(Parquet, with_row_count(count));
+        assert!(found.contains("contradictory numbers of rows"), "{found}");
+    }
 }
 
 /// Decision 035: decimals keep their digits.

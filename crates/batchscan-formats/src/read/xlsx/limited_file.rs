@@ -8,13 +8,16 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::xml;
 
 /// The list of the parts, at the end of the file. A usual one has 2 KiB.
 const DIRECTORY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A usual workbook has some ten parts.
 const PARTS_MAX: usize = 10_000;
-/// The part with the texts of all cells, which Excel writes.
-const TEXTS_PART: &str = "xl/sharedStrings.xml";
+/// The part with the texts of all cells, which Excel writes. In lower case: names are compared without it.
+const TEXTS_PART: &str = "xl/sharedstrings.xml";
 const TEXTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// One of them. The library has three copies of it while it reads it.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -61,6 +64,7 @@ impl Limits {
 /// The file for the library.
 pub(super) struct LimitedFile<'a> {
     file: File,
+    is_checked: bool,
     position: u64,
     bytes_read: &'a AtomicU64,
     limits: Rc<Limits>,
@@ -69,34 +73,35 @@ pub(super) struct LimitedFile<'a> {
 impl<'a> LimitedFile<'a> {
     pub(super) fn new(file: File, bytes_read: &'a AtomicU64) -> Self {
         let limits = Limits { left: Cell::new(0), closed: RefCell::default(), failure: RefCell::default() };
-        Self { file, position: 0, bytes_read, limits: Rc::new(limits) }
+        Self { file, is_checked: false, position: 0, bytes_read, limits: Rc::new(limits) }
     }
 
     pub(super) fn limits(&self) -> Rc<Limits> {
         self.limits.clone()
     }
 
-    /// Finds the parts that are too large to be kept.
-    pub(super) fn measure_parts(self) -> io::Result<Self> {
+    /// Checks all parts, and finds those that are too large to be kept.
+    pub(super) fn check_parts(self) -> Result<Self, PartsError> {
         let limits = self.limits();
         limits.left.set(DIRECTORY_BYTES_MAX);
         let mut archive = ZipArchive::new(self)?;
-        limits.left.set(u64::MAX);
         if archive.len() > PARTS_MAX {
             limits.failure.replace(Some(too_large()));
-            return Err(too_large());
+            return Err(too_large().into());
+        }
+        check_names(&archive)?;
+        limits.left.set(u64::MAX);
+        // Else a file of some KB could contain the same large part thousands of times.
+        if archive.has_overlapping_files()? {
+            return Err(PartsError::Damaged("overlapping parts".into()));
         }
         let mut closed = Vec::new();
         for index in 0..archive.len() {
-            let Ok(part) = archive.by_index(index) else { continue };
-            let start = part.data_start();
-            let is_texts = part.name().is_ok_and(|name| name.eq_ignore_ascii_case(TEXTS_PART));
-            if !is_kept(part, is_texts) {
-                closed.extend(start);
-            }
+            closed.extend(check_part(&mut archive, index, &limits)?);
         }
+        limits.left.set(u64::MAX);
         limits.closed.replace(closed);
-        Ok(archive.into_inner())
+        Ok(Self { is_checked: true, ..archive.into_inner() })
     }
 
     fn check(&self, count: usize) -> io::Result<()> {
@@ -119,7 +124,9 @@ impl Read for LimitedFile<'_> {
         match read {
             Ok(count) => {
                 self.position += count as u64;
-                self.bytes_read.fetch_max(self.position, Ordering::Relaxed);
+                if self.is_checked {
+                    self.bytes_read.fetch_max(self.position, Ordering::Relaxed);
+                }
                 Ok(count)
             }
             Err(error) => {
@@ -140,6 +147,54 @@ impl Seek for LimitedFile<'_> {
 
 pub(super) fn too_large() -> io::Error {
     io::ErrorKind::FileTooLarge.into()
+}
+
+/// Why a workbook cannot be read, before the library reads it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PartsError {
+    #[error("{0}")]
+    OtherFormat(&'static str),
+    #[error("{0}")]
+    Damaged(String),
+    #[error(transparent)]
+    Zip(#[from] ZipError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Recognises other formats by their parts. Of parts with the same name, the library would read only one.
+fn check_names(archive: &ZipArchive<LimitedFile<'_>>) -> Result<(), PartsError> {
+    let has = |name| archive.index_for_name(name).is_some();
+    if has("xl/workbook.bin") {
+        Err(PartsError::OtherFormat("a binary workbook (.xlsb)"))
+    } else if has("content.xml") {
+        Err(PartsError::OtherFormat("an OpenDocument file such as .ods"))
+    } else if !has("_rels/.rels") {
+        Err(PartsError::OtherFormat("another format"))
+    } else if archive.has_duplicate_names() {
+        Err(PartsError::Damaged("two parts with the same name".into()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks the XML of a part. Returns where the part begins if it is too large to be kept.
+fn check_part(
+    archive: &mut ZipArchive<LimitedFile<'_>>,
+    index: usize,
+    limits: &Limits,
+) -> Result<Option<u64>, PartsError> {
+    limits.left.set(u64::MAX);
+    // If it is one that the library reads, it fails there, too.
+    let Ok(part) = archive.by_index(index) else { return Ok(None) };
+    let name = part.name().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    let start = part.data_start();
+    let is_kept = is_kept(part, name == TEXTS_PART);
+    if name.ends_with(".xml") || name.ends_with(".rels") {
+        let checked = xml::check(archive.by_index(index)?, || limits.begin_cell());
+        checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
+    }
+    Ok(start.filter(|_| !is_kept))
 }
 
 /// Whether the library can keep a part. Damage is left to it.

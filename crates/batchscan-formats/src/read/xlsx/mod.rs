@@ -5,7 +5,10 @@ mod limited_file;
 #[cfg(test)]
 mod tests;
 mod value;
+mod xml;
 
+use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,11 +23,13 @@ use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
 use super::header::match_columns;
-use limited_file::{LIMITS, LimitedFile, Limits, too_large};
+use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
 use value::value;
 
 /// Columns of a sheet: a limit of Excel.
 const COLUMNS_MAX: usize = 16_384;
+/// The error after a panic of the library.
+const INCONSISTENT: &str = "inconsistent data";
 /// Programs that do not calculate write such cells.
 const WITHOUT_VALUE: &str = "a formula without a stored value; open the file in a spreadsheet program and save it, so \
                              that values are stored";
@@ -38,13 +43,16 @@ pub(super) fn read(
     check_start(&mut file, collector)?;
     let file = LimitedFile::new(file, bytes_read);
     let limits = file.limits();
-    let opened = catch_panic(damaged, || Xlsx::new(file.measure_parts()?));
+    let checked = catch_panic(|| PartsError::Damaged(INCONSISTENT.into()), || file.check_parts());
+    let file = checked.map_err(|error| match error {
+        PartsError::OtherFormat(found) => fail_as_other_format(found, collector),
+        error => fail(&error, &limits, Location::File, collector),
+    })?;
+    let opened = catch_panic(damaged, || Xlsx::new(file));
     let mut workbook = opened.map_err(|error| fail(&error, &limits, Location::File, collector))?;
     limits.open_all_parts();
-    let is_sheet = |sheet: &&calamine::Sheet| sheet.typ == SheetType::WorkSheet;
-    let names = workbook.sheets_metadata().iter().filter(is_sheet).map(|sheet| sheet.name.clone());
     let mut has_table = false;
-    for (sheet, name) in (1..).zip(names.collect::<Vec<_>>()) {
+    for (sheet, name) in (1..).zip(sheet_names(&workbook, collector)?) {
         let table = Table::new(sheet, workbook.has_1904_epoch());
         has_table |= read_sheet(&mut workbook, &name, table, &limits, collector)?;
     }
@@ -54,6 +62,17 @@ pub(super) fn read(
     }
     bytes_read.fetch_max(length, Ordering::Relaxed);
     Ok(())
+}
+
+/// The names of the sheets with cells. The library finds sheets by their names.
+fn sheet_names(workbook: &Xlsx<LimitedFile<'_>>, collector: &mut Collector<'_>) -> Result<Vec<String>, Stop> {
+    let sheets = workbook.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
+    let names: Vec<String> = sheets.map(|sheet| sheet.name.clone()).collect();
+    if names.iter().collect::<HashSet<_>>().len() < names.len() {
+        let found = "two sheets with the same name";
+        return Err(collector.fail(Location::File, unexpected(found, "a complete Excel workbook")));
+    }
+    Ok(names)
 }
 
 /// Rejects other files before the library looks at them.
@@ -67,7 +86,11 @@ fn check_start(file: &mut File, collector: &mut Collector<'_>) -> Result<(), Sto
         [0xD0, 0xCF, 0x11, 0xE0] => "a workbook with a password, or of an Excel before 2007",
         _ => "another format",
     };
-    Err(collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx)")))
+    Err(fail_as_other_format(found, collector))
+}
+
+fn fail_as_other_format(found: &str, collector: &mut Collector<'_>) -> Stop {
+    collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx)"))
 }
 
 /// Reads a sheet, and returns whether it has cells.
@@ -193,13 +216,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The error after a panic of the library.
 fn damaged() -> XlsxError {
-    XlsxError::Unexpected("inconsistent data")
+    XlsxError::Unexpected(INCONSISTENT)
 }
 
 /// A damaged file is an error of the file; a failing disk is not.
-fn fail(error: &XlsxError, limits: &Limits, location: Location, collector: &mut Collector<'_>) -> Stop {
+fn fail(error: &dyn Display, limits: &Limits, location: Location, collector: &mut Collector<'_>) -> Stop {
     match limits.take_failure() {
         Some(failure) if failure.kind() != too_large().kind() => Stop::Io(failure),
         Some(_) => {

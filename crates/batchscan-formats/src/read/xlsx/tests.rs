@@ -14,7 +14,8 @@ use crate::read::Implausible;
 use crate::testing::{any_batch, batches, errors, ids, read_all, read_back, temporary_file};
 use crate::write::{Columns, write_xlsx};
 
-const REQUIRED: [&str; 5] = ["batch_id", "batch_name", "batch_creation_date", "number_of_images", "warnings"];
+pub(super) const REQUIRED: [&str; 5] =
+    ["batch_id", "batch_name", "batch_creation_date", "number_of_images", "warnings"];
 
 /// As `pull` writes it.
 fn pulled(batches: &[Batch]) -> Vec<u8> {
@@ -47,8 +48,8 @@ fn write_row(sheet: &mut Worksheet, row: u32, id: &str) {
     sheet.write(row, 3, 12).unwrap().write(row, 4, true).unwrap();
 }
 
-/// A package with these parts, in addition to those that every workbook has. The sheet is the last part.
-fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
+/// A package with these parts, in addition to those that every workbook has or instead of them. The sheet is the last part.
+pub(super) fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
     const NAMESPACE: &str = "http://schemas.openxmlformats.org";
     let rels = |target: &str, kind: &str| {
         format!(
@@ -64,8 +65,14 @@ fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
         ("xl/_rels/workbook.xml.rels", sheets.as_bytes()),
         ("xl/workbook.xml", book.as_bytes()),
     ];
+    let is_replaced = |(name, _): &(&str, &[u8])| parts.iter().any(|(other, _)| other == name);
+    let kept = usual.into_iter().filter(|part| !is_replaced(part));
+    zip(&kept.chain(parts.iter().copied()).collect::<Vec<_>>())
+}
+
+fn zip(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in usual.iter().chain(parts) {
+    for (name, content) in parts {
         archive.start_file(*name, SimpleFileOptions::default()).unwrap();
         archive.write_all(content).unwrap();
     }
@@ -194,9 +201,54 @@ fn other_files_are_rejected() {
             format!("{workbook} a workbook with a password, or of an Excel before 2007"),
         ),
         (&bytes[..bytes.len() / 2], "expected a complete Excel workbook, found a damaged file (".into()),
+        (&zip(&[("a.csv", b"")]), format!("{workbook} another format")),
+        (
+            &zip(&[("mimetype", b""), ("content.xml", b"<x/>")]),
+            format!("{workbook} an OpenDocument file such as .ods"),
+        ),
+        (&package(&[("xl/workbook.bin", b"")]), format!("{workbook} a binary workbook (.xlsb)")),
     ] {
         assert!(errors(XLSX, file).starts_with(&expected), "{}", errors(XLSX, file));
     }
+}
+
+/// The library reads a sheet only up to its last row, and not the checksum at its end.
+#[test]
+fn a_changed_byte_is_noticed_by_the_checksum() {
+    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut copy = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let mut original =
+        zip::ZipArchive::new(Cursor::new(sheet(&REQUIRED, |sheet| write_row(sheet, 1, "a")))).unwrap();
+    for index in 0..original.len() {
+        let mut part = original.by_index(index).unwrap();
+        copy.start_file(part.name().unwrap(), options).unwrap();
+        std::io::copy(&mut part, &mut copy).unwrap();
+    }
+    let mut bytes = copy.finish().unwrap().into_inner();
+    assert_eq!(ids(XLSX, bytes.clone()), ["a"]);
+    let images = b"<v>12</v>";
+    let at = bytes.windows(images.len()).position(|window| window == images).unwrap();
+    bytes[at + 3] = b'7';
+    let found = errors(XLSX, bytes);
+    assert!(found.contains("(xl/worksheets/sheet1.xml: ") && found.contains("checksum"), "{found}");
+}
+
+/// The library would read only one of them.
+#[test]
+fn sheets_or_parts_with_the_same_name_are_rejected() {
+    let sheet = sheet_xml("");
+    let listed = "<sheet name=\"a\" r:id=\"r1\"/>".repeat(2);
+    let book = format!("<workbook><sheets>{listed}</sheets></workbook>");
+    let file = package(&[("xl/workbook.xml", book.as_bytes()), ("xl/worksheets/a.xml", &sheet)]);
+    assert_eq!(errors(XLSX, file), "expected a complete Excel workbook, found two sheets with the same name");
+
+    let (name, other) = (b"xl/worksheets/a.xml", b"xl/worksheets/b.xml");
+    let mut file = package(&[("xl/worksheets/a.xml", &sheet), ("xl/worksheets/b.xml", &sheet)]);
+    while let Some(at) = file.windows(other.len()).position(|window| window == other) {
+        file[at..at + name.len()].copy_from_slice(name);
+    }
+    let found = errors(XLSX, file);
+    assert!(found.ends_with("found a damaged file (two parts with the same name)"), "{found}");
 }
 
 #[test]
