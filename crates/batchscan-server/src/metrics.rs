@@ -1,5 +1,6 @@
 //! Prometheus metrics. Knows nothing about HTTP.
 
+use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -140,6 +141,30 @@ impl Metrics {
     pub fn update_database(&self, hosts: &[HostHealth], retries: u64) {
         self.database.update(hosts, retries);
     }
+}
+
+/// Converts OpenMetrics to the older text format of Prometheus. There, a metric has the name of its samples, and there
+/// is no type `info`.
+pub(crate) fn to_prometheus_text(openmetrics: &str) -> String {
+    let (mut text, mut help) = (String::with_capacity(openmetrics.len()), "");
+    for line in openmetrics.lines() {
+        if let Some(name_and_help) = line.strip_prefix("# HELP ") {
+            help = name_and_help.split_once(' ').map_or("", |(_, help)| help);
+        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|line| line.split_once(' '))
+        {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                _ => ("", kind),
+            };
+            // Writing to a String cannot fail.
+            let _ = write!(text, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n");
+        } else if line != "# EOF" {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// Registers a metric under its name.

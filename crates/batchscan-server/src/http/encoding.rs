@@ -1,17 +1,22 @@
-//! `Accept-Encoding` and `Content-Encoding` (decision 032).
+//! `Accept`, `Accept-Encoding` and `Content-Encoding` (decision 032).
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use batchscan_store::Encoding;
 
 /// gzip, if the client accepts it.
 pub(super) fn accepted_encoding(headers: &HeaderMap) -> Encoding {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let accepts_gzip = values.flat_map(|value| value.split(',')).any(|item| {
-        let (name, quality) = item.split_once(';').unwrap_or((item, ""));
-        let is_gzip = ["gzip", "x-gzip"].iter().any(|gzip| name.trim().eq_ignore_ascii_case(gzip));
-        is_gzip && !is_zero(quality)
-    });
+    let accepts_gzip = accepts(headers, header::ACCEPT_ENCODING, &["gzip", "x-gzip"]);
     if accepts_gzip { Encoding::Gzip } else { Encoding::Identity }
+}
+
+/// Whether a header such as `Accept` lists one of these names.
+pub(super) fn accepts(headers: &HeaderMap, header: HeaderName, names: &[&str]) -> bool {
+    let values = headers.get_all(header).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|item| {
+        let mut parts = item.split(';');
+        let name = parts.next().unwrap_or_default().trim();
+        names.iter().any(|known| name.eq_ignore_ascii_case(known)) && !parts.any(is_zero)
+    })
 }
 
 /// The value of `Content-Encoding`.

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use batchscan_store::StoreError;
 
 use super::app::App;
+use super::encoding::accepts;
 use super::error::{ApiError, Cause};
+use crate::metrics::to_prometheus_text;
 
 /// Load balancers have short timeouts; a store that needs longer is not ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,14 +44,18 @@ pub(super) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
 }
 
 /// The metrics. Without the store, those of the organisations are the last known ones.
-pub(super) async fn metrics(State(app): State<App>) -> Response {
+pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
     app.metrics.update_database(&app.store.hosts(), app.store.retries());
     let numbers = app.organisations.numbers(&app.store);
     let numbers = tokio::time::timeout(ORGANISATIONS_TIMEOUT, numbers).await.ok().and_then(Result::ok);
-    uncached(
-        "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        app.metrics.text(numbers.as_deref()),
-    )
+    let text = app.metrics.text(numbers.as_deref());
+    let mut response = if accepts(&headers, header::ACCEPT, &["application/openmetrics-text"]) {
+        uncached("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+    } else {
+        uncached("text/plain; version=0.0.4; charset=utf-8", to_prometheus_text(&text))
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
 }
 
 fn uncached(content_type: &'static str, body: String) -> Response {

@@ -44,9 +44,7 @@ async fn metrics_show_latency_bytes_cache_store_and_connections() {
     app.get("/v2/batches", &token).await;
     app.drop_batch_table();
     app.get("/v1/batches", &token).await;
-    let reply = app.send("GET", "/metrics").await;
-    reply.has_headers(&[("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")]);
-    let text = reply.text();
+    let text = &metrics(&app).await;
     for (start, expected) in [
         (concat!("batchscan_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1),
         ("batchscan_request_seconds_count{route=\"/v2/batches\"}", 3),
@@ -60,7 +58,55 @@ async fn metrics_show_latency_bytes_cache_store_and_connections() {
         assert_eq!(value(text, start), expected, "{start}");
     }
     assert!(value(text, "batchscan_open_connections ") >= 1);
-    assert!(text.ends_with("# EOF\n"));
+}
+
+/// The text format has one type for each name, and every sample has the name of a type.
+#[tokio::test]
+async fn metrics_are_in_the_text_format_unless_openmetrics_is_accepted() {
+    let (app, token) = TestApp::nursery().await;
+    app.get("/v2/batches", &token).await;
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3";
+    let open = app.get_with("/metrics", &token, "accept", prometheus).await;
+    let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    open.has_headers(&[("content-type", media_type), ("vary", "Accept")]);
+    assert!(open.text().ends_with("# EOF\n"));
+    let text = ["*/*", "text/html", "application/openmetrics-text; version=1.0.0; q=0"];
+    for accept in text {
+        let reply = app.get_with("/metrics", &token, "accept", accept).await;
+        reply
+            .has_headers(&[("content-type", "text/plain; version=0.0.4; charset=utf-8"), ("vary", "Accept")]);
+        is_prometheus_text(reply.text());
+    }
+}
+
+#[track_caller]
+fn is_prometheus_text(text: &str) {
+    let (mut name, mut names) = ("", BTreeSet::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["#", "HELP", of, _, ..] => assert!(names.insert(of), "{line}"),
+            ["#", "TYPE", of, kind] => {
+                name = of;
+                assert!(names.contains(of), "{line}");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                assert_eq!(kind == "counter", of.ends_with("_total"), "{line}");
+            }
+            _ => {
+                let rest = line.strip_prefix(name).unwrap_or_else(|| panic!("{name}: {line}"));
+                let rest = ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|part| rest.strip_prefix(part))
+                    .unwrap_or(rest);
+                assert!(rest.starts_with(['{', ' ']), "{line}");
+                assert!(words.last().unwrap().parse::<f64>().is_ok(), "{line}");
+            }
+        }
+    }
+    assert!(
+        names.contains("batchscan_build_info") && names.contains("batchscan_requests_total"),
+        "{names:?}"
+    );
 }
 
 /// Operating guide, "Monitoring".
