@@ -365,7 +365,7 @@ pub(crate) fn http1_error(status: &str, detail: &str, client: &TcpStream) -> Vec
     let address = client.peer_addr().ok().map(|address| tracing::field::display(address.ip().to_canonical()));
     tracing::info!(target: "request", id, status = code, address, "rejected before routing");
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\ncontent-length: {}\r\nx-request-id: {id}\r\n{retry}connection: close\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

@@ -109,6 +109,7 @@ fn ok(body: Body, encoding: Encoding) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::VARY, HeaderValue::from_static("Authorization, Accept-Encoding"));
     headers.extend(content_encoding(encoding).map(|value| (header::CONTENT_ENCODING, value)));
     response
 }

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
+use super::encoding::accepts;
 use super::error::ApiError;
 use super::static_files::StaticFile;
 
@@ -19,11 +20,14 @@ static FILES: LazyLock<Vec<(&str, StaticFile)>> =
     LazyLock::new(|| batchscan_web::DASHBOARD.iter().map(|file| (file.path, file.into())).collect());
 
 /// Every view is the same page; its script reads the URL. A request with a token is for the API, and lacks `/v2`.
-pub(super) async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
-    if headers.get(header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer ")) {
-        return Err(ApiError::NotFound);
-    }
-    respond(batchscan_web::DASHBOARD_PAGE, &headers)
+pub(super) async fn page(headers: HeaderMap) -> Response {
+    let is_for_api =
+        headers.get(header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
+    let page = match is_for_api {
+        true => Err(ApiError::NotFound),
+        false => respond(batchscan_web::DASHBOARD_PAGE, &headers),
+    };
+    with_vary(page, "Authorization, Accept-Encoding")
 }
 
 /// A script, a style sheet or the icon.
@@ -32,14 +36,20 @@ pub(super) async fn file(uri: Uri, headers: HeaderMap) -> Result<Response, ApiEr
 }
 
 /// A page with a way back for people; JSON for everyone else (decision 027).
-pub(super) async fn not_found(method: Method, headers: HeaderMap) -> Result<Response, ApiError> {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    if method != Method::GET || !accept.contains("text/html") {
-        return Err(ApiError::NotFound);
-    }
-    let mut response = respond(batchscan_web::DASHBOARD_PAGE, &HeaderMap::new())?;
+pub(super) async fn not_found(method: Method, headers: HeaderMap) -> Response {
+    let page = match method == Method::GET && accepts(&headers, header::ACCEPT, &["text/html"]) {
+        true => respond(batchscan_web::DASHBOARD_PAGE, &HeaderMap::new()),
+        false => Err(ApiError::NotFound),
+    };
+    let mut response = with_vary(page, "Accept");
     *response.status_mut() = StatusCode::NOT_FOUND;
-    Ok(response)
+    response
+}
+
+fn with_vary(response: Result<Response, ApiError>, names: &'static str) -> Response {
+    let mut response = response.into_response();
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static(names));
+    response
 }
 
 fn respond(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {

@@ -1,4 +1,4 @@
-//! Applied to every request: checks of the head, CORS, HSTS, request id, deprecation of v1, panics, access log.
+//! Applied to every request: checks of the head, CORS, HSTS, nosniff, request id, deprecation of v1, panics, access log.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, UNIX_EPOCH};
@@ -31,7 +31,9 @@ pub(super) async fn handle(State(app): State<App>, mut request: Request, next: N
     let v1_sunset = app.config.v1_sunset.filter(|_| request.uri().path().starts_with("/v1/"));
     let is_public_https = app.config.is_https && has_public_name(&request);
     let mut response = respond(request, next, origin.is_some()).await;
-    if let Some(origin) = origin {
+    // Browsers must not guess that JSON or a file is a page.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !app.config.cors_origins.is_empty() {
         cors::allow(origin, response.headers_mut());
     }
     if let Some(sunset) = v1_sunset {

@@ -49,7 +49,6 @@ impl StaticFile {
         headers.insert(header::ETAG, self.etag.clone());
         headers.insert(header::CACHE_CONTROL, self.cache_control.clone());
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
 

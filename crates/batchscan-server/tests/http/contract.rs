@@ -37,6 +37,7 @@ pub(crate) static OPERATOR_DOCUMENT: LazyLock<Value> =
 /// Fails if the response is not as documented.
 pub(crate) fn check(method: &str, path: &str, reply: &Reply) {
     let request = format!("{method} {path}");
+    assert_eq!(reply.header("x-content-type-options").as_deref(), Some("nosniff"), "{request}");
     let is_operator = path.starts_with("/operator/");
     let document: &Value = if is_operator { &OPERATOR_DOCUMENT } else { &DOCUMENT };
     // The document of the operator API leaves out HEAD.
@@ -132,6 +133,18 @@ fn check_body(schema: (&Value, &Value), method: &str, reply: &Reply, request: &s
     }
     let body = serde_json::from_slice(&reply.body).unwrap_or_else(|error| panic!("{request}: {error}"));
     assert_eq!(errors_by(schema, &body), [""; 0], "{request}: {}", reply.status);
+    for name in body.as_object().into_iter().flat_map(|members| members.keys()) {
+        assert!(declares(schema, name), "{request}: {}: {name} is not documented", reply.status);
+    }
+}
+
+/// Whether a schema has a member of this name, or describes none.
+fn declares((document, schema): (&Value, &Value), name: &str) -> bool {
+    let schema = resolve(document, schema);
+    match schema["anyOf"].as_array() {
+        Some(schemas) => schemas.iter().any(|schema| declares((document, schema), name)),
+        None => schema["properties"].as_object().is_none_or(|members| members.contains_key(name)),
+    }
 }
 
 /// Built once for each schema.

@@ -32,7 +32,11 @@ async fn an_allowed_origin_may_read_responses_and_errors() {
         ]);
         assert!(reply.header("vary").unwrap().ends_with("Origin"));
     }
-    ok.has_headers(&[("vary", "Authorization, Accept-Encoding, Origin")]);
+    // A cache must not use a response to other origins for this one.
+    let without = app.get("/v2/batches", &token).await;
+    for reply in [ok, without] {
+        reply.has_headers(&[("vary", "Authorization, Accept-Encoding, Origin")]);
+    }
 }
 
 /// Decision 030.

@@ -25,6 +25,25 @@ async fn a_request_with_a_token_is_not_answered_with_a_page() {
     let app = TestApp::start().await;
     let reply = get(&app, "/batches", "authorization", "Bearer abc").await;
     assert_eq!((reply.status, reply.header("content-type").as_deref()), (404, Some("application/json")));
+    for reply in [reply, app.send("GET", "/batches").await, app.send("GET", "/").await] {
+        reply.has_headers(&[("vary", "Authorization, Accept-Encoding")]);
+    }
+}
+
+/// Decision 027.
+#[tokio::test]
+async fn an_unknown_path_is_a_page_only_for_browsers() {
+    let app = TestApp::start().await;
+    for (accept, media_type) in [
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("*/*", "application/json"),
+        ("text/html;q=0, application/json", "application/json"),
+    ] {
+        let response = app.request("GET", "/nothing").header("accept", accept).send().await.unwrap();
+        let header = |name| response.headers()[name].to_str().unwrap();
+        assert_eq!((response.status().as_u16(), header("content-type")), (404, media_type), "{accept}");
+        assert_eq!(header("vary"), "Accept", "{accept}");
+    }
 }
 
 /// Decision 048.
@@ -36,7 +55,7 @@ async fn the_page_may_only_call_its_own_service() {
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"), "{policy}");
-        reply.has_headers(&[("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer")]);
+        reply.has_headers(&[("referrer-policy", "no-referrer")]);
     }
 }
 
