@@ -60,9 +60,10 @@ impl InFlight {
         self.shared.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes that the client read something of the only response.
+    /// Notes that the client read something of the only response. `100 Continue` is none.
     pub(crate) fn note_progress(&self) {
-        self.shared.lock().iter().for_each(note_progress);
+        let progress = self.shared.lock();
+        progress.iter().filter(|progress| is_ready(progress)).for_each(note_progress);
     }
 
     /// From now on, nothing can be sent.
@@ -128,6 +129,10 @@ impl Drop for ResponseInFlight {
     fn drop(&mut self) {
         self.connection.shared.lock().retain(|progress| !Arc::ptr_eq(progress, &self.progress));
     }
+}
+
+fn is_ready(progress: &Progress) -> bool {
+    progress.load(Ordering::Relaxed) != NOT_READY
 }
 
 fn note_progress(progress: &Progress) {
