@@ -20,8 +20,12 @@ pub struct Config {
     pub response_bytes_max: usize,
     /// JSON text of the batches of an XLSX or Parquet export, in bytes. Its temporary files have at most about twice that.
     pub spool_bytes_max: u64,
-    /// Where these temporary files are.
+    /// Size of a file that is delivered through the operator API, in bytes.
+    pub delivery_bytes_max: u64,
+    /// Where the temporary files of exports and deliveries are.
     pub temp_dir: PathBuf,
+    /// Space that they leave free. By default a tenth of the disk, at most 1 GiB.
+    pub temp_reserve_bytes: Option<u64>,
     /// Origins allowed by CORS (decision 030). `*` allows every origin.
     pub cors_origins: Vec<String>,
     /// Rate limit per credential (decision 033).
@@ -52,7 +56,10 @@ impl Default for Config {
             response_bytes_max: 512 * 1024 * 1024,
             // 1.5 million batches.
             spool_bytes_max: 1024 * 1024 * 1024,
+            // The same as JSON.
+            delivery_bytes_max: 1024 * 1024 * 1024,
             temp_dir: std::env::temp_dir(),
+            temp_reserve_bytes: None,
             cors_origins: Vec::new(),
             rate_limit: None,
             v1_sunset: None,

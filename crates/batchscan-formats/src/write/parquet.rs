@@ -1,6 +1,6 @@
 //! Writes Parquet, one row group at a time. The same batches always produce the same bytes.
 
-use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use batchscan_model::{Batch, Field, FieldValue, Kind};
@@ -26,7 +26,11 @@ const WITHOUT_DICTIONARY: [Field; 4] =
     [Field::BatchId, Field::BatchName, Field::BatchCreationDate, Field::AnalysisLink];
 
 /// Writes all batches.
-pub fn write(batches: &mut Batches<'_>, columns: &Columns, file: File) -> Result<CutTexts, WriteError> {
+pub fn write(
+    batches: &mut Batches<'_>,
+    columns: &Columns,
+    file: impl Write + Send,
+) -> Result<CutTexts, WriteError> {
     let mut writer = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties()))?;
     let mut group = Group::new(columns);
     for batch in batches {
@@ -97,7 +101,7 @@ impl<'c> Group<'c> {
     }
 
     /// Writes the rows and clears the group.
-    fn write_to(&mut self, file: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {
+    fn write_to(&mut self, file: &mut SerializedFileWriter<impl Write + Send>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
         for column in &mut self.columns {
             let Some(mut writer) = group.next_column()? else { break };

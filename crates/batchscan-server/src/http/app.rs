@@ -17,6 +17,7 @@ use super::rate_limit::{RateLimit, WrongSecrets};
 use super::shares::Shares;
 use super::spool::SPOOLS_MAX;
 use super::static_files::StaticFile;
+use super::temp_space::TempSpace;
 use super::waiting::Waiting;
 use crate::auth::{KeyRing, NoKeys, in_use_first};
 use crate::budget::Budget;
@@ -60,8 +61,10 @@ pub struct AppParts {
     pub(super) organisations: Organisations,
     /// Limits the memory of responses.
     pub(crate) budget: Budget,
-    /// Limits the temporary files of exports.
+    /// Limits exports that need a temporary file.
     pub(super) spools: Shares,
+    /// Limits the space of temporary files.
+    pub(super) temp_space: TempSpace,
     /// Limits deliveries to the operator API.
     pub(super) deliveries: Deliveries,
     /// The OpenAPI document, built on the first request.
@@ -110,6 +113,7 @@ impl App {
             organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
             spools: Shares::new(SPOOLS_MAX),
+            temp_space: TempSpace::new(config.temp_dir.clone(), config.temp_reserve_bytes),
             deliveries: Deliveries::default(),
             openapi: OnceLock::new(),
             uses: Mutex::default(),

@@ -23,8 +23,7 @@ pub(super) const BASIC_CHALLENGE: HeaderValue =
 const SEND_TOKEN_OR_SECRET: &str = "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the header Authorization: Bearer ACCESS_TOKEN";
 const NEW_OPERATOR_TOKEN: &str =
     "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one";
-const NO_SPACE: &str =
-    "The service has no disk space for this file: send smaller files, or make room in its TMPDIR";
+const NO_SPACE: &str = "The service has no disk space for this file: send smaller files, try again later, or make room in its TMPDIR";
 const INVALID_VALUE: &str = "The request contains a value that cannot be stored, such as a NUL character";
 const EXPECTED_FORM: &str = "send a form (application/x-www-form-urlencoded)";
 
@@ -76,6 +75,8 @@ pub enum ApiError {
     UnsupportedTransferEncoding,
     /// A body above the limit.
     BodyTooLarge,
+    /// A delivered file above the limit, in bytes.
+    DeliveryTooLarge(u64),
     /// A body that did not arrive in time.
     BodyTimeout,
     /// A path and query above the limit.
@@ -222,7 +223,9 @@ impl ApiError {
             ApiError::UnsupportedTransferEncoding => {
                 (StatusCode::NOT_IMPLEMENTED, "The only supported transfer encoding is chunked")
             }
-            ApiError::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The request body is too large"),
+            ApiError::BodyTooLarge | ApiError::DeliveryTooLarge(_) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "The request body is too large")
+            }
             ApiError::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
             ApiError::UriTooLong => (StatusCode::URI_TOO_LONG, "The path and query are too long"),
             ApiError::HeadersTooLarge => {
@@ -249,6 +252,9 @@ impl ApiError {
             ApiError::InvalidJson(error) => {
                 json!({ "detail": format!("The body is not the expected JSON object: {error}") })
             }
+            ApiError::DeliveryTooLarge(max) => json!({
+                "detail": format!("The file has more than {max} bytes: send smaller files, or raise --max-delivery")
+            }),
             ApiError::InvalidForm { invalid, is_form } => invalid_form(invalid, *is_form),
             ApiError::InvalidClient { .. } => {
                 json!({ "detail": detail, "error": "invalid_client", "error_description": detail })
@@ -269,7 +275,7 @@ impl ApiError {
             ApiError::MethodNotAllowed(allowed) => (header::ALLOW, text(allowed)),
             ApiError::TooManyRequests(secs) => (header::RETRY_AFTER, HeaderValue::from(*secs)),
             ApiError::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(retry_after_secs())),
-            ApiError::BodyTimeout | ApiError::UnsupportedTransferEncoding => {
+            ApiError::BodyTimeout | ApiError::DeliveryTooLarge(_) | ApiError::UnsupportedTransferEncoding => {
                 (header::CONNECTION, text("close"))
             }
             _ => return None,

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -29,7 +28,6 @@ use super::spool;
 use crate::auth::TokenError;
 use crate::budget::Reservation;
 use crate::clock::Clock;
-use crate::in_flight::ResponseInFlight;
 
 /// The memory of a stream: a chunk of the array, and what it is converted to.
 pub(super) const EXPORT_BYTES: usize = 2 * STREAM_BYTES;
@@ -51,7 +49,6 @@ pub(super) async fn get(
     format: ExportFormat,
     if_none_match: IfNoneMatch,
     method: Method,
-    in_flight: Option<Extension<Arc<ResponseInFlight>>>,
 ) -> Result<Response, ApiError> {
     let query = QueryHash::export(caller.org, range, format);
     let min_version = if_none_match.latest_version(query);
@@ -69,8 +66,7 @@ pub(super) async fn get(
         PageResult::Read(BatchArray { version, body, .. }) => {
             let etag = query.etag(version);
             let Some(text) = format.text() else {
-                let progress = in_flight.map(|Extension(in_flight)| in_flight);
-                let (body, length) = spool::body(app, caller, format, body, progress).await?;
+                let (body, length) = spool::body(app, caller, format, body).await?;
                 let mut response = send_file(body, format, range, &etag);
                 response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
                 return Ok(response);

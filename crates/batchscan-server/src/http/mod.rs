@@ -34,6 +34,7 @@ mod session;
 mod shares;
 mod spool;
 mod static_files;
+mod temp_space;
 mod token;
 mod waiting;
 

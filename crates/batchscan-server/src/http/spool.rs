@@ -1,7 +1,7 @@
 //! Exports that are written to a temporary file and then sent, because their writers need the whole file.
 
 use std::fs::File;
-use std::io::Seek;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -19,11 +19,13 @@ use super::batches::{Reserved, STREAM_BYTES, reserve};
 use super::error::{ApiError, Cause};
 use super::export::{EXPORT_BYTES, ExportFormat, split_batch, to_text};
 use super::shares::Share;
+use super::temp_space::{Claim, TempFile};
 use crate::budget::Reservation;
-use crate::in_flight::ResponseInFlight;
 
-/// Temporary files at the same time. Bounds the disk space.
+/// Temporary files at the same time. Bounds the memory and the CPU time of writers.
 pub(super) const SPOOLS_MAX: usize = 4;
+/// The temporary files of an Excel writer, as a multiple of the JSON text.
+const SHEETS_PER_JSON: u64 = 2;
 /// Memory while a file is written: a row group of Parquet.
 const WRITER_BYTES: usize = 16 * 1024 * 1024;
 
@@ -33,7 +35,6 @@ pub(super) async fn body(
     caller: Caller,
     format: ExportFormat,
     array: ArrayBody,
-    progress: Option<Arc<ResponseInFlight>>,
 ) -> Result<(Body, u64), ApiError> {
     let share = app.spools.take(caller.org);
     let share =
@@ -41,28 +42,35 @@ pub(super) async fn body(
     let memory = reserve(&app, &caller, WRITER_BYTES)?;
     let (sender, written) = oneshot::channel();
     let (runtime, writer) = (Handle::current(), app.clone());
+    let org = caller.org;
     tokio::task::spawn_blocking(move || {
         let is_cancelled = &|| sender.is_closed();
+        let sheets = (format == ExportFormat::Xlsx).then(|| writer.temp_space.claim(org));
         let (chunk, at, bytes) = (String::new(), 0, 0);
-        let app = &writer;
-        let file = write(Source { app, array, runtime, progress, is_cancelled, chunk, at, bytes }, format);
+        let source = Source { app: &writer, array, runtime, is_cancelled, sheets, chunk, at, bytes };
+        let file = writer.temp_space.create(org, 0).map_err(|error| unwritable(&error));
+        let file = file.and_then(|file| write(source, file, format));
         drop(memory);
         // Fails if the client has disconnected.
         let _ = sender.send(file.map(|file| (file, share)));
     });
     let panicked = |_| ApiError::Internal(Cause::new("the writer of an export panicked"));
-    let (file, share) = written.await.map_err(panicked)??;
+    let ((file, claim), share) = written.await.map_err(panicked)??;
     let length = file.metadata().map_err(|error| unwritable(&error))?.len();
     let reservation = Arc::new(reserve(&app, &caller, EXPORT_BYTES)?);
-    let file = SpooledFile { file: tokio::fs::File::from_std(file), app, caller, reservation, _share: share };
+    let file = tokio::fs::File::from_std(file);
+    let file = SpooledFile { file, app, caller, reservation, _limits: (claim, share) };
     Ok((Body::from_stream(stream::try_unfold(file, SpooledFile::next)), length))
 }
 
-/// Writes all batches to an unnamed file.
-fn write(mut source: Source<'_>, format: ExportFormat) -> Result<File, ApiError> {
-    let temp_dir = source.app.config.temp_dir.clone();
-    let mut file = tempfile::tempfile_in(&temp_dir).map_err(|error| unwritable(&error))?;
-    let copy = file.try_clone().map_err(|error| unwritable(&error))?;
+/// Writes all batches to a file.
+fn write(
+    mut source: Source<'_>,
+    mut file: TempFile,
+    format: ExportFormat,
+) -> Result<(File, Claim), ApiError> {
+    let app = source.app;
+    let output = Output { file: &mut file, is_cancelled: source.is_cancelled };
     let mut failed = None;
     let mut batches = std::iter::from_fn(|| {
         let batch = source.next_batch().map_err(|error| {
@@ -72,13 +80,38 @@ fn write(mut source: Source<'_>, format: ExportFormat) -> Result<File, ApiError>
         batch.transpose()
     });
     let written = match format {
-        ExportFormat::Xlsx => write_xlsx(&mut batches, &Columns::All, copy, &temp_dir),
-        _ => write_parquet(&mut batches, &Columns::All, copy),
+        ExportFormat::Xlsx => write_xlsx(&mut batches, &Columns::All, output, &app.config.temp_dir),
+        _ => write_parquet(&mut batches, &Columns::All, output),
     };
-    match (written.and_then(|_| Ok(file.rewind()?)), failed) {
-        (Ok(()), _) => Ok(file),
+    match (written, failed) {
+        (Ok(_), _) => file.finish().map_err(|error| unwritable(&error)),
         (Err(_), Some(error)) => Err(error),
         (Err(error), None) => Err(unwritable(&error)),
+    }
+}
+
+/// The file of an export. Fails when the client has disconnected: the end of an Excel file can take long.
+struct Output<'s> {
+    file: &'s mut TempFile,
+    is_cancelled: &'s (dyn Fn() -> bool + Sync),
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match (self.is_cancelled)() {
+            true => Err(ErrorKind::ConnectionAborted.into()),
+            false => self.file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Output<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 
@@ -92,8 +125,9 @@ struct Source<'s> {
     app: &'s App,
     array: ArrayBody,
     runtime: Handle,
-    progress: Option<Arc<ResponseInFlight>>,
-    is_cancelled: &'s dyn Fn() -> bool,
+    is_cancelled: &'s (dyn Fn() -> bool + Sync),
+    /// The space of the Excel writer's own files.
+    sheets: Option<Claim>,
     /// The current chunk, and where its next batch begins.
     chunk: String,
     at: usize,
@@ -119,10 +153,6 @@ impl Source<'_> {
         if (self.is_cancelled)() {
             return Err(ApiError::Internal(Cause::new("the client disconnected")));
         }
-        if let Some(progress) = &self.progress {
-            // The client is not the one that keeps the other waiting.
-            progress.note_progress();
-        }
         let chunk = match &mut self.array {
             ArrayBody::Whole(chunk) => Some(std::mem::take(chunk)).filter(|chunk| !chunk.is_empty()),
             ArrayBody::Chunks(chunks) => self.runtime.block_on(chunks.next(self.app.clock.now()))?,
@@ -131,6 +161,9 @@ impl Source<'_> {
         self.bytes += chunk.len() as u64;
         if self.bytes > self.app.config.spool_bytes_max {
             return Err(ApiError::InvalidQuery(Invalid::query("start_date", Reason::TooManyBatches)));
+        }
+        if let Some(sheets) = &mut self.sheets {
+            sheets.grow(chunk.len() as u64 * SHEETS_PER_JSON).map_err(|error| unwritable(&error))?;
         }
         (self.chunk, self.at) = (to_text(&chunk)?.to_owned(), 0);
         Ok(true)
@@ -143,7 +176,7 @@ struct SpooledFile {
     app: App,
     caller: Caller,
     reservation: Arc<Reservation>,
-    _share: Share,
+    _limits: (Claim, Share),
 }
 
 impl SpooledFile {

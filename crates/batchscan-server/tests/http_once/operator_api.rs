@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use batchscan_model::ClientId;
+use batchscan_server::config::Config;
 use batchscan_server::http::operator::DOCUMENT;
+use batchscan_server::serve::ServeOptions;
 use batchscan_store::{OperatorRole, OrgName};
 use serde_json::{Value, json};
 
@@ -16,7 +18,12 @@ const IMPORTS: &str = "/organisations/Nursery/imports";
 const CSV: &str = "batch_id,batch_name,batch_creation_date,number_of_images,warnings\na,Tray,2026-01-31T08:00:00Z,1,false\n";
 
 async fn start() -> (TestApp, String) {
-    let app = TestApp::with_operator().await;
+    start_with(Config::default()).await
+}
+
+async fn start_with(config: Config) -> (TestApp, String) {
+    let operator_listen = Some("127.0.0.1:0".to_owned());
+    let app = TestApp::serve(ServeOptions { operator_listen, config, ..TestApp::options() }).await;
     app.org("Nursery").await;
     let token = app.operator_token(OperatorRole::Admin, None, None).await;
     (app, token)
@@ -182,11 +189,87 @@ fn is_example(reply: &Reply, component: &str, example: &str) {
 
 /// The head of a delivery that sends a body of this length.
 fn head(app: &TestApp, token: &str, length: usize) -> String {
+    head_with(app, token, &format!("Content-Length: {length}"))
+}
+
+fn head_with(app: &TestApp, token: &str, headers: &str) -> String {
     let host = app.operator_url.as_ref().unwrap().trim_start_matches("http://");
     format!(
         "POST /operator/v1{IMPORTS} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: text/csv\r\nContent-Length: {length}\r\n\r\n"
+         Content-Type: text/csv\r\n{headers}\r\n\r\n"
     )
+}
+
+/// A delivery of which this much is sent, in one chunk, and more is to come.
+async fn begin_chunked(app: &TestApp, token: &str, bytes: usize) -> Raw {
+    let mut raw = Raw::connect_to_operator(app).await;
+    raw.send(head_with(app, token, "Transfer-Encoding: chunked")).await;
+    raw.send(format!("{bytes:x}\r\n{}\r\n", "x".repeat(bytes))).await;
+    raw
+}
+
+#[tokio::test]
+async fn a_file_above_the_maximum_is_rejected() {
+    let max = CSV.len();
+    let (app, token) = start_with(Config { delivery_bytes_max: max as u64, ..Config::default() }).await;
+    assert_eq!(deliver(&app, &token).await, 200);
+    let mut announced = Raw::connect_to_operator(&app).await;
+    announced.send(head(&app, &token, max + 1)).await;
+    let mut chunked = begin_chunked(&app, &token, max + 1).await;
+    let detail = format!("The file has more than {max} bytes: send smaller files, or raise --max-delivery");
+    for reply in [announced.response().await, chunked.response().await] {
+        reply.is_detail(413, &detail);
+    }
+    assert_eq!(imports(&app).await, 1);
+    // The default.
+    let (app, token) = start().await;
+    let mut announced = Raw::connect_to_operator(&app).await;
+    announced.send(head(&app, &token, 1024 * 1024 * 1024 + 1)).await;
+    is_example(&announced.response().await, "FileTooLarge", "large");
+}
+
+/// With a reserve that is larger than the disk.
+#[tokio::test]
+async fn temporary_files_never_use_the_reserve() {
+    let (app, admin) = start_with(Config { temp_reserve_bytes: Some(u64::MAX), ..Config::default() }).await;
+    let csv = app.operator("POST", IMPORTS, &admin).header("content-type", "text/csv").body(CSV);
+    let batch = json!({
+        "batch_id": "b", "batch_name": "Tray", "batch_creation_date": "2026-01-31T08:00:00Z", "number_of_images": 1,
+        "warnings": false,
+    });
+    let put = send(&app, &admin, "PUT", "/organisations/Nursery/batches/b", &batch.to_string()).await;
+    let mut chunked = begin_chunked(&app, &admin, 300_000).await;
+    for reply in [Reply::to(csv).await, put, chunked.response().await] {
+        assert_eq!(reply.status, 507);
+        is_example(&reply, "InsufficientStorage", "full");
+    }
+    assert_eq!(imports(&app).await, 0);
+    let client = app.credential("Nursery", None).await;
+    let token = app.token(&client).await;
+    for path in ["/v2/export.parquet", "/v2/export.xlsx"] {
+        app.get(path, &token).await.is_unavailable();
+    }
+    assert_eq!(app.get("/v2/export.csv", &token).await.status, 200, "no temporary file");
+}
+
+/// `100 Continue` is not a response that the client stops reading.
+#[tokio::test]
+async fn a_long_delivery_may_begin_with_expect_100_continue() {
+    let (app, token) = start().await;
+    let row = CSV.lines().last().unwrap();
+    let part: String = (0..1_000).map(|_| format!("{row}\n")).collect();
+    let body = format!("{CSV}{}", part.repeat(35));
+    let mut raw = Raw::connect_to_operator(&app).await;
+    let headers = format!("Expect: 100-continue\r\nContent-Length: {}", body.len());
+    raw.send(head_with(&app, &token, &headers)).await;
+    assert_eq!(raw.head().await.0, 100);
+    raw.send(CSV).await;
+    for _ in 0..35 {
+        raw.send(&part).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        skip_time(Duration::from_secs(10)).await;
+    }
+    assert_eq!(raw.response().await.json()["new"], 1);
 }
 
 #[tokio::test]

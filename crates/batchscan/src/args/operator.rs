@@ -90,6 +90,9 @@ pub(crate) struct Serve {
     /// Separate address for the operator API, /healthz, /readyz and /metrics
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
+    /// Maximum size of a file that is delivered to the operator API, such as 500M or 10G
+    #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    pub(crate) max_delivery: u64,
     /// Also serve /metrics on the public address; it names database hosts and organisations
     #[arg(long, env = "BATCHSCAN_PUBLIC_METRICS", value_parser = BoolishValueParser::new())]
     pub(crate) public_metrics: bool,

@@ -4,8 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Seek, Write};
 use std::iter::Peekable;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -26,7 +25,7 @@ const COMPRESSION_LEVEL: u8 = 3;
 pub fn write(
     batches: &mut Batches<'_>,
     columns: &Columns,
-    file: File,
+    file: impl Write + Seek + Send,
     temp_dir: &Path,
 ) -> Result<CutTexts, WriteError> {
     catch_panic(|| write_sheets(batches, columns, file, temp_dir, SHEET_ROWS_MAX))
@@ -49,7 +48,7 @@ fn system_message(text: &str) -> &str {
 fn write_sheets(
     batches: &mut Batches<'_>,
     columns: &Columns,
-    file: File,
+    file: impl Write + Seek + Send,
     temp_dir: &Path,
     rows_max: u32,
 ) -> Result<CutTexts, WriteError> {

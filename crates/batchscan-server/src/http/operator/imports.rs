@@ -4,9 +4,8 @@
 //! database, and a broken connection imports nothing.
 
 use std::fs::File;
-use std::io::{Cursor, ErrorKind, Read, Seek, Write};
+use std::io::{Cursor, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -20,6 +19,7 @@ use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_
 use batchscan_model::{BatchId, FieldError, OrgId, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
 use bytes::Bytes;
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::sync::{Mutex, Semaphore};
@@ -28,13 +28,13 @@ use tokio::time::Instant;
 use super::super::app::App;
 use super::super::error::{ApiError, Cause, MALFORMED_BODY};
 use super::super::shares::{Share, Shares};
+use super::super::temp_space::{Claim, TempFile, TempSpace};
 use super::super::token::read_body;
 use super::access::Operator;
 use super::json;
 use super::request::{PathNames, Query, list as list_page, no_content, respond};
 
-/// Files that are received or wait for their import at the same time, half of them for one organisation. Bounds the
-/// disk space.
+/// Files that are received or wait for their import at the same time, half of them for one organisation.
 const RECEIVED_MAX: usize = 128;
 /// Imports at the same time. Each needs a database connection.
 const IMPORTS_MAX: usize = 2;
@@ -89,6 +89,7 @@ struct Received {
     format: Format,
     file: File,
     /// Until the file is removed.
+    claim: Claim,
     share: Share,
 }
 
@@ -111,7 +112,8 @@ pub(super) async fn create(
     // Fails for an unknown organisation before a long body is received.
     let org = operator.store.org_id(&name).await?;
     let share = app.deliveries.start(org)?;
-    let received = Received { format, file: receive(&app.config.temp_dir, body).await?, share };
+    let (content, claim) = receive(&app.temp_space, org, body, app.config.delivery_bytes_max).await?;
+    let received = Received { format, file: content, claim, share };
     let source = ImportSource { file, key, hash: None, org: Some(org) };
     import(app, operator, name, received, source, dry_run).await
 }
@@ -135,9 +137,10 @@ pub(super) async fn put_batch(
     let share = app.deliveries.start(org)?;
     let batch = read_body(body, RECORD_BYTES_MAX).await?;
     require_batch(&batch, &id)?;
-    let mut file = tempfile::tempfile_in(&app.config.temp_dir).map_err(|error| unwritable(&error))?;
-    file.write_all(&batch).and_then(|()| file.rewind()).map_err(|error| unwritable(&error))?;
-    let received = Received { format: Format::Json, file, share };
+    let file = app.temp_space.create(org, batch.len() as u64);
+    let write = |mut file: TempFile| file.write_all(&batch).and_then(|()| file.finish());
+    let (file, claim) = file.and_then(write).map_err(|error| unwritable(&error))?;
+    let received = Received { format: Format::Json, file, claim, share };
     let source = ImportSource { org: Some(org), ..ImportSource::default() };
     import(app, operator, name, received, source, false).await
 }
@@ -202,11 +205,20 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Receives a body of any size into an unnamed file.
-async fn receive(temp_dir: &Path, mut body: Body) -> Result<File, ApiError> {
-    let mut file = tempfile::tempfile_in(temp_dir).map_err(|error| unwritable(&error))?;
-    let mut buffer = Vec::with_capacity(WRITE_BYTES);
+/// Receives a body into an unnamed file.
+async fn receive(
+    space: &TempSpace,
+    org: OrgId,
+    mut body: Body,
+    bytes_max: u64,
+) -> Result<(File, Claim), ApiError> {
     let (started, mut bytes) = (Instant::now(), 0);
+    let announced = body.size_hint().lower();
+    if announced > bytes_max {
+        return Err(ApiError::DeliveryTooLarge(bytes_max));
+    }
+    let mut file = space.create(org, announced).map_err(|error| unwritable(&error))?;
+    let mut buffer = Vec::with_capacity(WRITE_BYTES);
     loop {
         let allowed = PART_TIMEOUT + Duration::from_secs(bytes / BYTES_PER_SEC_MIN);
         let deadline = (started + allowed).min(Instant::now() + PART_TIMEOUT);
@@ -225,21 +237,21 @@ async fn receive(temp_dir: &Path, mut body: Body) -> Result<File, ApiError> {
         };
         let is_end = part.is_empty();
         bytes += part.len() as u64;
+        if bytes > bytes_max {
+            return Err(ApiError::DeliveryTooLarge(bytes_max));
+        }
         buffer.extend_from_slice(&part);
         if is_end || buffer.len() >= WRITE_BYTES {
             let write = move || {
-                let written =
-                    file.write_all(&buffer).and_then(|()| if is_end { file.rewind() } else { Ok(()) });
+                file.write_all(&buffer)?;
                 buffer.clear();
-                (file, buffer, written)
+                Ok((file, buffer))
             };
-            let written;
-            (file, buffer, written) =
-                tokio::task::spawn_blocking(write).await.map_err(|error| panicked(&error))?;
-            written.map_err(|error| unwritable(&error))?;
+            let written = tokio::task::spawn_blocking(write).await.map_err(|error| panicked(&error))?;
+            (file, buffer) = written.map_err(|error| unwritable(&error))?;
         }
         if is_end {
-            return Ok(file);
+            return file.finish().map_err(|error| unwritable(&error));
         }
     }
 }
@@ -254,7 +266,7 @@ async fn import(
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
-        let Received { format, mut file, share } = received;
+        let Received { format, mut file, claim: _claim, share } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) =
             hashing.await.map_err(|error| panicked(&error))?.map_err(|error| unwritable(&error))?;
@@ -339,12 +351,13 @@ mod tests {
     use super::*;
 
     /// A part of this size each second, for two minutes.
-    async fn receive_slowly(part_bytes: usize) -> Result<File, ApiError> {
+    async fn receive_slowly(part_bytes: usize) -> Result<(File, Claim), ApiError> {
         let parts = stream::unfold(0, move |sent| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             (sent < 120).then(|| (Ok::<_, Infallible>(vec![b'x'; part_bytes]), sent + 1))
         });
-        receive(&std::env::temp_dir(), Body::from_stream(parts)).await
+        let space = TempSpace::new(std::env::temp_dir(), Some(0));
+        receive(&space, OrgId(1), Body::from_stream(parts), u64::MAX).await
     }
 
     #[tokio::test(start_paused = true)]

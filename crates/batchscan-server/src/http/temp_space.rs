@@ -1,0 +1,167 @@
+//! Temporary files of deliveries and exports: a share of the disk for each organisation, and a reserve that none uses.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use batchscan_model::OrgId;
+
+/// Free space that is never used, at most: a database or a log on the same disk must not fail. A tenth of a small disk.
+const RESERVE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// A folder for temporary files. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct TempSpace(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    reserve_bytes: Option<u64>,
+    used: Mutex<HashMap<OrgId, u64>>,
+}
+
+impl TempSpace {
+    /// `reserve_bytes` are never used; without it, it depends on the size of the disk.
+    pub(super) fn new(dir: PathBuf, reserve_bytes: Option<u64>) -> Self {
+        Self(Arc::new(Shared { dir, reserve_bytes, used: Mutex::default() }))
+    }
+
+    /// An unnamed file of an organisation. Fails if there is no space for so many bytes.
+    pub(super) fn create(&self, org: OrgId, expected_bytes: u64) -> io::Result<TempFile> {
+        let claim = self.claim(org);
+        claim.check(&self.lock(), expected_bytes)?;
+        Ok(TempFile { file: tempfile::tempfile_in(&self.0.dir)?, claim })
+    }
+
+    /// Space of an organisation, of no bytes yet.
+    pub(super) fn claim(&self, org: OrgId) -> Claim {
+        Claim { space: self.clone(), org, bytes: 0 }
+    }
+
+    /// The free bytes of the disk above the reserve.
+    fn free_bytes(&self) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(&self.0.dir)?;
+        let reserve =
+            self.0.reserve_bytes.unwrap_or((disk.f_blocks * disk.f_frsize / 10).min(RESERVE_BYTES_MAX));
+        // Some file systems without a limit have no blocks.
+        let free = if disk.f_blocks == 0 { u64::MAX } else { disk.f_bavail * disk.f_frsize };
+        Ok(free.saturating_sub(reserve))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrgId, u64>> {
+        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Space that an organisation uses, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    space: TempSpace,
+    org: OrgId,
+    bytes: u64,
+}
+
+impl Claim {
+    /// Adds bytes that are about to be written.
+    pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        let mut used = self.space.lock();
+        self.check(&used, bytes)?;
+        *used.entry(self.org).or_default() += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Fails if so many bytes cannot be added.
+    fn check(&self, used: &HashMap<OrgId, u64>, bytes: u64) -> io::Result<()> {
+        let own = used.get(&self.org).copied().unwrap_or_default();
+        match fits(bytes, own, self.space.free_bytes()?) {
+            true => Ok(()),
+            false => Err(io::Error::new(ErrorKind::StorageFull, "no space is left for this organisation")),
+        }
+    }
+}
+
+/// Whether an organisation may add bytes to its own: it uses at most as much as is then left for the others.
+fn fits(bytes: u64, own: u64, free: u64) -> bool {
+    free.checked_sub(bytes).is_some_and(|left| own.saturating_add(bytes) <= left)
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut used = self.space.lock();
+        if let Some(own) = used.get_mut(&self.org) {
+            *own -= self.bytes;
+            if *own == 0 {
+                used.remove(&self.org);
+            }
+        }
+    }
+}
+
+/// A file that claims its space as it is written.
+#[derive(Debug)]
+pub(super) struct TempFile {
+    file: File,
+    claim: Claim,
+}
+
+impl TempFile {
+    /// The complete file, from its start, and its space.
+    pub(super) fn finish(mut self) -> io::Result<(File, Claim)> {
+        self.file.rewind()?;
+        Ok((self.file, self.claim))
+    }
+}
+
+impl Write for TempFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.claim.grow(bytes.len() as u64)?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for TempFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds bytes while they fit. Returns how many.
+    fn fill(free: &mut u64) -> u64 {
+        let mut own = 0;
+        while fits(1, own, *free) {
+            (own, *free) = (own + 1, *free - 1);
+        }
+        own
+    }
+
+    #[test]
+    fn no_organisation_uses_all_space() {
+        let mut free = 1_000;
+        assert_eq!([fill(&mut free), fill(&mut free), fill(&mut free)], [500, 250, 125]);
+        assert!(!fits(2, 0, 1) && !fits(u64::MAX, 1, u64::MAX));
+    }
+
+    #[test]
+    fn space_is_free_again_when_its_file_is_removed() {
+        let space = TempSpace::new(std::env::temp_dir(), Some(0));
+        let mut file = space.create(OrgId(1), 3).unwrap();
+        file.write_all(b"abc").unwrap();
+        let mut other = space.claim(OrgId(1));
+        other.grow(4).unwrap();
+        let (file, claim) = file.finish().unwrap();
+        assert_eq!((file.metadata().unwrap().len(), space.lock()[&OrgId(1)]), (3, 7));
+        drop((claim, other));
+        assert!(space.lock().is_empty());
+    }
+}
