@@ -1,4 +1,5 @@
-//! The byte stream of a client: timeouts, lingering close, and JSON bodies for hyper's own error responses.
+//! The byte stream of a client: timeouts, clients that are gone, lingering close, and JSON bodies for hyper's own error
+//! responses.
 //!
 //! hyper has one timeout for the head of a request. It also runs while a kept-alive connection is idle, and there is none
 //! before the first byte. So the timeouts are here: short for a head, longer for an idle connection, long for a client
@@ -25,6 +26,9 @@ use crate::request_id;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// For the response to a client that has closed its side of the connection: some still read, such as `nc`, and most are
+/// gone. Only waits, exports and deliveries take longer (decision 028).
+const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a stalled response is looked at: the time that it may stall depends on the memory that is left.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// For a client that is still sending when its response is complete, so that it can read the response.
@@ -63,6 +67,10 @@ pub(crate) struct ClientStream<S: Socket> {
     is_h2: bool,
     /// Whether the client announced a body that is larger than hyper can count.
     has_huge_body: bool,
+    /// A byte of the next request that was read before hyper wanted it.
+    read_ahead: Option<u8>,
+    /// Set when the client closes its side before there is a response.
+    half_closed_timer: Option<Pin<Box<Sleep>>>,
     phase: Phase,
     /// Timeout of the current phase.
     timer: Pin<Box<Sleep>>,
@@ -104,6 +112,8 @@ impl<S: Socket> ClientStream<S> {
             requests: 0,
             is_h2: false,
             has_huge_body: false,
+            read_ahead: None,
+            half_closed_timer: None,
             phase: Phase::Connected,
             timer: Box::pin(sleep_until(Instant::now() + HEAD_TIMEOUT)),
             write_pending_since: None,
@@ -181,6 +191,11 @@ impl<S: Socket> AsyncRead for ClientStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
+        if let Some(byte) = self.read_ahead.take() {
+            buffer.put_slice(&[byte]);
+            self.on_received(&[byte]);
+            return Poll::Ready(Ok(()));
+        }
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let received = &buffer.filled()[before..];
@@ -197,6 +212,30 @@ impl<S: Socket> AsyncRead for ClientStream<S> {
 }
 
 impl<S: Socket> ClientStream<S> {
+    /// Fails if the client is gone before there is a response, which ends its request. hyper does not read while a
+    /// handler of HTTP/1 runs, but it flushes.
+    fn check_for_close(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.is_h2 || self.read_ahead.is_some() || !self.in_flight.is_waiting() {
+            return Ok(());
+        }
+        if self.half_closed_timer.is_none() {
+            let mut byte = [0u8; 1];
+            let mut buffer = ReadBuf::new(&mut byte);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer)? {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(()) => self.read_ahead = buffer.filled().first().copied(),
+            }
+            if self.read_ahead.is_some() {
+                return Ok(());
+            }
+        }
+        let timeout = || Box::pin(sleep_until(Instant::now() + HALF_CLOSED_TIMEOUT));
+        match self.half_closed_timer.get_or_insert_with(timeout).as_mut().poll(cx) {
+            Poll::Ready(()) => Err(ErrorKind::ConnectionAborted.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+
     /// Fails a write or a flush that is pending for too long.
     fn with_timeout<T>(&mut self, cx: &mut Context<'_>, sent: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if sent.is_ready() {
@@ -303,6 +342,7 @@ impl<S: Socket> AsyncWrite for ClientStream<S> {
 
     /// TLS has a buffer of its own, so that a flush can be pending.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_for_close(cx)?;
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         self.with_timeout(cx, flushed)
     }
@@ -324,8 +364,8 @@ impl<S: Socket> AsyncWrite for ClientStream<S> {
             // If there is nothing to read, the client is idle: hyper has just not tried to read since.
             self.check_for_request();
             let mut byte = [0u8; 1];
-            let is_quiet =
-                Pin::new(&mut self.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending();
+            let is_quiet = self.read_ahead.is_none()
+                && Pin::new(&mut self.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending();
             if is_quiet && self.phase == Phase::Responding {
                 return Poll::Ready(Ok(()));
             }

@@ -55,6 +55,11 @@ impl InFlight {
         self.shared.lock().is_empty()
     }
 
+    /// Whether there is no response yet to a request.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.shared.lock().iter().all(is_ready)
+    }
+
     /// Counts bytes that the kernel took.
     pub(crate) fn note_written(&self, bytes: usize) {
         self.shared.written.fetch_add(bytes as u64, Ordering::Relaxed);

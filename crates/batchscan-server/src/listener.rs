@@ -186,7 +186,7 @@ async fn serve_connection(
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // `pipeline_flush` stays off: with it, a slow reader of a long response makes hyper buffer without limit.
     // `ClientStream` has the timeouts: hyper's header timeout would also close idle connections.
-    // Half-closed connections are served: some clients, such as `nc`, close their side before they read.
+    // Half-closed connections are served for a while: `ClientStream` decides when the client is gone.
     let mut http1 = builder.http1();
     http1
         .half_close(true)

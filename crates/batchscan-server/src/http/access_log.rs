@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request};
-use axum::http::{Method, Version};
+use axum::http::{Method, StatusCode, Version};
 use axum::response::Response;
 use batchscan_model::ClientId;
 use http_body::{Body as _, Frame, SizeHint};
@@ -23,6 +23,8 @@ use crate::in_flight::ResponseInFlight;
 use crate::metrics::{ErrorLabel, RequestLabels, RouteLabel};
 use crate::request_id;
 
+/// The status in the log of a request whose client disconnected before there was a response, as in nginx.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Pieces of an HTTP/2 body. Smaller ones would cost more.
 const H2_PIECE_BYTES: usize = 64 * 1024;
 
@@ -83,6 +85,33 @@ impl AccessLog {
     }
 }
 
+/// A request whose response is not ready. If it is dropped, the client has disconnected: the request is logged as such.
+pub(super) struct Unanswered(Option<(App, AccessLog)>);
+
+impl Unanswered {
+    pub(super) fn new(app: App, log: AccessLog) -> Self {
+        Self(Some((app, log)))
+    }
+
+    /// Wraps the response, see [`AccessLog::wrap`].
+    pub(super) fn answer(mut self, response: Response) -> Response {
+        match self.0.take() {
+            Some((app, log)) => log.wrap(app, response),
+            None => response,
+        }
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some((app, log)) = self.0.take() {
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or_default();
+            drop(log.wrap(app, response));
+        }
+    }
+}
+
 /// Unknown methods are not logged: they could contain anything, even a secret.
 fn method_label(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"];
@@ -125,7 +154,10 @@ impl Drop for Record {
         let labels = RequestLabels { route: route.clone(), status: self.status };
         metrics.requests.get_or_create(&labels).inc();
         let label = RouteLabel { route: route.clone() };
-        metrics.latency.get_or_create(&label).observe(elapsed.saturating_sub(self.waited).as_secs_f64());
+        if self.status != CLIENT_CLOSED_REQUEST {
+            let secs = elapsed.saturating_sub(self.waited).as_secs_f64();
+            metrics.latency.get_or_create(&label).observe(secs);
+        }
         metrics.sent_bytes.get_or_create(&label).inc_by(bytes);
         if let Some(kind) = self.cause.get().and_then(|cause| cause.store_error) {
             metrics.store_errors.get_or_create(&ErrorLabel { kind }).inc();

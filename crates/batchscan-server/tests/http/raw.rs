@@ -55,6 +55,11 @@ impl Raw {
         self.stream.shutdown().await.unwrap();
     }
 
+    /// Closes the connection with a reset.
+    pub(crate) fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+
     /// The next response, with a body of `Content-Length` bytes.
     pub(crate) async fn response(&mut self) -> Reply {
         let (status, headers) = self.head().await;

@@ -7,6 +7,7 @@ mod compression;
 mod cors;
 mod dashboard;
 mod dates;
+mod disconnects;
 mod docs;
 mod export;
 mod limits;

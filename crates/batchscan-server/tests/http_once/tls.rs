@@ -17,11 +17,15 @@ use crate::http::*;
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A certificate for `localhost`.
-struct Files(TempDir);
+pub(super) struct Files(TempDir);
 
 impl Files {
+    pub(super) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
     /// Writes a new certificate and key. Returns the certificate, for clients.
-    fn renew(&self) -> Certificate {
+    pub(super) fn renew(&self) -> Certificate {
         let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(self.path("key.pem"), generated.signing_key.serialize_pem()).unwrap();
         std::fs::write(self.path("cert.pem"), generated.cert.pem()).unwrap();
@@ -32,23 +36,23 @@ impl Files {
         self.0.path().join(name)
     }
 
-    fn tls_files(&self) -> TlsFiles {
+    pub(super) fn tls_files(&self) -> TlsFiles {
         TlsFiles { cert: self.path("cert.pem"), key: self.path("key.pem") }
     }
 }
 
 async fn https() -> (TestApp, Files, Certificate) {
-    let files = Files(tempfile::tempdir().unwrap());
+    let files = Files::new();
     let certificate = files.renew();
     let tls = Some(Tls::load(files.tls_files()).unwrap());
     (TestApp::serve(ServeOptions { tls, ..TestApp::options() }).await, files, certificate)
 }
 
-fn trusting(certificate: &Certificate) -> reqwest::ClientBuilder {
+pub(super) fn trusting(certificate: &Certificate) -> reqwest::ClientBuilder {
     plain_client().tls_certs_only([certificate.clone()])
 }
 
-fn base_url(app: &TestApp) -> String {
+pub(super) fn base_url(app: &TestApp) -> String {
     format!("https://localhost:{}", app.address().rsplit(':').next().unwrap())
 }
 
@@ -116,7 +120,7 @@ async fn plain_http_to_a_tls_address_fails_alone() {
 /// Operating guide, "Start".
 #[test]
 fn an_invalid_certificate_is_rejected() {
-    let files = Files(tempfile::tempdir().unwrap());
+    let files = Files::new();
     let load = || Tls::load(files.tls_files()).unwrap_err().to_string();
     let error = load();
     assert!(error.contains("cert.pem") && error.contains("cannot read"), "{error}");
