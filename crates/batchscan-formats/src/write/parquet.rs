@@ -222,7 +222,7 @@ mod tests {
     /// The number of rows of each group.
     fn groups(bytes: &[u8]) -> Vec<i64> {
         let mut file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut file, bytes).unwrap();
+        file.write_all(bytes).unwrap();
         let file = SerializedFileReader::new(file).unwrap();
         file.metadata().row_groups().iter().map(RowGroupMetaData::num_rows).collect()
     }
