@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::dump::OrgFilter;
+use crate::dump::DumpFilter;
 use crate::errors::{AdminError, OpenError};
 use crate::new_file::NewFile;
 use crate::sqlite::SqliteStore;
@@ -32,7 +32,7 @@ async fn dump_into(store: &Store, file: &NewFile, progress: Progress) -> Result<
     })?;
     let target = Store::Sqlite(target);
     let total = store.orgs().await?.iter().map(|org| org.batches).sum();
-    store.copy_into(&target, OrgFilter::All, &|done| progress(done, total)).await?;
+    store.copy_into(&target, DumpFilter::ALL, &|done| progress(done, total)).await?;
     // Dropping the last connection merges the write-ahead log into the file.
     target.finish_copy().await
 }

@@ -1,21 +1,18 @@
 //! Copies one database into another, verifies the copy, and continues an interrupted copy.
 //!
 //! Each organisation is copied in one transaction, so an interrupted copy has only complete organisations. Numbers, keys,
-//! versions and hashes are kept: tokens, secrets, cursors and ETags of the source work on the copy.
+//! versions and hashes are kept: tokens, secrets, cursors and ETags of the source work on the copy. What the target had
+//! before is replaced: keys, operator tokens and the entries of its audit log.
 
-use batchscan_model::OrgId;
 use tokio::sync::mpsc;
 
-use crate::audit::AuditRange;
-use crate::dump::{DumpStep, Fingerprint, FingerprintBuilder, OrgFilter, Shared};
+use crate::dump::{DumpFilter, DumpStep, Fingerprint, FingerprintBuilder, Shared};
 use crate::errors::AdminError;
 use crate::store::Store;
 use crate::types::Organisation;
 
 /// The maximum number of queued steps, which bounds the memory of a copy.
 const STEPS_QUEUED_MAX: usize = 4;
-/// Of the audit log and of the imports.
-const ENTRIES_PER_STEP: i64 = 1_000;
 
 /// A copied organisation.
 #[derive(Clone, Debug)]
@@ -45,6 +42,11 @@ pub enum CopyError {
     /// The copy differs from the source.
     #[error("the copy of \"{0}\" differs from the source: run `batchscan doctor` on both, then copy again")]
     Differs(String),
+    /// The copy has another audit log, other keys or other operator tokens.
+    #[error(
+        "keys, operator tokens or the audit log were changed in the source during the copy: run the same command again"
+    )]
+    AdminChanged,
 }
 
 /// Copies all of `from` into `to`. Returns the organisations in the order of their names.
@@ -59,6 +61,7 @@ pub async fn copy_database(
     let (source, target) = (from.orgs().await?, to.orgs().await?);
     let unfinished = to.unfinished_copy().await?;
     require_copy_of(from, unfinished.as_deref(), &source, &target).await?;
+    let is_new = unfinished.is_some() || target.is_empty() && !to.has_history().await?;
     let mut copied = Vec::new();
     for org in &source {
         if is_copied(from, to, org, &target).await? {
@@ -66,17 +69,29 @@ pub async fn copy_database(
         }
     }
     let missing: Vec<&Organisation> = source.iter().filter(|org| !copied.contains(&org.id)).collect();
-    if target.is_empty() || unfinished.is_some() {
+    if is_new {
         let total = missing.iter().map(|org| org.batches).sum();
-        let filter = OrgFilter::Only(missing.iter().map(|org| org.id).collect());
+        let filter = DumpFilter::with_orgs(missing.iter().map(|org| org.id).collect());
         from.copy_into(to, filter, &|done| on_progress(done, total)).await?;
     } else if let Some(org) = missing.first() {
-        return Err(CopyError::TargetInUse(format!("its \"{}\" differs from the source", org.name)));
+        return Err(CopyError::TargetInUse(match target.is_empty() {
+            true => "it has the history of other organisations".into(),
+            false => format!("its \"{}\" differs from the source", org.name),
+        }));
+    }
+    let now = from.orgs().await?;
+    if let Some(added) = now.iter().find(|org| !source.iter().any(|known| known.id == org.id)) {
+        return Err(CopyError::SourceChanged(added.name.clone()));
     }
     let mut report = Vec::new();
     for org in source {
         let Fingerprint { batches, digest } = verify(from, to, &org).await?;
         report.push(CopiedOrg { existed: copied.contains(&org.id), name: org.name, batches, digest });
+    }
+    let (source, copy) = fingerprints(from, to, &DumpFilter::ADMIN).await?;
+    if source != copy {
+        let in_use = "its keys, operator tokens or audit log differ from the source";
+        return Err(if is_new { CopyError::AdminChanged } else { CopyError::TargetInUse(in_use.into()) });
     }
     to.finish_copy().await?;
     Ok(report)
@@ -114,12 +129,12 @@ async fn is_copied(
     if !target.iter().any(|copy| state(copy) == state(org)) {
         return Ok(false);
     }
-    let (source, copy) = fingerprints(from, to, org.id).await?;
+    let (source, copy) = fingerprints(from, to, &DumpFilter::only_org(org.id)).await?;
     Ok(source.is_some() && source == copy)
 }
 
 async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerprint, CopyError> {
-    match fingerprints(from, to, org.id).await? {
+    match fingerprints(from, to, &DumpFilter::only_org(org.id)).await? {
         (Some(source), Some(copy)) if source == copy => Ok(source),
         _ => match from.org(&org.name).await {
             Ok(now) if now.version == org.version => Err(CopyError::Differs(org.name.clone())),
@@ -131,9 +146,9 @@ async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerpr
 async fn fingerprints(
     from: &Store,
     to: &Store,
-    org: OrgId,
+    filter: &DumpFilter,
 ) -> Result<(Option<Fingerprint>, Option<Fingerprint>), AdminError> {
-    tokio::try_join!(from.fingerprint(org), to.fingerprint(org))
+    tokio::try_join!(from.fingerprint(filter), to.fingerprint(filter))
 }
 
 impl Store {
@@ -141,7 +156,7 @@ impl Store {
     pub(crate) async fn copy_into(
         &self,
         target: &Store,
-        filter: OrgFilter,
+        filter: DumpFilter,
         on_batches: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), AdminError> {
         let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
@@ -160,63 +175,36 @@ impl Store {
         };
         match tokio::join!(self.dump(filter, dump), forward, target.load(to_load)) {
             // The target failed first, and has the reason.
-            (Err(AdminError::Aborted), (), loaded) => loaded?,
-            (dumped, (), loaded) => dumped.and(loaded)?,
-        }
-        self.copy_imports_into(target).await?;
-        target.copy_operator_tokens(self.operator_tokens().await?).await?;
-        self.copy_audit_into(target).await
-    }
-
-    async fn copy_imports_into(&self, target: &Store) -> Result<(), AdminError> {
-        for org in target.org_overviews().await? {
-            let mut last = 0;
-            loop {
-                let entries = self.imports(&org.name, last, ENTRIES_PER_STEP).await?;
-                let Some(newest) = entries.last() else { break };
-                last = newest.id;
-                target.copy_imports(org.id, entries).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn copy_audit_into(&self, target: &Store) -> Result<(), AdminError> {
-        let mut range = AuditRange { since: None, after: 0, limit: ENTRIES_PER_STEP };
-        loop {
-            let entries = self.audit(range).await?;
-            let Some(last) = entries.last() else { return Ok(()) };
-            range.after = last.id;
-            target.copy_audit(entries).await?;
+            (Err(AdminError::Aborted), (), loaded) => loaded,
+            (dumped, (), loaded) => dumped.and(loaded),
         }
     }
 
     /// What all organisations share.
     async fn shared(&self) -> Result<Option<Shared>, AdminError> {
         let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
-        let (done, first) = tokio::join!(self.dump(OrgFilter::Only(Vec::new()), dump), dumped.recv());
+        let (done, first) = tokio::join!(self.dump(DumpFilter::SHARED, dump), dumped.recv());
         done.map(|()| match first {
             Some(DumpStep::Shared(shared)) => Some(shared),
             _ => None,
         })
     }
 
-    /// The fingerprint of an organisation, from all its rows; `None` if it does not exist.
-    async fn fingerprint(&self, org: OrgId) -> Result<Option<Fingerprint>, AdminError> {
+    /// The fingerprint of an organisation, from all its rows, or `None` if it does not exist; or that of the rest.
+    async fn fingerprint(&self, filter: &DumpFilter) -> Result<Option<Fingerprint>, AdminError> {
         let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
         let compute = async {
-            let mut builder = None;
+            let (mut builder, mut is_complete) = (FingerprintBuilder::new(), false);
             while let Some(step) = dumped.recv().await {
-                match (step, &mut builder) {
-                    (DumpStep::Org(org), _) => builder = Some(FingerprintBuilder::new(&org)),
-                    (DumpStep::Batches(batches), Some(builder)) => builder.add_batches(&batches),
-                    (DumpStep::Moved(moved), Some(builder)) => builder.add_moved(&moved),
-                    _ => {}
+                // Keys do not belong to an organisation.
+                if filter.includes_admin() || !matches!(step, DumpStep::Shared(_)) {
+                    builder.add(&step);
                 }
+                is_complete |= matches!(step, DumpStep::End);
             }
-            builder.map(FingerprintBuilder::finish)
+            is_complete.then(|| builder.finish())
         };
-        let (done, fingerprint) = tokio::join!(self.dump(OrgFilter::Only(vec![org]), dump), compute);
+        let (done, fingerprint) = tokio::join!(self.dump(filter.clone(), dump), compute);
         done.map(|()| fingerprint)
     }
 }

@@ -4,37 +4,59 @@ use batchscan_model::{OrgId, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
 
+use crate::audit::AuditEntry;
 use crate::credentials::Credential;
+use crate::imports::{ImportEntry, columns};
 use crate::keys::{KeyPurpose, ServiceKey};
+use crate::operator_tokens::OperatorToken;
 use crate::page::DataVersion;
 
 pub(crate) const ROWS_PER_STEP: usize = 512;
 
-/// Which organisations to dump.
+/// Which parts of a database to dump.
 #[derive(Clone, Debug)]
-pub(crate) enum OrgFilter {
-    All,
-    Only(Vec<OrgId>),
+pub(crate) struct DumpFilter {
+    /// `None` for all.
+    orgs: Option<Vec<OrgId>>,
+    /// Whether to dump operator tokens and the audit log.
+    with_admin: bool,
 }
 
-impl OrgFilter {
+impl DumpFilter {
+    pub(crate) const ALL: Self = Self { orgs: None, with_admin: true };
+    pub(crate) const ADMIN: Self = Self { orgs: Some(Vec::new()), with_admin: true };
+    pub(crate) const SHARED: Self = Self { orgs: Some(Vec::new()), with_admin: false };
+
+    pub(crate) fn only_org(org: OrgId) -> Self {
+        Self { orgs: Some(vec![org]), with_admin: false }
+    }
+
+    pub(crate) fn with_orgs(orgs: Vec<OrgId>) -> Self {
+        Self { orgs: Some(orgs), with_admin: true }
+    }
+
     pub(crate) fn includes(&self, org: OrgId) -> bool {
-        match self {
-            OrgFilter::All => true,
-            OrgFilter::Only(orgs) => orgs.contains(&org),
-        }
+        self.orgs.as_ref().is_none_or(|orgs| orgs.contains(&org))
+    }
+
+    pub(crate) fn includes_admin(&self) -> bool {
+        self.with_admin
     }
 }
 
-/// A part of a database, in this order: the shared part; then for each organisation the organisation, its batches in
-/// order, the moved ones, and the end.
+/// A part of a database, in this order: the shared part; for each organisation the organisation, its batches in order,
+/// the moved ones, its versions, its imports, and the end; the operator tokens, the audit log, and the end.
 #[derive(Clone, Debug)]
 pub(crate) enum DumpStep {
     Shared(Shared),
     Org(Box<OrgRecord>),
     Batches(Vec<BatchRecord>),
     Moved(Vec<MovedRecord>),
-    OrgEnd,
+    Versions(Vec<VersionRecord>),
+    Imports(Vec<ImportEntry>),
+    Admin(Vec<OperatorToken>),
+    Audit(Vec<AuditEntry>),
+    End,
 }
 
 pub(crate) type DumpSender = mpsc::Sender<DumpStep>;
@@ -67,7 +89,6 @@ pub(crate) struct OrgRecord {
     pub(crate) imported_at: Option<UtcInstant>,
     /// The last version whose removals were deleted.
     pub(crate) pruned_version: i64,
-    pub(crate) versions: Vec<VersionRecord>,
     pub(crate) credentials: Vec<Credential>,
 }
 
@@ -94,7 +115,7 @@ pub(crate) struct MovedRecord {
     pub(crate) version: i64,
 }
 
-/// A digest of an organisation. Equal digests mean equal responses to every request.
+/// A digest of an organisation, or of what is not part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     pub(crate) batches: u64,
@@ -108,43 +129,36 @@ pub(crate) struct FingerprintBuilder {
 }
 
 impl FingerprintBuilder {
-    /// Without `last_used_at`, which changes while the service runs, and `imported_at`, which no client sees.
-    pub(crate) fn new(org: &OrgRecord) -> Self {
-        let mut builder = Self { batches: 0, digest: Context::new(&SHA256) };
-        let OrgRecord { id, name, created_at, version, moved_version, pruned_version, .. } = org;
-        let micros = |at: Option<UtcInstant>| at.map_or(i64::MIN, UtcInstant::micros);
-        let DataVersion { number, mark } = version;
-        builder.integers(&[id.0, created_at.micros(), *number, *mark, *moved_version, *pruned_version]);
-        builder.text(name);
-        for VersionRecord { version, created_at } in &org.versions {
-            builder.integers(&[version.number, version.mark, *created_at]);
-        }
-        for credential in &org.credentials {
-            builder.text(credential.client.as_str());
-            builder.text(&credential.label);
-            let (expires, revoked) = (micros(credential.expires_at), micros(credential.revoked_at));
-            builder.integers(&[credential.created_at.micros(), expires, revoked]);
-            for secret in &credential.secrets {
-                builder.digest.update(&secret.hash);
-                builder.integers(&[secret.created_at.micros(), micros(secret.retires_at)]);
+    pub(crate) fn new() -> Self {
+        Self { batches: 0, digest: Context::new(&SHA256) }
+    }
+
+    pub(crate) fn add(&mut self, step: &DumpStep) {
+        match step {
+            DumpStep::Shared(shared) => shared.keys.iter().for_each(|key| self.key(key)),
+            DumpStep::Org(org) => self.org(org),
+            DumpStep::Batches(batches) => {
+                self.batches += batches.len() as u64;
+                for BatchRecord { created_at, id, json, version } in batches {
+                    self.integers(&[*created_at, *version]);
+                    self.texts([id, json]);
+                }
             }
-        }
-        builder
-    }
-
-    pub(crate) fn add_batches(&mut self, batches: &[BatchRecord]) {
-        for batch in batches {
-            self.batches += 1;
-            self.integers(&[batch.created_at, batch.version]);
-            self.text(&batch.id);
-            self.text(&batch.json);
-        }
-    }
-
-    pub(crate) fn add_moved(&mut self, moved: &[MovedRecord]) {
-        for batch in moved {
-            self.text(&batch.id);
-            self.integers(&[batch.version]);
+            DumpStep::Moved(moved) => {
+                for MovedRecord { id, version } in moved {
+                    self.texts([id]);
+                    self.integers(&[*version]);
+                }
+            }
+            DumpStep::Versions(versions) => {
+                for VersionRecord { version, created_at } in versions {
+                    self.integers(&[version.number, version.mark, *created_at]);
+                }
+            }
+            DumpStep::Imports(imports) => imports.iter().for_each(|entry| self.import(entry)),
+            DumpStep::Admin(tokens) => tokens.iter().for_each(|token| self.token(token)),
+            DumpStep::Audit(entries) => entries.iter().for_each(|entry| self.audit_entry(entry)),
+            DumpStep::End => {}
         }
     }
 
@@ -154,13 +168,74 @@ impl FingerprintBuilder {
         Fingerprint { batches: self.batches, digest }
     }
 
+    fn key(&mut self, key: &ServiceKey) {
+        self.texts([&key.kid, key.purpose.name()]);
+        self.digest.update(&key.bytes);
+        self.integers(&[key.created_at.micros()]);
+    }
+
+    /// Without `last_used_at`, which changes while the service runs, and `imported_at`, which no client sees.
+    fn org(&mut self, org: &OrgRecord) {
+        let OrgRecord { id, name, created_at, version, moved_version, pruned_version, .. } = org;
+        let DataVersion { number, mark } = version;
+        self.integers(&[id.0, created_at.micros(), *number, *mark, *moved_version, *pruned_version]);
+        self.texts([name]);
+        for credential in &org.credentials {
+            self.texts([credential.client.as_str(), &credential.label]);
+            self.instants([Some(credential.created_at), credential.expires_at, credential.revoked_at]);
+            for secret in &credential.secrets {
+                self.digest.update(&secret.hash);
+                self.instants([Some(secret.created_at), secret.retires_at]);
+            }
+        }
+    }
+
+    fn import(&mut self, entry: &ImportEntry) {
+        let ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } = entry;
+        self.integers(&[*id, at.micros(), *version]);
+        self.integers(&columns(*counts, *warnings));
+        self.texts([actor, source]);
+        self.optional_texts([file, key]);
+        self.digest.update(&hash.unwrap_or_default());
+    }
+
+    /// Without `last_used_at`.
+    fn token(&mut self, token: &OperatorToken) {
+        self.texts([token.id.as_str(), token.role.name(), &token.label]);
+        self.optional_texts([&token.org]);
+        self.digest.update(&token.hash);
+        self.instants([Some(token.created_at), token.expires_at, token.revoked_at]);
+    }
+
+    fn audit_entry(&mut self, entry: &AuditEntry) {
+        let AuditEntry { id, at, actor, source, action, org, subject, detail } = entry;
+        self.integers(&[*id, at.micros()]);
+        self.texts([actor, source, action]);
+        self.optional_texts([org, subject, detail]);
+    }
+
     fn integers(&mut self, integers: &[i64]) {
         integers.iter().for_each(|integer| self.digest.update(&integer.to_be_bytes()));
     }
 
+    fn instants<const N: usize>(&mut self, instants: [Option<UtcInstant>; N]) {
+        self.integers(&instants.map(|at| at.map_or(i64::MIN, UtcInstant::micros)));
+    }
+
     /// Prefixed with the length, so that two texts cannot be confused with one.
-    fn text(&mut self, text: &str) {
-        self.digest.update(&(text.len() as u64).to_be_bytes());
-        self.digest.update(text.as_bytes());
+    fn texts<const N: usize>(&mut self, texts: [&str; N]) {
+        for text in texts {
+            self.digest.update(&(text.len() as u64).to_be_bytes());
+            self.digest.update(text.as_bytes());
+        }
+    }
+
+    fn optional_texts<const N: usize>(&mut self, texts: [&Option<String>; N]) {
+        for text in texts {
+            match text {
+                Some(text) => self.texts([text]),
+                None => self.integers(&[-1]),
+            }
+        }
     }
 }

@@ -54,6 +54,10 @@ pub(crate) fn org_overview(row: &impl Columns) -> Result<OrgOverview, StoreError
 
 pub(crate) const COUNT_BATCHES: &str = "SELECT count(*) FROM batch WHERE org_id = $1";
 
+/// Whether a database without organisations was used before. Its own keys and operator tokens do not count.
+pub(crate) const HAS_HISTORY: &str = "
+    SELECT EXISTS (SELECT 1 FROM batch) OR EXISTS (SELECT 1 FROM audit WHERE org IS NOT NULL)";
+
 /// Selects organisations for [`org_record`].
 pub(crate) const ORG_RECORDS: &str = "
     SELECT id, name, created_at, version, version_mark, moved_version, imported_at, pruned_version
@@ -68,7 +72,6 @@ pub(crate) fn org_record(row: &impl Columns) -> Result<OrgRecord, StoreError> {
         moved_version: integer(row, 5)?,
         imported_at: maybe_instant(row, 6)?,
         pruned_version: integer(row, 7)?,
-        versions: Vec::new(),
         credentials: Vec::new(),
     })
 }
@@ -204,7 +207,9 @@ pub(crate) const INSERT_AUDIT: &str = "
 /// Adds an entry of a copied database.
 pub(crate) const COPY_AUDIT: &str = "
     INSERT INTO audit (id, at, actor, source, action, org, subject, detail)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+/// Before a copy is loaded. Entries can be deleted only in an unfinished copy.
+pub(crate) const CLEAR_ADMIN: &str = "DELETE FROM operator_token; DELETE FROM audit";
 /// For [`audit_entry`].
 pub(crate) const AUDIT_ENTRIES: &str = "
     SELECT id, at, actor, source, action, org, subject, detail FROM audit
@@ -228,14 +233,15 @@ pub(crate) fn audit_entry(row: &impl Columns) -> Result<AuditEntry, StoreError> 
 pub(crate) const RECORD_IMPORT: &str = "
     INSERT INTO import (org_id, id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated,
                         warnings, version)
-    SELECT $1, coalesce(max(i.id), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, max(o.version)
-    FROM organisation o LEFT JOIN import i ON i.org_id = o.id WHERE o.id = $1
+    SELECT $1, (SELECT coalesce(max(id), 0) + 1 FROM import WHERE org_id = $1),
+           $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, version
+    FROM organisation WHERE id = $1
     RETURNING id";
 /// Adds the record of an import in a copied database.
 pub(crate) const COPY_IMPORT: &str = "
     INSERT INTO import (org_id, id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated,
                         warnings, version)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING";
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 /// For [`import_entry`].
 macro_rules! select_imports {
     ($rest:literal) => {

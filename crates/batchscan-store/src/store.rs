@@ -6,7 +6,7 @@ use crate::audit::{Actor, AuditEntry, AuditRange};
 use crate::changes::{Changes, ChangesRequest};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
 use crate::doctor::DoctorReport;
-use crate::dump::{DumpReceiver, DumpSender, OrgFilter};
+use crate::dump::{DumpFilter, DumpReceiver, DumpSender};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource};
 use crate::keys::{KeyRotation, ServiceKey};
@@ -305,11 +305,6 @@ impl Store {
         call!(self.imports(org, after, limit))
     }
 
-    /// Adds the imports of a copied organisation, except those that it has already.
-    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
-        call!(self.copy_imports(org, entries))
-    }
-
     /// Adds a token of the operator API.
     pub async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
         call!(self.add_operator_token(token))
@@ -330,11 +325,6 @@ impl Store {
         call!(self.revoke_operator_token(id, now))
     }
 
-    /// Writes the tokens of a copied database.
-    pub(crate) async fn copy_operator_tokens(&self, tokens: Vec<OperatorToken>) -> Result<(), AdminError> {
-        call!(self.copy_operator_tokens(tokens))
-    }
-
     /// The same database, with changes by someone else in the audit log.
     pub fn acting_as(&self, actor: Actor) -> Self {
         match self {
@@ -348,18 +338,13 @@ impl Store {
         call!(self.audit(range))
     }
 
-    /// Adds entries of a copied database, except those that it has already.
-    pub(crate) async fn copy_audit(&self, entries: Vec<AuditEntry>) -> Result<(), AdminError> {
-        call!(self.copy_audit(entries))
-    }
-
     /// Checks the database and every stored batch.
     pub async fn doctor(&self, progress: Progress) -> Result<DoctorReport, AdminError> {
         call!(self.doctor(progress))
     }
 
     /// Sends the content of the database from one snapshot.
-    pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
+    pub(crate) async fn dump(&self, filter: DumpFilter, steps: DumpSender) -> Result<(), AdminError> {
         call!(self.dump(filter, steps))
     }
 
@@ -371,6 +356,11 @@ impl Store {
     /// If the database is an unfinished copy: the [`crate::dump::Shared::source_key`] of its source.
     pub(crate) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
         call!(self.unfinished_copy())
+    }
+
+    /// Whether organisations were changed here, or batches are left of one: then the database is not overwritten.
+    pub(crate) async fn has_history(&self) -> Result<bool, AdminError> {
+        call!(self.has_history())
     }
 
     /// Marks a copy as complete.

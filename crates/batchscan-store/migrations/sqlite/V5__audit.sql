@@ -13,5 +13,6 @@ CREATE TABLE audit (
 CREATE TRIGGER audit_update BEFORE UPDATE ON audit
 BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be changed'); END;
 
-CREATE TRIGGER audit_delete BEFORE DELETE ON audit
+-- A copy replaces the entries that its target made before.
+CREATE TRIGGER audit_delete BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FROM unfinished_copy)
 BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be removed'); END;

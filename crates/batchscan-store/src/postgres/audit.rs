@@ -6,7 +6,7 @@ use super::rows::params;
 use super::store::PostgresStore;
 use crate::audit::{Actor, AuditEntry, AuditRange, Change, now_micros};
 use crate::errors::AdminError;
-use crate::rows::{AUDIT_ENTRIES, COPY_AUDIT, INSERT_AUDIT, audit_entry};
+use crate::rows::{AUDIT_ENTRIES, INSERT_AUDIT, audit_entry};
 
 /// Until the end of the transaction, so that ids follow the order of commits. Entries are therefore a transaction's last
 /// statements. The number is "bsau"; a lock of the table would wait for vacuum.
@@ -18,17 +18,6 @@ impl PostgresStore {
             let params = params![INT8: range.since_micros(), INT8: range.after, INT8: range.limit];
             let rows = snapshot.query_typed(AUDIT_ENTRIES, &params).await?;
             Ok(rows.iter().map(audit_entry).collect::<Result<_, _>>()?)
-        })
-        .await
-    }
-
-    pub(crate) async fn copy_audit(&self, entries: Vec<AuditEntry>) -> Result<(), AdminError> {
-        self.change(async |transaction| {
-            for AuditEntry { id, at, actor, source, action, org, subject, detail } in entries {
-                let params = params![INT8: id, INT8: at.micros(), TEXT: actor, TEXT: source, TEXT: action, TEXT: org, TEXT: subject, TEXT: detail];
-                transaction.execute_typed(COPY_AUDIT, &params).await?;
-            }
-            Ok(())
         })
         .await
     }

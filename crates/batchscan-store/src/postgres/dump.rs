@@ -7,41 +7,47 @@ use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use tokio_postgres::Row;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::credentials::{insert, insert_keys, read, read_keys};
+use super::operator_tokens;
 use super::organisations::delete_org;
 use super::rows::params;
 use super::store::PostgresStore;
+use crate::audit::AuditEntry;
 use crate::dump::{
-    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP,
+    BatchRecord, DumpFilter, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgRecord, ROWS_PER_STEP,
     Shared, VersionRecord,
 };
 use crate::errors::{AdminError, StoreError};
+use crate::imports::{ImportEntry, columns};
+use crate::operator_tokens::OperatorToken;
 use crate::page::DataVersion;
 use crate::rows::{
-    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, INSERT_VERSION, MOVED_RECORDS, ORG_RECORDS,
-    VERSION_RECORDS, batch_record, moved_record, org_record, version_record,
+    AUDIT_ENTRIES, BATCH_RECORDS, CLEAR_ADMIN, CREDENTIALS_BY_ID, HAS_HISTORY, IMPORTS, INSERT_ORG,
+    MOVED_RECORDS, OPERATOR_TOKENS, ORG_RECORDS, VERSION_RECORDS, audit_entry, batch_record, import_entry,
+    moved_record, operator_token, org_record, version_record,
 };
 
 const ORG_SEQUENCE: &str = "pg_get_serial_sequence('organisation', 'id')";
 
 impl PostgresStore {
-    pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
+    pub(crate) async fn dump(&self, filter: DumpFilter, steps: DumpSender) -> Result<(), AdminError> {
         self.read_slowly(async |snapshot| {
             send(&steps, DumpStep::Shared(read_shared(snapshot).await?)).await?;
             for row in snapshot.query_typed(ORG_RECORDS, &[]).await? {
-                let mut org = org_record(&row)?;
-                let id = org.id;
-                if filter.includes(id) {
-                    org.credentials = read(snapshot, CREDENTIALS_BY_ID, id).await?;
-                    let versions = snapshot.query_typed(VERSION_RECORDS, &params![INT8: id.0]).await?;
-                    org.versions = versions.iter().map(version_record).collect::<Result<_, _>>()?;
-                    send(&steps, DumpStep::Org(Box::new(org))).await?;
-                    dump_rows(snapshot, (BATCH_RECORDS, id), batch_record, DumpStep::Batches, &steps).await?;
-                    dump_rows(snapshot, (MOVED_RECORDS, id), moved_record, DumpStep::Moved, &steps).await?;
-                    send(&steps, DumpStep::OrgEnd).await?;
+                let org = org_record(&row)?;
+                if filter.includes(org.id) {
+                    dump_org(snapshot, org, &steps).await?;
                 }
+            }
+            if filter.includes_admin() {
+                let tokens = snapshot.query_typed(OPERATOR_TOKENS, &params![TEXT: None::<&str>]).await?;
+                let tokens = tokens.iter().map(operator_token).collect::<Result<_, _>>()?;
+                send(&steps, DumpStep::Admin(tokens)).await?;
+                let all = (AUDIT_ENTRIES, &[i64::MIN, 0, i64::MAX][..]);
+                dump_rows(snapshot, all, audit_entry, DumpStep::Audit, &steps).await?;
+                send(&steps, DumpStep::End).await?;
             }
             Ok(())
         })
@@ -53,11 +59,17 @@ impl PostgresStore {
             self.change(async |transaction| match step {
                 DumpStep::Shared(shared) => load_shared(transaction, &shared).await,
                 DumpStep::Org(org) => load_org(transaction, &org, &mut steps).await,
-                DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => Err(AdminError::Aborted),
+                DumpStep::Admin(tokens) => load_admin(transaction, &tokens, &mut steps).await,
+                _ => Err(AdminError::Aborted),
             })
             .await?;
         }
         Ok(())
+    }
+
+    pub(crate) async fn has_history(&self) -> Result<bool, AdminError> {
+        self.read_slowly(async |snapshot| Ok(snapshot.query_typed_one(HAS_HISTORY, &[]).await?.try_get(0)?))
+            .await
     }
 
     pub(crate) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
@@ -84,15 +96,33 @@ async fn read_shared(snapshot: &Transaction<'_>) -> Result<Shared, AdminError> {
     Ok(Shared { keys: read_keys(snapshot.client()).await?, last_org })
 }
 
-/// Sends the rows of one organisation in groups.
+async fn dump_org(
+    snapshot: &Transaction<'_>,
+    mut org: OrgRecord,
+    steps: &DumpSender,
+) -> Result<(), AdminError> {
+    let id = org.id;
+    org.credentials = read(snapshot, CREDENTIALS_BY_ID, id).await?;
+    send(steps, DumpStep::Org(Box::new(org))).await?;
+    let of_org = &[id.0][..];
+    dump_rows(snapshot, (BATCH_RECORDS, of_org), batch_record, DumpStep::Batches, steps).await?;
+    dump_rows(snapshot, (MOVED_RECORDS, of_org), moved_record, DumpStep::Moved, steps).await?;
+    dump_rows(snapshot, (VERSION_RECORDS, of_org), version_record, DumpStep::Versions, steps).await?;
+    let all = (IMPORTS, &[id.0, 0, i64::MAX][..]);
+    dump_rows(snapshot, all, import_entry, DumpStep::Imports, steps).await?;
+    send(steps, DumpStep::End).await
+}
+
+/// Sends rows in groups.
 async fn dump_rows<T>(
     snapshot: &Transaction<'_>,
-    (sql, org): (&str, OrgId),
+    (sql, params): (&str, &[i64]),
     map: fn(&Row) -> Result<T, StoreError>,
     step: fn(Vec<T>) -> DumpStep,
     steps: &DumpSender,
 ) -> Result<(), AdminError> {
-    let mut rows = pin!(snapshot.query_typed_raw(sql, [(org.0, Type::INT8)]).await?);
+    let params = params.iter().map(|param| (*param, Type::INT8));
+    let mut rows = pin!(snapshot.query_typed_raw(sql, params).await?);
     let mut group = Vec::new();
     while let Some(row) = rows.try_next().await? {
         group.push(map(&row)?);
@@ -127,13 +157,34 @@ async fn load_org(
     delete_org(transaction, org.id).await?;
     insert_org(transaction, org).await?;
     let mut next = Some(copy_batches(transaction, org.id, steps).await?);
-    while let Some(DumpStep::Moved(moved)) = next {
-        insert_moved(transaction, org.id, moved).await?;
+    loop {
+        match next {
+            Some(DumpStep::Moved(moved)) => insert_moved(transaction, org.id, moved).await?,
+            Some(DumpStep::Versions(versions)) => insert_versions(transaction, org.id, &versions).await?,
+            Some(DumpStep::Imports(imports)) => insert_imports(transaction, org.id, &imports).await?,
+            Some(DumpStep::End) => return Ok(()),
+            _ => return Err(AdminError::Aborted),
+        }
         next = steps.recv().await;
     }
-    match next {
-        Some(DumpStep::OrgEnd) => Ok(()),
-        _ => Err(AdminError::Aborted),
+}
+
+/// Replaces the operator tokens and the audit log.
+async fn load_admin(
+    transaction: &Transaction<'_>,
+    tokens: &[OperatorToken],
+    steps: &mut DumpReceiver,
+) -> Result<(), AdminError> {
+    transaction.batch_execute(CLEAR_ADMIN).await?;
+    for token in tokens {
+        operator_tokens::write(transaction, token).await?;
+    }
+    loop {
+        match steps.recv().await {
+            Some(DumpStep::Audit(entries)) => insert_audit(transaction, &entries).await?,
+            Some(DumpStep::End) => return Ok(()),
+            _ => return Err(AdminError::Aborted),
+        }
     }
 }
 
@@ -143,9 +194,9 @@ async fn copy_batches(
     org: OrgId,
     steps: &mut DumpReceiver,
 ) -> Result<DumpStep, AdminError> {
-    let copy = "COPY batch (org_id, created_at, batch_id, json, version) FROM STDIN (FORMAT binary)";
     let types = [Type::INT8, Type::INT8, Type::TEXT, Type::TEXT, Type::INT8];
-    let mut writer = pin!(BinaryCopyInWriter::new(transaction.copy_in(copy).await?, &types));
+    let table = "batch (org_id, created_at, batch_id, json, version)";
+    let mut writer = pin!(copy_in(transaction, table, &types).await?);
     let next = loop {
         match steps.recv().await {
             Some(DumpStep::Batches(batches)) => {
@@ -184,12 +235,67 @@ async fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<()
         INT8: pruned_version,
     ];
     transaction.execute_typed(INSERT_ORG, &params).await?;
-    for VersionRecord { version: DataVersion { number, mark }, created_at } in &org.versions {
-        let params = params![INT8: id.0, INT8: number, INT8: mark, INT8: created_at];
-        transaction.execute_typed(INSERT_VERSION, &params).await?;
-    }
     for credential in &org.credentials {
         insert(transaction, credential).await?;
     }
     Ok(())
+}
+
+async fn insert_versions(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    versions: &[VersionRecord],
+) -> Result<(), AdminError> {
+    let table = "data_version (org_id, version, mark, created_at)";
+    let mut writer = pin!(copy_in(transaction, table, &[Type::INT8; 4]).await?);
+    for VersionRecord { version: DataVersion { number, mark }, created_at } in versions {
+        writer.as_mut().write(&[&org.0, number, mark, created_at]).await?;
+    }
+    writer.as_mut().finish().await?;
+    Ok(())
+}
+
+async fn insert_imports(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    imports: &[ImportEntry],
+) -> Result<(), AdminError> {
+    const INT8: Type = Type::INT8;
+    const TEXT: Type = Type::TEXT;
+    let types = [INT8, INT8, INT8, TEXT, TEXT, TEXT, TEXT, Type::BYTEA, INT8, INT8, INT8, INT8, INT8, INT8];
+    let table =
+        "import (org_id, id, at, actor, source, file, key, hash, added, corrected, unchanged, repeated,
+                         warnings, version)";
+    let mut writer = pin!(copy_in(transaction, table, &types).await?);
+    for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in imports {
+        let [new, corrected, unchanged, repeated, warnings] = &columns(*counts, *warnings);
+        let (at, hash) = (&at.micros(), &hash.as_ref().map(<[u8; 32]>::as_slice));
+        let row: [&(dyn ToSql + Sync); 14] = [
+            &org.0, id, at, actor, source, file, key, hash, new, corrected, unchanged, repeated, warnings,
+            version,
+        ];
+        writer.as_mut().write(&row).await?;
+    }
+    writer.as_mut().finish().await?;
+    Ok(())
+}
+
+async fn insert_audit(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> Result<(), AdminError> {
+    let types = [&[Type::INT8; 2][..], &[Type::TEXT; 6]].concat();
+    let table = "audit (id, at, actor, source, action, org, subject, detail)";
+    let mut writer = pin!(copy_in(transaction, table, &types).await?);
+    for AuditEntry { id, at, actor, source, action, org, subject, detail } in entries {
+        writer.as_mut().write(&[id, &at.micros(), actor, source, action, org, subject, detail]).await?;
+    }
+    writer.as_mut().finish().await?;
+    Ok(())
+}
+
+async fn copy_in(
+    transaction: &Transaction<'_>,
+    table: &str,
+    types: &[Type],
+) -> Result<BinaryCopyInWriter, AdminError> {
+    let sink = transaction.copy_in(&format!("COPY {table} FROM STDIN (FORMAT binary)")).await?;
+    Ok(BinaryCopyInWriter::new(sink, types))
 }

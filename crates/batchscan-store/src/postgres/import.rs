@@ -16,7 +16,7 @@ use crate::audit::{Actor, imported, now_micros};
 use crate::errors::{AdminError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
 use crate::rows::{
-    COPY_IMPORT, IMPORT_BY_KEY, IMPORTS, NEXT_VERSION, RECORD_IMPORT, SET_IMPORTED, import_entry,
+    IMPORT_BY_KEY, IMPORTS, NEXT_VERSION, RECORD_IMPORT, SET_IMPORTED, import_entry,
 };
 use crate::types::{ImportCounts, ImportRows, ImportStep};
 
@@ -122,23 +122,6 @@ impl PostgresStore {
             let params = params![INT8: org.0, INT8: after, INT8: limit];
             let rows = snapshot.query_typed(IMPORTS, &params).await?;
             Ok(rows.iter().map(import_entry).collect::<Result<_, _>>()?)
-        })
-        .await
-    }
-
-    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
-        self.change(async |transaction| {
-            for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in entries {
-                let [new, corrected, unchanged, repeated, warnings] = columns(counts, warnings);
-                let hash = hash.as_ref().map(<[u8; 32]>::as_slice);
-                let params = params![
-                    INT8: org.0, INT8: id, INT8: at.micros(), TEXT: actor, TEXT: source, TEXT: file, TEXT: key,
-                    BYTEA: hash, INT8: new, INT8: corrected, INT8: unchanged, INT8: repeated, INT8: warnings,
-                    INT8: version,
-                ];
-                transaction.execute_typed(COPY_IMPORT, &params).await?;
-            }
-            Ok(())
         })
         .await
     }

@@ -50,19 +50,9 @@ impl PostgresStore {
         })
         .await
     }
-
-    pub(crate) async fn copy_operator_tokens(&self, tokens: Vec<OperatorToken>) -> Result<(), AdminError> {
-        self.change(async |transaction| {
-            for token in &tokens {
-                write(transaction, token).await?;
-            }
-            Ok(())
-        })
-        .await
-    }
 }
 
-async fn write(transaction: &Transaction<'_>, token: &OperatorToken) -> Result<(), AdminError> {
+pub(super) async fn write(transaction: &Transaction<'_>, token: &OperatorToken) -> Result<(), AdminError> {
     let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
     let OperatorToken { id, role, org, label, hash, created_at, .. } = token;
     let (expires_at, revoked_at) = (micros(token.expires_at), micros(token.revoked_at));

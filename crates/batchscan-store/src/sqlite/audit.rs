@@ -6,24 +6,13 @@ use super::rows::query_all;
 use super::store::SqliteStore;
 use crate::audit::{Actor, AuditEntry, AuditRange, Change, now_micros};
 use crate::errors::AdminError;
-use crate::rows::{AUDIT_ENTRIES, COPY_AUDIT, INSERT_AUDIT, audit_entry};
+use crate::rows::{AUDIT_ENTRIES, INSERT_AUDIT, audit_entry};
 
 impl SqliteStore {
     pub(crate) async fn audit(&self, range: AuditRange) -> Result<Vec<AuditEntry>, AdminError> {
         self.read_slowly(move |connection| {
             let params = params![range.since_micros(), range.after, range.limit];
             Ok(query_all(&mut connection.prepare(AUDIT_ENTRIES)?, params, |row| audit_entry(row))?)
-        })
-        .await
-    }
-
-    pub(crate) async fn copy_audit(&self, entries: Vec<AuditEntry>) -> Result<(), AdminError> {
-        self.change(move |transaction| {
-            let mut insert = transaction.prepare(COPY_AUDIT)?;
-            for AuditEntry { id, at, actor, source, action, org, subject, detail } in entries {
-                insert.execute(params![id, at.micros(), actor, source, action, org, subject, detail])?;
-            }
-            Ok(())
         })
         .await
     }

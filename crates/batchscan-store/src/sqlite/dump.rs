@@ -1,45 +1,45 @@
 //! Dumps and loads the whole database.
 
 use batchscan_model::{OrgId, UtcInstant};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, Transaction, TransactionBehavior, params};
 
 use super::credentials::{insert, insert_keys, read, read_keys};
 use super::organisations::delete_org;
 use super::rows::query_all;
 use super::store::SqliteStore;
-use super::{blocks, open};
+use super::{blocks, open, operator_tokens};
+use crate::audit::AuditEntry;
 use crate::dump::{
-    BatchRecord, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgFilter, OrgRecord, ROWS_PER_STEP,
+    BatchRecord, DumpFilter, DumpReceiver, DumpSender, DumpStep, MovedRecord, OrgRecord, ROWS_PER_STEP,
     Shared, VersionRecord,
 };
 use crate::errors::{AdminError, StoreError};
+use crate::imports::{ImportEntry, columns};
+use crate::operator_tokens::OperatorToken;
 use crate::page::DataVersion;
 use crate::rows::{
-    BATCH_RECORDS, CREDENTIALS_BY_ID, INSERT_ORG, INSERT_VERSION, MOVED_RECORDS, ORG_RECORDS,
-    VERSION_RECORDS, batch_record, moved_record, org_record, version_record,
+    AUDIT_ENTRIES, BATCH_RECORDS, CLEAR_ADMIN, COPY_AUDIT, COPY_IMPORT, CREDENTIALS_BY_ID, HAS_HISTORY,
+    IMPORTS, INSERT_ORG, INSERT_VERSION, MOVED_RECORDS, OPERATOR_TOKENS, ORG_RECORDS, VERSION_RECORDS,
+    audit_entry, batch_record, import_entry, moved_record, operator_token, org_record, version_record,
 };
 
 impl SqliteStore {
-    pub(crate) async fn dump(&self, filter: OrgFilter, steps: DumpSender) -> Result<(), AdminError> {
+    pub(crate) async fn dump(&self, filter: DumpFilter, steps: DumpSender) -> Result<(), AdminError> {
         self.read_slowly(move |connection| {
             let snapshot = connection.transaction()?;
-            send(&steps, DumpStep::Shared(read_shared(&snapshot)?))?;
+            let keys = read_keys(&snapshot)?;
+            send(&steps, DumpStep::Shared(Shared { keys, last_org: last_org(&snapshot)? }))?;
             let orgs = query_all(&mut snapshot.prepare(ORG_RECORDS)?, [], |row| org_record(row))?;
-            for mut org in orgs.into_iter().filter(|org| filter.includes(org.id)) {
-                let id = org.id;
-                org.credentials = read(&snapshot, CREDENTIALS_BY_ID, [id.0])?;
-                let mut versions = snapshot.prepare(VERSION_RECORDS)?;
-                org.versions = query_all(&mut versions, [id.0], |row| version_record(row))?;
-                send(&steps, DumpStep::Org(Box::new(org)))?;
-                dump_rows(
-                    &snapshot,
-                    (BATCH_RECORDS, id),
-                    |row| batch_record(row),
-                    DumpStep::Batches,
-                    &steps,
-                )?;
-                dump_rows(&snapshot, (MOVED_RECORDS, id), |row| moved_record(row), DumpStep::Moved, &steps)?;
-                send(&steps, DumpStep::OrgEnd)?;
+            for org in orgs.into_iter().filter(|org| filter.includes(org.id)) {
+                dump_org(&snapshot, org, &steps)?;
+            }
+            if filter.includes_admin() {
+                let tokens = &mut snapshot.prepare(OPERATOR_TOKENS)?;
+                let tokens = query_all(tokens, [None::<&str>], |row| operator_token(row))?;
+                send(&steps, DumpStep::Admin(tokens))?;
+                let all = (AUDIT_ENTRIES, params![i64::MIN, 0, i64::MAX]);
+                dump_rows(&snapshot, all, |row| audit_entry(row), DumpStep::Audit, &steps)?;
+                send(&steps, DumpStep::End)?;
             }
             Ok(())
         })
@@ -53,15 +53,18 @@ impl SqliteStore {
                 match step {
                     DumpStep::Shared(shared) => load_shared(&transaction, &shared)?,
                     DumpStep::Org(org) => load_org(&transaction, &org, &mut steps)?,
-                    DumpStep::Batches(_) | DumpStep::Moved(_) | DumpStep::OrgEnd => {
-                        return Err(AdminError::Aborted);
-                    }
+                    DumpStep::Admin(tokens) => load_admin(&transaction, &tokens, &mut steps)?,
+                    _ => return Err(AdminError::Aborted),
                 }
                 transaction.commit()?;
             }
             Ok(())
         })
         .await
+    }
+
+    pub(crate) async fn has_history(&self) -> Result<bool, AdminError> {
+        self.read_slowly(|connection| Ok(connection.query_row(HAS_HISTORY, [], |row| row.get(0))?)).await
     }
 
     pub(crate) async fn unfinished_copy(&self) -> Result<Option<String>, AdminError> {
@@ -77,22 +80,34 @@ fn send(steps: &DumpSender, step: DumpStep) -> Result<(), AdminError> {
     steps.blocking_send(step).map_err(|_| AdminError::Aborted)
 }
 
-fn read_shared(snapshot: &Connection) -> Result<Shared, AdminError> {
+fn last_org(snapshot: &Connection) -> rusqlite::Result<i64> {
     let last = "SELECT seq FROM sqlite_sequence WHERE name = 'organisation'";
-    let last_org = snapshot.query_row(last, [], |row| row.get(0)).optional()?;
-    Ok(Shared { keys: read_keys(snapshot)?, last_org: last_org.unwrap_or(0) })
+    Ok(snapshot.query_row(last, [], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// Sends the rows of one organisation in groups.
+fn dump_org(snapshot: &Connection, mut org: OrgRecord, steps: &DumpSender) -> Result<(), AdminError> {
+    let id = org.id.0;
+    org.credentials = read(snapshot, CREDENTIALS_BY_ID, [id])?;
+    send(steps, DumpStep::Org(Box::new(org)))?;
+    let of_org = params![id];
+    dump_rows(snapshot, (BATCH_RECORDS, of_org), |row| batch_record(row), DumpStep::Batches, steps)?;
+    dump_rows(snapshot, (MOVED_RECORDS, of_org), |row| moved_record(row), DumpStep::Moved, steps)?;
+    dump_rows(snapshot, (VERSION_RECORDS, of_org), |row| version_record(row), DumpStep::Versions, steps)?;
+    let all = (IMPORTS, params![id, 0, i64::MAX]);
+    dump_rows(snapshot, all, |row| import_entry(row), DumpStep::Imports, steps)?;
+    send(steps, DumpStep::End)
+}
+
+/// Sends rows in groups.
 fn dump_rows<T>(
     snapshot: &Connection,
-    (sql, org): (&str, OrgId),
+    (sql, params): (&str, &[&dyn ToSql]),
     map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     step: fn(Vec<T>) -> DumpStep,
     steps: &DumpSender,
 ) -> Result<(), AdminError> {
     let mut statement = snapshot.prepare_cached(sql)?;
-    let mut rows = statement.query([org.0])?;
+    let mut rows = statement.query(params)?;
     let mut group = Vec::new();
     while let Some(row) = rows.next()? {
         group.push(map(row)?);
@@ -128,8 +143,27 @@ fn load_org(
         match steps.blocking_recv() {
             Some(DumpStep::Batches(batches)) => insert_batches(transaction, org.id, &batches)?,
             Some(DumpStep::Moved(moved)) => insert_moved(transaction, org.id, &moved)?,
-            Some(DumpStep::OrgEnd) => return Ok(blocks::compress_all(transaction, org.id)?),
-            Some(DumpStep::Shared(_) | DumpStep::Org(_)) | None => return Err(AdminError::Aborted),
+            Some(DumpStep::Versions(versions)) => insert_versions(transaction, org.id, &versions)?,
+            Some(DumpStep::Imports(imports)) => insert_imports(transaction, org.id, &imports)?,
+            Some(DumpStep::End) => return Ok(blocks::compress_all(transaction, org.id)?),
+            _ => return Err(AdminError::Aborted),
+        }
+    }
+}
+
+/// Replaces the operator tokens and the audit log.
+fn load_admin(
+    transaction: &Transaction<'_>,
+    tokens: &[OperatorToken],
+    steps: &mut DumpReceiver,
+) -> Result<(), AdminError> {
+    transaction.execute_batch(CLEAR_ADMIN)?;
+    tokens.iter().try_for_each(|token| operator_tokens::write(transaction, token))?;
+    loop {
+        match steps.blocking_recv() {
+            Some(DumpStep::Audit(entries)) => insert_audit(transaction, &entries)?,
+            Some(DumpStep::End) => return Ok(()),
+            _ => return Err(AdminError::Aborted),
         }
     }
 }
@@ -140,10 +174,6 @@ fn insert_org(transaction: &Transaction<'_>, org: &OrgRecord) -> Result<(), Admi
     let DataVersion { number, mark } = version;
     let params = params![id.0, name, created_at, number, mark, moved_version, imported_at, pruned_version];
     transaction.execute(INSERT_ORG, params)?;
-    let mut insert_version = transaction.prepare(INSERT_VERSION)?;
-    for VersionRecord { version, created_at } in &org.versions {
-        insert_version.execute(params![id.0, version.number, version.mark, created_at])?;
-    }
     org.credentials.iter().try_for_each(|credential| Ok(insert(transaction, credential)?))
 }
 
@@ -166,6 +196,43 @@ fn insert_moved(transaction: &Transaction<'_>, org: OrgId, moved: &[MovedRecord]
         .prepare_cached("INSERT INTO moved_batch (org_id, batch_id, version) VALUES (?1, ?2, ?3)")?;
     for MovedRecord { id, version } in moved {
         insert.execute(params![org.0, id, version])?;
+    }
+    Ok(())
+}
+
+fn insert_versions(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    versions: &[VersionRecord],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(INSERT_VERSION)?;
+    for VersionRecord { version: DataVersion { number, mark }, created_at } in versions {
+        insert.execute(params![org.0, number, mark, created_at])?;
+    }
+    Ok(())
+}
+
+fn insert_imports(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    imports: &[ImportEntry],
+) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(COPY_IMPORT)?;
+    for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in imports {
+        let (at, [new, corrected, unchanged, repeated, warnings]) =
+            (at.micros(), columns(*counts, *warnings));
+        insert.execute(params![
+            org.0, id, at, actor, source, file, key, hash, new, corrected, unchanged, repeated, warnings,
+            version
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_audit(transaction: &Transaction<'_>, entries: &[AuditEntry]) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(COPY_AUDIT)?;
+    for AuditEntry { id, at, actor, source, action, org, subject, detail } in entries {
+        insert.execute(params![id, at.micros(), actor, source, action, org, subject, detail])?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::audit::{Actor, imported, now_micros};
 use crate::errors::{AdminError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
 use crate::rows::{
-    COPY_IMPORT, IMPORT_BY_KEY, IMPORTS, RECORD_IMPORT, RECORD_MOVED, SET_IMPORTED, import_entry,
+    IMPORT_BY_KEY, IMPORTS, RECORD_IMPORT, RECORD_MOVED, SET_IMPORTED, import_entry,
 };
 use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
 
@@ -44,33 +44,6 @@ impl SqliteStore {
             let org = org_id(connection, &org)?;
             let params = params![org.0, after, limit];
             Ok(query_all(&mut connection.prepare(IMPORTS)?, params, |row| import_entry(row))?)
-        })
-        .await
-    }
-
-    pub(crate) async fn copy_imports(&self, org: OrgId, entries: Vec<ImportEntry>) -> Result<(), AdminError> {
-        self.change(move |transaction| {
-            let mut insert = transaction.prepare(COPY_IMPORT)?;
-            for ImportEntry { id, at, actor, source, file, key, hash, counts, warnings, version } in entries {
-                let [new, corrected, unchanged, repeated, warnings] = columns(counts, warnings);
-                insert.execute(params![
-                    org.0,
-                    id,
-                    at.micros(),
-                    actor,
-                    source,
-                    file,
-                    key,
-                    hash,
-                    new,
-                    corrected,
-                    unchanged,
-                    repeated,
-                    warnings,
-                    version
-                ])?;
-            }
-            Ok(())
         })
         .await
     }

@@ -49,14 +49,9 @@ impl SqliteStore {
         })
         .await
     }
-
-    pub(crate) async fn copy_operator_tokens(&self, tokens: Vec<OperatorToken>) -> Result<(), AdminError> {
-        self.change(move |transaction| Ok(tokens.iter().try_for_each(|token| write(transaction, token))?))
-            .await
-    }
 }
 
-fn write(transaction: &Transaction<'_>, token: &OperatorToken) -> rusqlite::Result<()> {
+pub(super) fn write(transaction: &Transaction<'_>, token: &OperatorToken) -> rusqlite::Result<()> {
     let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
     let OperatorToken { id, role, org, label, hash, created_at, .. } = token;
     let (expires_at, revoked_at) = (micros(token.expires_at), micros(token.revoked_at));

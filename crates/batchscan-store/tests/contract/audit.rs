@@ -11,7 +11,7 @@ use batchscan_store::{DatabaseUrl, OpenOptions};
 use crate::fixture::{Fixture, ORG, at, batch, import};
 use crate::operators::session;
 
-const ALL: AuditRange = AuditRange { since: None, after: 0, limit: i64::MAX };
+pub(crate) const ALL: AuditRange = AuditRange { since: None, after: 0, limit: i64::MAX };
 
 fn name(text: &str) -> OrgName {
     OrgName::new(text).unwrap()

@@ -73,7 +73,7 @@ pub(crate) async fn of_concurrent_deliveries_with_one_key_one_is_applied(fixture
     assert_eq!(entries(&fixture.store).await.len(), 1);
 }
 
-fn token(id: &str, org: Option<&str>) -> OperatorToken {
+pub(crate) fn token(id: &str, org: Option<&str>) -> OperatorToken {
     OperatorToken {
         id: ClientId::new(id).unwrap(),
         role: if org.is_some() { OperatorRole::Ingest } else { OperatorRole::Admin },

@@ -10,6 +10,7 @@ use batchscan_store::{
 };
 use batchscan_testbed::{Postgres, Settings};
 use flate2::read::GzDecoder;
+use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -22,13 +23,15 @@ pub(crate) struct Fixture {
     pub(crate) second: Store,
     pub(crate) caller: Caller,
     pub(crate) folder: TempDir,
+    /// The name of the database on the server.
+    postgres: Option<String>,
 }
 
 impl Fixture {
     pub(crate) async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = DatabaseUrl::Sqlite(folder.path().join("contract.db"));
-        Self::open(&url, folder).await
+        Self::open(&url, folder, None).await
     }
 
     pub(crate) async fn postgres() -> Self {
@@ -39,14 +42,38 @@ impl Fixture {
             drop(Store::open(&url, OpenOptions::CREATE).await.unwrap());
             server.sql(&name, include_str!("../../../../deploy/postgresql/partitions.sql")).unwrap();
         }
-        Self::open(&url, tempfile::tempdir().unwrap()).await
+        Self::open(&url, tempfile::tempdir().unwrap(), Some(name)).await
     }
 
-    async fn open(url: &DatabaseUrl, folder: TempDir) -> Self {
+    async fn open(url: &DatabaseUrl, folder: TempDir, postgres: Option<String>) -> Self {
         let store = Store::open(url, OpenOptions::CREATE).await.unwrap();
         let second = Store::open(url, OpenOptions::EXISTING).await.unwrap();
         let caller = new_caller(&store, ORG, "bs_first").await;
-        Self { store, second, caller, folder }
+        Self { store, second, caller, folder, postgres }
+    }
+
+    /// Runs SQL outside the store. Returns the only value.
+    pub(crate) fn sql(&self, statement: &str) -> String {
+        match &self.postgres {
+            Some(name) => server().sql(name, statement).unwrap(),
+            None => {
+                let file = Connection::open(self.folder.path().join("contract.db")).unwrap();
+                let mut statement = file.prepare(statement).unwrap();
+                match statement.column_count() {
+                    0 => statement.execute([]).unwrap().to_string(),
+                    _ => statement.query_one([], |row| row.get::<_, i64>(0)).unwrap().to_string(),
+                }
+            }
+        }
+    }
+
+    /// Another database, of either kind, in which nothing was done yet.
+    pub(crate) async fn empty_target(&self, is_postgres: bool) -> Store {
+        let url = match is_postgres {
+            true => server().url(&server().fresh_database().unwrap()).parse().unwrap(),
+            false => DatabaseUrl::Sqlite(self.folder.path().join("target.db")),
+        };
+        Store::open(&url, OpenOptions::FOR_COPY).await.unwrap()
     }
 
     pub(crate) async fn import(&self, batches: &[Batch]) -> ImportCounts {

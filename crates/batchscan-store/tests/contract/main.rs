@@ -8,6 +8,7 @@
 mod audit;
 mod blocks;
 mod changes;
+mod copies;
 mod deliveries;
 mod fixture;
 mod imports;
@@ -92,5 +93,8 @@ on_both_stores!(
     operators::the_last_use_only_moves_forward,
     operators::a_backup_is_a_complete_store,
     operators::doctor_finds_nothing_in_a_healthy_store,
+    copies::a_copy_replaces_what_its_target_had,
+    copies::a_change_of_the_source_during_the_copy_is_noticed,
+    copies::a_target_with_the_history_of_others_is_not_overwritten,
     model::random_operations_have_the_results_of_a_model,
 );

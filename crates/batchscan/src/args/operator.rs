@@ -476,11 +476,11 @@ pub(crate) struct Backup {
 
 /// Copy everything from one database to another
 ///
-/// Copies organisations, credentials, keys and batches between SQLite and PostgreSQL, in either direction. Tokens,
+/// Copies organisations, credentials, keys, batches and the audit log between SQLite and PostgreSQL, in either direction. Tokens,
 /// secrets and cursors keep working on the copy. Sessions of the dashboard and unused sign-in links are not copied:
-/// everyone signs in again. Each organisation is verified afterwards by a digest of its data. The target must be empty,
-/// or an interrupted copy of the same database: then the copy continues. Run no other command that writes to the source
-/// meanwhile.
+/// everyone signs in again. Everything is verified afterwards by digests, each organisation by its own. The target must be
+/// empty, or an interrupted copy of the same database: then the copy continues. Keys, operator tokens and log entries of
+/// an empty target are replaced. Run no other command that writes to the source meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -11,7 +11,7 @@ use crate::http::{get_head, send, token};
 use crate::program::Running;
 use crate::scans;
 use crate::service::peak_kib;
-use crate::site::{ORG, Site};
+use crate::site::{ORG, Site, fresh_database, postgres};
 use crate::user::User;
 
 /// Limit of an import or a v1 response above an idle process.
@@ -20,6 +20,10 @@ pub(crate) const EXTRA_MIB_MAX: u64 = 64;
 const EXTRA_MIB_MAX_FOR_FOUR: u64 = 96;
 /// Limit of `batchscan pull`, in every format.
 const PULL_MIB_MAX: u64 = 96;
+/// Limit of a copy or a backup above one of an almost empty database: the page cache of SQLite's writer, and some rows.
+const COPY_MIB_MAX: u64 = 64;
+/// With all of them in memory, a copy from PostgreSQL took more than the limit.
+const CHANGES: u64 = 300_000;
 /// As a file or a response, these are larger than each limit.
 pub(crate) const BATCHES: u64 = 200_000;
 
@@ -39,6 +43,63 @@ fn memory_does_not_grow_with_the_number_of_batches() {
     // Two brackets and a comma between, instead of a line end after each.
     v1_responses(&site, length + 1);
     user_pulls(&site);
+}
+
+/// Each of them leaves a version, a record of an import and an entry of the audit log.
+#[test]
+fn memory_does_not_grow_with_the_number_of_changes() {
+    let changes = std::env::var("CHANGES").map_or(CHANGES, |count| count.parse().unwrap());
+    let sites: [(fn() -> Site, String); 2] = [
+        (
+            Site::alone,
+            format!(
+                "(WITH RECURSIVE n (v) AS (SELECT 2 UNION ALL SELECT v + 1 FROM n WHERE v < {changes}) SELECT v FROM n)"
+            ),
+        ),
+        (Site::alone_on_postgres, format!("generate_series(2, {changes}) AS n (v)")),
+    ];
+    for (new_site, numbers) in sites {
+        let site = new_site();
+        site.import(&site.write("one.ndjson", scans::ndjson(0..1, "as scanned")));
+        let idle = copy_peaks_kib(&site, "before");
+        add_changes(&site, &numbers, changes);
+        let peaks = copy_peaks_kib(&site, "after");
+        for ((what, peak), (_, idle)) in peaks.into_iter().zip(idle) {
+            within(&format!("{what} with {changes} changes"), peak, idle, COPY_MIB_MAX);
+        }
+        let counts = format!("SELECT count(*) FROM import WHERE version <= {changes}");
+        let copied = rusqlite::Connection::open(site.path("after-copy.db")).unwrap();
+        assert_eq!(copied.query_row(&counts, [], |row| row.get::<_, i64>(0)).unwrap(), changes.cast_signed());
+    }
+}
+
+/// The rows that as many changes of the only batch would have left.
+fn add_changes(site: &Site, numbers: &str, changes: u64) {
+    let statements = format!(
+        "INSERT INTO data_version SELECT 1, v, v, 0 FROM {numbers};
+         INSERT INTO import SELECT 1, v, 0, 'op_1', '10.0.0.7', NULL, NULL, NULL, 0, 1, 0, 0, 0, v FROM {numbers};
+         INSERT INTO audit SELECT v + 2, 0, 'op_1', '10.0.0.7', 'import', '{ORG}', NULL,
+                                  '0 new, 1 corrected, 0 unchanged' FROM {numbers};
+         UPDATE batch SET version = {changes};
+         UPDATE organisation SET version = {changes}, version_mark = {changes};"
+    );
+    match site.database.strip_prefix("sqlite:") {
+        Some(_) => site.sql().execute_batch(&statements).unwrap(),
+        None => drop(postgres().sql(site.database.rsplit('/').next().unwrap(), &statements).unwrap()),
+    }
+}
+
+/// The peak memory of a backup and of copies into both databases.
+fn copy_peaks_kib(site: &Site, name: &str) -> Vec<(&'static str, u64)> {
+    let (copy, backup) = (site.url(&format!("{name}-copy.db")), site.name(&format!("{name}-backup.db")));
+    let (source, cluster) = (site.database.as_str(), fresh_database());
+    let commands = [
+        ("copy to SQLite", vec!["copy", "--from", source, "--to", &copy]),
+        ("copy to PostgreSQL", vec!["copy", "--from", source, "--to", &cluster]),
+        ("backup", vec!["backup", &backup]),
+    ];
+    let peak = |(what, words): (_, Vec<&str>)| (what, peak_of(site.command(&words).stdout(Stdio::null())));
+    commands.into_iter().map(peak).collect()
 }
 
 /// Pulls all batches in every format.
