@@ -143,17 +143,23 @@ pub(crate) const REMOVED_BATCHES: &str = "
     WHERE org_id = $1 AND (version, batch_id) > ($2, $3)
       AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = m.org_id AND b.batch_id = m.batch_id)
     ORDER BY version, batch_id LIMIT $4";
-/// The last version before a time that has removals.
+/// The last version before a time that has removals. Versions that were deleted are older than the others.
 pub(crate) const OLD_REMOVALS: &str = "
     SELECT max(version) FROM moved_batch m
     WHERE org_id = $1
-      AND version <= (SELECT max(version) FROM data_version WHERE org_id = $1 AND created_at < $2)
+      AND version <= coalesce((SELECT max(version) FROM data_version WHERE org_id = $1 AND created_at < $2),
+                              (SELECT min(version) - 1 FROM data_version WHERE org_id = $1))
       AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = m.org_id AND b.batch_id = m.batch_id)";
 /// Deletes the removals up to a version.
 pub(crate) const PRUNE_REMOVALS: &str = "
     DELETE FROM moved_batch WHERE org_id = $1 AND version <= $2
     AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = moved_batch.org_id AND b.batch_id = moved_batch.batch_id)";
 pub(crate) const SET_PRUNED: &str = "UPDATE organisation SET pruned_version = $1 WHERE id = $2";
+/// How many versions of an organisation's batches are kept, so that their clients can continue: two years with a change
+/// every minute, in at most 100 MB.
+pub(crate) const VERSIONS_MAX: i64 = 1_000_000;
+/// Deletes the versions up to one.
+pub(crate) const PRUNE_VERSIONS: &str = "DELETE FROM data_version WHERE org_id = $1 AND version <= $2";
 /// For [`version_record`].
 pub(crate) const VERSION_RECORDS: &str =
     "SELECT version, mark, created_at FROM data_version WHERE org_id = $1 ORDER BY version";

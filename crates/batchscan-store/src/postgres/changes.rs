@@ -183,7 +183,7 @@ pub(super) async fn set_version(
     let record = "INSERT INTO data_version (org_id, version, mark, created_at)
                   VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
     transaction.execute_typed(record, &params[..3]).await?;
-    Ok(())
+    prune_versions(transaction, org, version - rows::VERSIONS_MAX).await
 }
 
 /// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
@@ -200,12 +200,17 @@ async fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> R
     set_version(transaction, org, version, true).await
 }
 
-/// Deletes removals of versions before a time.
+/// Deletes removals of versions before a time, and the versions whose clients would miss them.
 async fn prune(transaction: &Transaction<'_>, org: OrgId, before: UtcInstant) -> Result<(), AdminError> {
     let params = params![INT8: org.0, INT8: before.micros()];
     let version: Option<i64> = transaction.query_typed_one(rows::OLD_REMOVALS, &params).await?.try_get(0)?;
     let Some(version) = version else { return Ok(()) };
     transaction.execute_typed(rows::PRUNE_REMOVALS, &params![INT8: org.0, INT8: version]).await?;
     transaction.execute_typed(rows::SET_PRUNED, &params![INT8: version, INT8: org.0]).await?;
+    prune_versions(transaction, org, version - 1).await
+}
+
+async fn prune_versions(transaction: &Transaction<'_>, org: OrgId, last: i64) -> Result<(), AdminError> {
+    transaction.execute_typed(rows::PRUNE_VERSIONS, &params![INT8: org.0, INT8: last]).await?;
     Ok(())
 }

@@ -13,8 +13,8 @@ use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, Change
 use crate::errors::{AdminError, StoreError};
 use crate::page::{Caller, DataVersion, OrgState, PageResult};
 use crate::rows::{
-    CHANGED_BATCHES, IS_KNOWN, NEXT_VERSION, OLD_REMOVALS, PRUNE_REMOVALS, RECORD_MOVED, REMOVED_BATCHES,
-    SET_PRUNED, org_state, org_states, removal,
+    CHANGED_BATCHES, IS_KNOWN, NEXT_VERSION, OLD_REMOVALS, PRUNE_REMOVALS, PRUNE_VERSIONS, RECORD_MOVED,
+    REMOVED_BATCHES, SET_PRUNED, VERSIONS_MAX, org_state, org_states, removal,
 };
 
 impl SqliteStore {
@@ -129,7 +129,8 @@ pub(super) fn set_version(
     let record = "INSERT INTO data_version (org_id, version, mark, created_at)
                   SELECT id, version, version_mark, CAST(unixepoch('subsec') * 1000000 AS INTEGER)
                   FROM organisation WHERE id = ?1";
-    transaction.execute(record, [org.0]).map(drop)
+    transaction.execute(record, [org.0])?;
+    transaction.execute(PRUNE_VERSIONS, [org.0, version - VERSIONS_MAX]).map(drop)
 }
 
 /// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
@@ -150,11 +151,12 @@ fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> Result<
     Ok(set_version(transaction, org, version, true)?)
 }
 
-/// Deletes removals of versions before a time.
+/// Deletes removals of versions before a time, and the versions whose clients would miss them.
 fn prune(transaction: &Transaction<'_>, org: OrgId, before: UtcInstant) -> Result<(), AdminError> {
     let old = transaction.query_row(OLD_REMOVALS, params![org.0, before.micros()], |row| row.get(0))?;
     let Some::<i64>(version) = old else { return Ok(()) };
     transaction.execute(PRUNE_REMOVALS, [org.0, version])?;
     transaction.execute(SET_PRUNED, [version, org.0])?;
+    transaction.execute(PRUNE_VERSIONS, [org.0, version - 1])?;
     Ok(())
 }

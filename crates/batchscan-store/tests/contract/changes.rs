@@ -46,12 +46,12 @@ impl Mirror {
     }
 
     /// The ids of the copy when it is complete.
-    async fn ids(&mut self, fixture: &Fixture, rows: usize) -> Vec<&str> {
+    pub(crate) async fn ids(&mut self, fixture: &Fixture, rows: usize) -> Vec<&str> {
         while self.read(&fixture.store, &fixture.caller, rows, Encoding::Identity).await {}
         self.batches.keys().map(String::as_str).collect()
     }
 
-    async fn is_gone(&self, store: &Store, caller: &Caller) -> bool {
+    pub(crate) async fn is_gone(&self, store: &Store, caller: &Caller) -> bool {
         let (position, encoding) = (self.position.clone(), Encoding::Identity);
         let request = ChangesRequest { position, rows: 9, opening: "[", encoding, now: at(0) };
         let result = store.changes(caller, request, |_| None::<()>).await.unwrap();
@@ -162,6 +162,34 @@ pub(crate) async fn a_position_is_gone_only_if_it_has_not_seen_a_pruned_removal(
     let mut latest = Mirror::default();
     assert!(latest.ids(fixture, 10).await.is_empty());
     assert!(!latest.is_gone(&fixture.store, &fixture.caller).await);
+}
+
+/// Decision 052.
+pub(crate) async fn only_the_newest_versions_are_kept(fixture: &Fixture) {
+    const KEPT: i64 = 1_000_000;
+    fixture.import(&[batch("a", 1), batch("b", 2)]).await;
+    let (mut first, mut second) = (Mirror::default(), Mirror::default());
+    first.ids(fixture, 10).await;
+    fixture.import(&[batch("c", 3)]).await;
+    second.ids(fixture, 10).await;
+    // As if there had been as many changes as are kept.
+    fixture.sql(&format!("UPDATE organisation SET version = {KEPT}"));
+    fixture.import(&[batch("d", 4)]).await;
+    assert_eq!(fixture.sql("SELECT count(*) FROM data_version"), "2", "the second and the new one");
+    assert!(first.is_gone(&fixture.store, &fixture.caller).await);
+    assert_eq!(second.ids(fixture, 10).await, ["a", "b", "c", "d"]);
+}
+
+/// Decision 052: nobody can continue from them.
+pub(crate) async fn versions_before_a_pruned_removal_are_deleted(fixture: &Fixture) {
+    fixture.import(&[batch("a", 1), batch("b", 2)]).await;
+    fixture.import(&[batch("c", 3)]).await;
+    remove(fixture, &["a"]).await.unwrap();
+    remove_and_prune(fixture, &["b"], 10_000_000_000).await.unwrap();
+    assert_eq!(fixture.sql("SELECT count(*) FROM data_version"), "1");
+    let mut mirror = Mirror::default();
+    assert_eq!(mirror.ids(fixture, 10).await, ["c"]);
+    assert!(!mirror.is_gone(&fixture.store, &fixture.caller).await);
 }
 
 pub(crate) async fn removing_is_all_or_nothing(fixture: &Fixture) {

@@ -72,6 +72,8 @@ on_both_stores!(
     changes::without_news_nothing_is_read,
     changes::a_position_of_a_lost_version_is_gone,
     changes::a_position_is_gone_only_if_it_has_not_seen_a_pruned_removal,
+    changes::only_the_newest_versions_are_kept,
+    changes::versions_before_a_pruned_removal_are_deleted,
     changes::removing_is_all_or_nothing,
     changes::paging_does_not_return_a_batch_again_that_was_removed_and_imported,
     deliveries::every_import_is_recorded,
