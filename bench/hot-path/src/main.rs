@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use batchscan_formats::Format;
+use batchscan_model::UtcInstant;
 use batchscan_server::config::Config;
 use batchscan_store::{ImportOptions, import_file};
 
@@ -153,7 +154,9 @@ async fn imports(count: usize) -> Result<(), Failure> {
     }
     for store in stores.drain(..=count) {
         let input = (Format::Ndjson, File::open(&path)?);
-        let counts = import_file(&store, ORG, input, ImportOptions::default(), Arc::default()).await?.counts;
+        let counts = import_file(&store, ORG, input, ImportOptions::new(UtcInstant::EPOCH), Arc::default())
+            .await?
+            .counts;
         if counts.new != IMPORT_BATCHES as u64 {
             return Err(format!("{} of {IMPORT_BATCHES} batches are new", counts.new).into());
         }

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, request};
-use batchscan_model::{Batch, ClientId};
+use batchscan_model::{Batch, ClientId, UtcInstant};
 use batchscan_server::auth::{KeyRing, issue};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
@@ -86,7 +86,7 @@ async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
     let (steps, receiver) = tokio::sync::mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await?;
     steps.send(ImportStep::Commit { warnings: 0 }).await?;
-    store.import(ORG, ImportSource::default(), receiver).await?;
+    store.import(ORG, ImportSource::default(), receiver, UtcInstant::EPOCH).await?;
     Ok(())
 }
 

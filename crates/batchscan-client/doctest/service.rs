@@ -71,7 +71,10 @@ impl Service {
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();
         steps.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
-        self.store.import("Nursery", ImportSource::default(), received).await.unwrap();
+        self.store
+            .import("Nursery", ImportSource::default(), received, batchscan_model::UtcInstant::EPOCH)
+            .await
+            .unwrap();
     }
 
     pub(crate) fn batch(number: u32) -> batchscan_model::Batch {

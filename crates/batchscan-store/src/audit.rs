@@ -1,7 +1,5 @@
 //! The audit log: who changed what, when and from where. A change and its entry are one transaction.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use batchscan_model::{BatchId, UtcInstant};
 
 use crate::imports::ImportSource;
@@ -130,10 +128,4 @@ pub(crate) fn imported(org: &str, source: &ImportSource, counts: &ImportCounts) 
 pub(crate) fn token_issued(token: &OperatorToken) -> Change {
     let issued = Change::of("token issue", token.id.as_str()).detail(token.role.name().to_owned());
     Change { org: token.org.clone(), ..issued }
-}
-
-/// The time of an entry, in microseconds.
-pub(crate) fn now_micros() -> i64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, ReadError, Warnings, read};
-use batchscan_model::Batch;
+use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
 
@@ -35,14 +35,23 @@ pub enum ImportError {
 }
 
 /// How to import a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// Where it comes from.
     pub source: ImportSource,
+    /// The current time.
+    pub now: UtcInstant,
     /// Whether to roll back at the end.
     pub dry_run: bool,
     /// What to do with values that cannot be right.
     pub implausible: Implausible,
+}
+
+impl ImportOptions {
+    /// A file from an unknown source, imported as it is.
+    pub fn new(now: UtcInstant) -> Self {
+        Self { source: ImportSource::default(), now, dry_run: false, implausible: Implausible::default() }
+    }
 }
 
 /// A file that was imported.
@@ -67,9 +76,9 @@ pub async fn import_file(
     bytes_read: Arc<AtomicU64>,
 ) -> Result<Imported, ImportError> {
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let source = options.source.clone();
+    let (source, now) = (options.source.clone(), options.now);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
-    let stored = store.import(org, source, rows).await;
+    let stored = store.import(org, source, rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (sent, stored) {
         // The store failed first, and has the reason.

@@ -120,8 +120,9 @@ impl Store {
         org: &str,
         ids: Vec<BatchId>,
         prune_before: UtcInstant,
+        now: UtcInstant,
     ) -> Result<(), AdminError> {
-        call!(self.remove_batches(org, ids, prune_before))
+        call!(self.remove_batches(org, ids, prune_before, now))
     }
 
     /// The version of the caller's batches; `None` if the credential is invalid.
@@ -220,13 +221,13 @@ impl Store {
     }
 
     /// Renames an organisation.
-    pub async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
-        call!(self.rename_org(name, to))
+    pub async fn rename_org(&self, name: &str, to: &OrgName, now: UtcInstant) -> Result<(), AdminError> {
+        call!(self.rename_org(name, to, now))
     }
 
     /// Removes an organisation with its credentials and batches.
-    pub async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
-        call!(self.remove_org(name))
+    pub async fn remove_org(&self, name: &str, now: UtcInstant) -> Result<(), AdminError> {
+        call!(self.remove_org(name, now))
     }
 
     /// Adds a credential with its first secret.
@@ -246,15 +247,17 @@ impl Store {
         client: &ClientId,
         rotation: Rotation,
     ) -> Result<Option<UtcInstant>, AdminError> {
-        call!(
-            self.change_credential("credential rotate", client, move |credential| credential
-                .rotate(&rotation))
-        )
+        call!(self.change_credential("credential rotate", client, rotation.now, move |credential| {
+            credential.rotate(&rotation)
+        }))
     }
 
     /// Revokes a credential.
     pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
-        call!(self.change_credential("credential revoke", client, move |credential| credential.revoke(now)))
+        call!(
+            self.change_credential("credential revoke", client, now, move |credential| credential
+                .revoke(now))
+        )
     }
 
     /// Adds a session or a sign-in link. The oldest of the credential ends if it has too many.
@@ -281,8 +284,8 @@ impl Store {
     }
 
     /// Ends a session by its id, or all sessions of a client id; how many.
-    pub async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
-        call!(self.end_sessions(id))
+    pub async fn end_sessions(&self, id: &str, now: UtcInstant) -> Result<u64, AdminError> {
+        call!(self.end_sessions(id, now))
     }
 
     /// The id of an organisation.
@@ -296,8 +299,9 @@ impl Store {
         org: &str,
         source: ImportSource,
         rows: ImportRows,
+        now: UtcInstant,
     ) -> Result<ImportResult, AdminError> {
-        call!(self.import(org, source, rows))
+        call!(self.import(org, source, rows, now))
     }
 
     /// The recorded imports of an organisation with a higher number, at most so many, oldest first.

@@ -48,7 +48,7 @@ async fn a_copy_follows_imports_corrections_and_removals() {
     corrected.batch_creation_date = Service::batch(20).batch_creation_date;
     service.import_batches(std::slice::from_ref(&corrected)).await;
     let ids = vec![BatchId::new("b000002").unwrap()];
-    service.store.remove_batches("Nursery", ids, UtcInstant::EPOCH).await.unwrap();
+    service.store.remove_batches("Nursery", ids, UtcInstant::EPOCH, UtcInstant::EPOCH).await.unwrap();
     update(&client, &mut copy, &mut since).await;
     let mut expected = numbered(0..12);
     expected.remove(2);

@@ -290,7 +290,7 @@ impl TestApp {
         let (sender, rows) = mpsc::channel(2);
         sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
         sender.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
-        self.store.import(org, ImportSource::default(), rows).await.unwrap().counts
+        self.store.import(org, ImportSource::default(), rows, self.now()).await.unwrap().counts
     }
 
     /// Deletes a batch with SQL: the service itself never does.

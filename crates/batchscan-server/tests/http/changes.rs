@@ -56,7 +56,7 @@ fn removed(reply: &Reply) -> Vec<String> {
 
 async fn remove(app: &TestApp, id: &str) {
     let ids = vec![BatchId::new(id).unwrap()];
-    app.store.remove_batches("Nursery", ids, UtcInstant::EPOCH).await.unwrap();
+    app.store.remove_batches("Nursery", ids, UtcInstant::EPOCH, app.now()).await.unwrap();
 }
 
 fn bad_position() -> Value {

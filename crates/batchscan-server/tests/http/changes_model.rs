@@ -122,7 +122,7 @@ async fn run(app: &Arc<TestApp>, seed: u64) {
     for reader in readers {
         assert_eq!(reader.await.unwrap(), all);
     }
-    app.store.remove_org(&org).await.unwrap();
+    app.store.remove_org(&org, app.now()).await.unwrap();
 }
 
 async fn write(app: &TestApp, org: &str, random: &mut Random) {
@@ -143,7 +143,7 @@ async fn write(app: &TestApp, org: &str, random: &mut Random) {
                 // It may not exist. All removals are forgotten now and then.
                 let prune_before =
                     if random.below(4) == 0 { "2200-01-01T00:00:00Z" } else { "1970-01-01T00:00:00Z" };
-                let _ = app.store.remove_batches(org, ids, instant(prune_before)).await;
+                let _ = app.store.remove_batches(org, ids, instant(prune_before), app.now()).await;
             }
             10 if random.below(2) == 0 => app.save(),
             10 => app.restore(),

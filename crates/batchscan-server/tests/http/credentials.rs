@@ -92,7 +92,7 @@ async fn after_a_rotation_both_secrets_work_until_the_old_one_retires() {
 #[tokio::test]
 async fn the_tokens_of_a_removed_organisation_are_invalid_for_a_new_one_of_that_name() {
     let (app, _, token) = TestApp::signed_in().await;
-    app.store.remove_org("Nursery").await.unwrap();
+    app.store.remove_org("Nursery", app.now()).await.unwrap();
     let _ = app.org("Nursery").await;
     app.get("/v2/batches", &token).await.is_invalid_token();
 }

@@ -131,7 +131,7 @@ async fn metrics_show_batches_imports_and_reads_of_each_organisation() {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("\"Empty\"")).collect();
     assert_eq!(lines, ["batchscan_organisation_batches{organisation=\"Empty\"} 0"]);
     app.import("Nursery", &many(5)).await;
-    app.store.remove_org("Empty").await.unwrap();
+    app.store.remove_org("Empty", app.now()).await.unwrap();
     let text = metrics(&app).await;
     assert_eq!(value(&text, "batchscan_organisation_batches{organisation=\"Nursery\"}"), 5);
     assert!(!text.contains("Empty"));

@@ -337,7 +337,7 @@ async fn a_name_that_changes_hands_during_a_delivery_imports_nothing() {
     app.org("Other").await;
     let mut delivery = begin_delivery(&app, &token).await;
     for (from, to) in [("Nursery", "First"), ("Other", "Nursery")] {
-        app.store.rename_org(from, &OrgName::new(to).unwrap()).await.unwrap();
+        app.store.rename_org(from, &OrgName::new(to).unwrap(), app.now()).await.unwrap();
     }
     delivery.send(&CSV[20..]).await;
     delivery.response().await.is_detail(404, "There is no organisation with this name");

@@ -142,7 +142,8 @@ async fn a_command_on_a_frozen_primary_fails_with_a_clear_error() {
     let site = Site::start(ReadFrom::Any).await;
     let (steps, rows) = tokio::sync::mpsc::channel(2);
     let store = site.nursery.store.clone();
-    let import = tokio::spawn(async move { store.import(ORG, ImportSource::default(), rows).await });
+    let now = site.nursery.now();
+    let import = tokio::spawn(async move { store.import(ORG, ImportSource::default(), rows, now).await });
     // The import waits for more rows, with a connection to the primary.
     until(async || site.nursery.store.hosts().iter().any(|host| host.connections > 0)).await;
     let primary = site.cluster.primary();

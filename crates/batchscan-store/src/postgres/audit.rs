@@ -1,10 +1,11 @@
 //! The audit log.
 
+use batchscan_model::UtcInstant;
 use deadpool_postgres::Transaction;
 
 use super::rows::params;
 use super::store::PostgresStore;
-use crate::audit::{Actor, AuditEntry, AuditRange, Change, now_micros};
+use crate::audit::{Actor, AuditEntry, AuditRange, Change};
 use crate::errors::AdminError;
 use crate::rows::{AUDIT_ENTRIES, INSERT_AUDIT, audit_entry};
 
@@ -26,6 +27,7 @@ impl PostgresStore {
 pub(super) async fn insert(
     transaction: &Transaction<'_>,
     actor: &Actor,
+    now: UtcInstant,
     changes: &[Change],
 ) -> Result<(), AdminError> {
     if changes.is_empty() {
@@ -34,7 +36,7 @@ pub(super) async fn insert(
     transaction.batch_execute(LOCK).await?;
     let Actor { name, source } = actor;
     for Change { action, org, subject, detail } in changes {
-        let params = params![INT8: now_micros(), TEXT: name, TEXT: source, TEXT: action, TEXT: org, TEXT: subject, TEXT: detail];
+        let params = params![INT8: now.micros(), TEXT: name, TEXT: source, TEXT: action, TEXT: org, TEXT: subject, TEXT: detail];
         transaction.execute_typed(INSERT_AUDIT, &params).await?;
     }
     Ok(())

@@ -70,10 +70,11 @@ impl PostgresStore {
         org: &str,
         ids: Vec<BatchId>,
         prune_before: UtcInstant,
+        now: UtcInstant,
     ) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(now, async |transaction| {
             let id = lock_org(transaction, org).await?;
-            remove(transaction, id, &ids).await?;
+            remove(transaction, id, &ids, now).await?;
             prune(transaction, id, prune_before).await?;
             Ok(((), batches_removed(org, &ids)))
         })
@@ -174,20 +175,25 @@ pub(super) async fn set_version(
     org: OrgId,
     version: i64,
     has_moved: bool,
+    now: UtcInstant,
 ) -> Result<(), AdminError> {
     let mark = random_mark()?;
     let update = "UPDATE organisation SET version = $2, version_mark = $3,
                      moved_version = CASE WHEN $4 THEN $2 ELSE moved_version END WHERE id = $1";
     let params = params![INT8: org.0, INT8: version, INT8: mark, BOOL: has_moved];
     transaction.execute_typed(update, &params).await?;
-    let record = "INSERT INTO data_version (org_id, version, mark, created_at)
-                  VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
-    transaction.execute_typed(record, &params[..3]).await?;
+    let params = params![INT8: org.0, INT8: version, INT8: mark, INT8: now.micros()];
+    transaction.execute_typed(rows::INSERT_VERSION, &params).await?;
     prune_versions(transaction, org, version - rows::VERSIONS_MAX).await
 }
 
 /// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
-async fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> Result<(), AdminError> {
+async fn remove(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    ids: &[BatchId],
+    now: UtcInstant,
+) -> Result<(), AdminError> {
     let version = transaction.query_typed_one(rows::NEXT_VERSION, &params![INT8: org.0]).await?.try_get(0)?;
     let delete = "DELETE FROM batch WHERE org_id = $1 AND batch_id = $2";
     for id in ids {
@@ -197,7 +203,7 @@ async fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> R
         }
         transaction.execute_typed(rows::RECORD_MOVED, &params).await?;
     }
-    set_version(transaction, org, version, true).await
+    set_version(transaction, org, version, true, now).await
 }
 
 /// Deletes removals of versions before a time, and the versions whose clients would miss them.

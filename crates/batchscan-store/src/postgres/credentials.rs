@@ -82,7 +82,7 @@ impl PostgresStore {
             return Ok(known);
         }
         // At the first start, one process creates them under a lock, and the others find them.
-        let created = self.change_keys(async |transaction| {
+        let created = self.change_keys(now, async |transaction| {
             if read_keys(transaction.client()).await?.is_empty() {
                 let new = keys::create(&KeyPurpose::ALL, now)?;
                 insert_keys(transaction, &new).await?;
@@ -94,7 +94,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change_keys(async |transaction| {
+        self.change_keys(rotation.now, async |transaction| {
             let new = keys::create(&KeyPurpose::ROTATED, rotation.now)?;
             insert_keys(transaction, &new).await?;
             let all = read_keys(transaction.client()).await?;
@@ -108,9 +108,10 @@ impl PostgresStore {
 
     async fn change_keys(
         &self,
+        now: UtcInstant,
         change: impl AsyncFnOnce(&Transaction<'_>) -> Result<Vec<Change>, AdminError>,
     ) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(now, async |transaction| {
             transaction.batch_execute("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE").await?;
             let changes = change(transaction).await?;
             Ok((read_keys(transaction.client()).await?, changes))
@@ -119,7 +120,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(new.now, async |transaction| {
             let change = Change::of("credential issue", new.client.as_str());
             let org = lock_org(transaction, org).await?;
             insert(transaction, &new.for_org(org)).await?;
@@ -141,9 +142,10 @@ impl PostgresStore {
         &self,
         action: &'static str,
         client: &ClientId,
+        now: UtcInstant,
         change: impl FnOnce(&mut Credential) -> T,
     ) -> Result<T, AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(now, async |transaction| {
             let rows = transaction.query_typed(LOCK, &params![TEXT: client.as_str()]).await?;
             let mut credential = require_changeable(collect(&rows)?.pop(), client)?;
             let done = change(&mut credential);

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use batchscan_model::OrgId;
+use batchscan_model::{OrgId, UtcInstant};
 use deadpool_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
@@ -12,12 +12,10 @@ use super::changes::set_version;
 use super::organisations::{lock_org, org_id};
 use super::rows::params;
 use super::store::{PostgresStore, commit};
-use crate::audit::{Actor, imported, now_micros};
+use crate::audit::{Actor, imported};
 use crate::errors::{AdminError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
-use crate::rows::{
-    IMPORT_BY_KEY, IMPORTS, NEXT_VERSION, RECORD_IMPORT, SET_IMPORTED, import_entry,
-};
+use crate::rows::{IMPORT_BY_KEY, IMPORTS, NEXT_VERSION, RECORD_IMPORT, SET_IMPORTED, import_entry};
 use crate::types::{ImportCounts, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
@@ -59,6 +57,7 @@ impl PostgresStore {
         org: &str,
         source: ImportSource,
         mut rows: ImportRows,
+        now: UtcInstant,
     ) -> Result<ImportResult, AdminError> {
         self.on_primary(async |lease| {
             let import = lease.begin().await?;
@@ -79,11 +78,11 @@ impl PostgresStore {
             if let Some(first) = find_by_key(&import, id, &source).await? {
                 return first.repeat(&source);
             }
-            let counts = merge(&import, id).await?;
+            let counts = merge(&import, id, now).await?;
             let mut result = ImportResult { id: None, counts, warnings, is_repeated: false };
             if should_commit && counts.new + counts.corrected > 0 {
-                result.id = Some(record(&import, id, &self.actor, &source, &result).await?);
-                audit::insert(&import, &self.actor, &[imported(org, &source, &counts)]).await?;
+                result.id = Some(record(&import, id, &self.actor, &source, &result, now).await?);
+                audit::insert(&import, &self.actor, now, &[imported(org, &source, &counts)]).await?;
                 commit(import).await?;
                 return Ok(result);
             }
@@ -96,7 +95,7 @@ impl PostgresStore {
                 if let Some(first) = find_by_key(&recording, id, &source).await? {
                     return first.repeat(&source);
                 }
-                result.id = Some(record(&recording, id, &self.actor, &source, &result).await?);
+                result.id = Some(record(&recording, id, &self.actor, &source, &result, now).await?);
                 commit(recording).await?;
             }
             Ok(result)
@@ -145,11 +144,12 @@ async fn record(
     Actor { name, source: host }: &Actor,
     ImportSource { file, key, hash, .. }: &ImportSource,
     result: &ImportResult,
+    now: UtcInstant,
 ) -> Result<i64, AdminError> {
     let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);
     let hash = hash.as_ref().map(<[u8; 32]>::as_slice);
     let params = params![
-        INT8: org.0, INT8: now_micros(), TEXT: name, TEXT: host, TEXT: file, TEXT: key, BYTEA: hash, INT8: new,
+        INT8: org.0, INT8: now.micros(), TEXT: name, TEXT: host, TEXT: file, TEXT: key, BYTEA: hash, INT8: new,
         INT8: corrected, INT8: unchanged, INT8: repeated, INT8: warnings,
     ];
     Ok(transaction.query_typed_one(RECORD_IMPORT, &params).await?.try_get(0)?)
@@ -179,7 +179,7 @@ async fn stage(import: &Transaction<'_>, rows: &mut ImportRows) -> Result<(bool,
 }
 
 /// Merges the temporary table into the batches of one organisation, and increments its version.
-async fn merge(import: &Transaction<'_>, org: OrgId) -> Result<ImportCounts, AdminError> {
+async fn merge(import: &Transaction<'_>, org: OrgId, now: UtcInstant) -> Result<ImportCounts, AdminError> {
     import.batch_execute("ANALYZE stage").await?;
     let repeated = import.execute_typed(DROP_REPEATED, &[]).await?;
     let version: i64 = import.query_typed_one(NEXT_VERSION, &params![INT8: org.0]).await?.try_get(0)?;
@@ -188,7 +188,7 @@ async fn merge(import: &Transaction<'_>, org: OrgId) -> Result<ImportCounts, Adm
     let moved = import.execute_typed(RECORD_MOVED, &of_org).await?;
     let corrected = import.execute_typed(CORRECT, &of_org).await?;
     let new = import.execute_typed(ADD, &of_org).await?;
-    set_version(import, org, version, moved > 0).await?;
+    set_version(import, org, version, moved > 0, now).await?;
     import.execute_typed(SET_IMPORTED, &of_org).await?;
     Ok(ImportCounts { new, corrected, unchanged, repeated })
 }

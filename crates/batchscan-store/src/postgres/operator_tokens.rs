@@ -14,7 +14,7 @@ use crate::types::Freshness;
 
 impl PostgresStore {
     pub(crate) async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(token.created_at, async |transaction| {
             if let Some(org) = &token.org {
                 org_id(transaction, org).await?;
             }
@@ -41,7 +41,7 @@ impl PostgresStore {
         id: &ClientId,
         now: UtcInstant,
     ) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(now, async |transaction| {
             let params = params![INT8: now.micros(), TEXT: id.as_str()];
             if transaction.execute_typed(REVOKE_TOKEN, &params).await? == 0 {
                 return Err(AdminError::TokenNotFound(id.to_string()));

@@ -13,7 +13,7 @@ use crate::types::{Freshness, OrgName, OrgOverview, Organisation};
 
 impl PostgresStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(now, async |transaction| {
             let insert = "INSERT INTO organisation (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
             if transaction.execute_typed(insert, &params![TEXT: name.as_str(), INT8: now.micros()]).await?
                 == 0
@@ -56,8 +56,13 @@ impl PostgresStore {
         self.read_slowly(async |snapshot| find(snapshot, name).await).await
     }
 
-    pub(crate) async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+    pub(crate) async fn rename_org(
+        &self,
+        name: &str,
+        to: &OrgName,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
+        self.change_audited(now, async |transaction| {
             let org = lock_org(transaction, name).await?;
             let rename = "UPDATE organisation SET name = $2 WHERE id = $1";
             match transaction.execute_typed(rename, &params![INT8: org.0, TEXT: to.as_str()]).await {
@@ -74,8 +79,8 @@ impl PostgresStore {
         .await
     }
 
-    pub(crate) async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+    pub(crate) async fn remove_org(&self, name: &str, now: UtcInstant) -> Result<(), AdminError> {
+        self.change_audited(now, async |transaction| {
             let org = lock_org(transaction, name).await?;
             delete_org(transaction, org).await?;
             Ok(((), vec![Change::of_org("org remove", name)]))

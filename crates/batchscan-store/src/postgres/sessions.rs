@@ -22,7 +22,7 @@ const LOCK: &str = select_sessions!("WHERE s.id = $1 FOR UPDATE OF s");
 
 impl PostgresStore {
     pub(crate) async fn add_session(&self, session: Session) -> Result<(), AdminError> {
-        self.change_audited(async |transaction| {
+        self.change_audited(session.created_at, async |transaction| {
             let now = session.created_at.micros();
             transaction.execute_typed(REMOVE_EXPIRED_SESSIONS, &params![INT8: now]).await?;
             write(transaction, &session).await?;
@@ -83,8 +83,8 @@ impl PostgresStore {
         .await
     }
 
-    pub(crate) async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
-        self.change_audited(async |transaction| {
+    pub(crate) async fn end_sessions(&self, id: &str, now: UtcInstant) -> Result<u64, AdminError> {
+        self.change_audited(now, async |transaction| {
             let ended = transaction.execute_typed(REMOVE_SESSIONS, &params![TEXT: id]).await?;
             Ok((ended, sessions_ended(id, ended)))
         })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use batchscan_model::UtcInstant;
 use deadpool_postgres::Transaction;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -136,11 +137,12 @@ impl PostgresStore {
     /// The same with an entry in the audit log for each change that `work` returns.
     pub(super) async fn change_audited<T>(
         &self,
+        now: UtcInstant,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError>,
     ) -> Result<T, AdminError> {
         self.change(async |transaction| {
             let (done, changes) = work(transaction).await?;
-            audit::insert(transaction, &self.actor, &changes).await?;
+            audit::insert(transaction, &self.actor, now, &changes).await?;
             Ok(done)
         })
         .await

@@ -1,10 +1,11 @@
 //! The audit log.
 
+use batchscan_model::UtcInstant;
 use rusqlite::{Transaction, params};
 
 use super::rows::query_all;
 use super::store::SqliteStore;
-use crate::audit::{Actor, AuditEntry, AuditRange, Change, now_micros};
+use crate::audit::{Actor, AuditEntry, AuditRange, Change};
 use crate::errors::AdminError;
 use crate::rows::{AUDIT_ENTRIES, INSERT_AUDIT, audit_entry};
 
@@ -21,12 +22,13 @@ impl SqliteStore {
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     actor: &Actor,
+    now: UtcInstant,
     changes: &[Change],
 ) -> rusqlite::Result<()> {
     let Actor { name, source } = actor;
     for Change { action, org, subject, detail } in changes {
-        transaction
-            .execute(INSERT_AUDIT, params![now_micros(), name, source, action, org, subject, detail])?;
+        let params = params![now.micros(), name, source, action, org, subject, detail];
+        transaction.execute(INSERT_AUDIT, params)?;
     }
     Ok(())
 }

@@ -45,11 +45,12 @@ impl SqliteStore {
         org: &str,
         ids: Vec<BatchId>,
         prune_before: UtcInstant,
+        now: UtcInstant,
     ) -> Result<(), AdminError> {
         let name = org.to_owned();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let org = org_id(transaction, &name)?;
-            remove(transaction, org, &ids)?;
+            remove(transaction, org, &ids, now)?;
             prune(transaction, org, prune_before)?;
             Ok(((), batches_removed(&name, &ids)))
         })
@@ -122,19 +123,24 @@ pub(super) fn set_version(
     org: OrgId,
     version: i64,
     has_moved: bool,
+    now: UtcInstant,
 ) -> rusqlite::Result<()> {
     let update = "UPDATE organisation SET version = ?2, version_mark = random(),
                       moved_version = iif(?3, ?2, moved_version) WHERE id = ?1";
     transaction.execute(update, params![org.0, version, has_moved])?;
     let record = "INSERT INTO data_version (org_id, version, mark, created_at)
-                  SELECT id, version, version_mark, CAST(unixepoch('subsec') * 1000000 AS INTEGER)
-                  FROM organisation WHERE id = ?1";
-    transaction.execute(record, [org.0])?;
+                  SELECT id, version, version_mark, ?2 FROM organisation WHERE id = ?1";
+    transaction.execute(record, [org.0, now.micros()])?;
     transaction.execute(PRUNE_VERSIONS, [org.0, version - VERSIONS_MAX]).map(drop)
 }
 
 /// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
-fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> Result<(), AdminError> {
+fn remove(
+    transaction: &Transaction<'_>,
+    org: OrgId,
+    ids: &[BatchId],
+    now: UtcInstant,
+) -> Result<(), AdminError> {
     let version = next_version(transaction, org)?;
     let mut blocks = BlockUpdate::new(org);
     let mut delete =
@@ -148,7 +154,7 @@ fn remove(transaction: &Transaction<'_>, org: OrgId, ids: &[BatchId]) -> Result<
         moved.execute(params![org.0, id, version])?;
     }
     blocks.finish(transaction)?;
-    Ok(set_version(transaction, org, version, true)?)
+    Ok(set_version(transaction, org, version, true, now)?)
 }
 
 /// Deletes removals of versions before a time, and the versions whose clients would miss them.

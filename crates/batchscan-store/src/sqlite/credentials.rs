@@ -49,7 +49,7 @@ impl SqliteStore {
             return Ok(known);
         }
         // At the first start, one process creates them under the write lock, and the others find them.
-        let created = self.change_audited(move |transaction| {
+        let created = self.change_audited(now, move |transaction| {
             let mut changes = Vec::new();
             if read_keys(transaction)?.is_empty() {
                 let new = keys::create(&KeyPurpose::ALL, now)?;
@@ -62,7 +62,7 @@ impl SqliteStore {
     }
 
     pub(crate) async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
-        self.change_audited(move |transaction| {
+        self.change_audited(rotation.now, move |transaction| {
             let new = keys::create(&KeyPurpose::ROTATED, rotation.now)?;
             insert_keys(transaction, &new)?;
             let replaced = keys::replaced_before(&read_keys(transaction)?, rotation.remove_before);
@@ -76,7 +76,7 @@ impl SqliteStore {
 
     pub(crate) async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
         let org = org.to_owned();
-        self.change_audited(move |transaction| {
+        self.change_audited(new.now, move |transaction| {
             let change = Change::of("credential issue", new.client.as_str());
             let org = org_id(transaction, &org)?;
             insert(transaction, &new.for_org(org))?;
@@ -99,10 +99,11 @@ impl SqliteStore {
         &self,
         action: &'static str,
         client: &ClientId,
+        now: UtcInstant,
         change: impl FnOnce(&mut Credential) -> T + Send + 'static,
     ) -> Result<T, AdminError> {
         let client = client.clone();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let mut credential = require_changeable(find(transaction, &client)?, &client)?;
             let done = change(&mut credential);
             let revoked_at = credential.revoked_at.map(UtcInstant::micros);

@@ -1,6 +1,6 @@
 //! Imports batches: one transaction on the writer thread, fed through a channel while the file is being read.
 
-use batchscan_model::OrgId;
+use batchscan_model::{OrgId, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior, params};
 
 use super::audit;
@@ -9,12 +9,10 @@ use super::changes::{next_version, set_version};
 use super::organisations::org_id;
 use super::rows::query_all;
 use super::store::SqliteStore;
-use crate::audit::{Actor, imported, now_micros};
+use crate::audit::{Actor, imported};
 use crate::errors::{AdminError, StoreError};
 use crate::imports::{ImportEntry, ImportResult, ImportSource, columns};
-use crate::rows::{
-    IMPORT_BY_KEY, IMPORTS, RECORD_IMPORT, RECORD_MOVED, SET_IMPORTED, import_entry,
-};
+use crate::rows::{IMPORT_BY_KEY, IMPORTS, RECORD_IMPORT, RECORD_MOVED, SET_IMPORTED, import_entry};
 use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
 
 const INSERT: &str =
@@ -27,10 +25,11 @@ impl SqliteStore {
         org: &str,
         source: ImportSource,
         mut rows: ImportRows,
+        now: UtcInstant,
     ) -> Result<ImportResult, AdminError> {
         let org = org.to_owned();
         let actor = self.actor();
-        self.write(move |connection| import(connection, &org, &actor, &source, &mut rows)).await
+        self.write(move |connection| import(connection, &org, &actor, &source, &mut rows, now)).await
     }
 
     pub(crate) async fn imports(
@@ -55,6 +54,7 @@ fn import(
     actor: &Actor,
     source: &ImportSource,
     rows: &mut ImportRows,
+    now: UtcInstant,
 ) -> Result<ImportResult, AdminError> {
     // The corrected batches as they were before the import. A temporary table, so that it does not use memory.
     connection.execute_batch(
@@ -89,11 +89,11 @@ fn import(
     let (counts, has_moved, blocks) = merge.finish();
     let mut result = ImportResult { id: None, counts, warnings, is_repeated: false };
     if commit && counts.new + counts.corrected > 0 {
-        set_version(&transaction, org, version, has_moved)?;
+        set_version(&transaction, org, version, has_moved, now)?;
         transaction.execute(SET_IMPORTED, params![org.0, version])?;
         blocks.finish(&transaction)?;
-        result.id = Some(record(&transaction, org, actor, source, &result)?);
-        audit::insert(&transaction, actor, &[imported(name, source, &counts)])?;
+        result.id = Some(record(&transaction, org, actor, source, &result, now)?);
+        audit::insert(&transaction, actor, now, &[imported(name, source, &counts)])?;
         transaction.commit()?;
         return Ok(result);
     }
@@ -106,7 +106,7 @@ fn import(
         if let Some(first) = find_by_key(&transaction, org, source)? {
             return first.repeat(source);
         }
-        result.id = Some(record(&transaction, org, actor, source, &result)?);
+        result.id = Some(record(&transaction, org, actor, source, &result, now)?);
         transaction.commit()?;
     }
     Ok(result)
@@ -130,11 +130,12 @@ fn record(
     Actor { name, source: host }: &Actor,
     ImportSource { file, key, hash, .. }: &ImportSource,
     result: &ImportResult,
+    now: UtcInstant,
 ) -> rusqlite::Result<i64> {
     let [new, corrected, unchanged, repeated, warnings] = columns(result.counts, result.warnings);
     let params = params![
         org.0,
-        now_micros(),
+        now.micros(),
         name,
         host,
         file,

@@ -13,7 +13,7 @@ use crate::rows::{OPERATOR_TOKENS, REVOKE_TOKEN, WRITE_TOKEN, operator_token};
 
 impl SqliteStore {
     pub(crate) async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
-        self.change_audited(move |transaction| {
+        self.change_audited(token.created_at, move |transaction| {
             if let Some(org) = &token.org {
                 org_id(transaction, org)?;
             }
@@ -41,7 +41,7 @@ impl SqliteStore {
         now: UtcInstant,
     ) -> Result<(), AdminError> {
         let id = id.clone();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             if transaction.execute(REVOKE_TOKEN, params![now.micros(), id.as_str()])? == 0 {
                 return Err(AdminError::TokenNotFound(id.to_string()));
             }

@@ -14,7 +14,7 @@ use crate::types::{OrgName, OrgOverview, Organisation};
 impl SqliteStore {
     pub(crate) async fn add_org(&self, name: &OrgName, now: UtcInstant) -> Result<Organisation, AdminError> {
         let name = name.as_str().to_owned();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let insert = "INSERT INTO organisation (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
             if transaction.execute(insert, params![name, now.micros()])? == 0 {
                 return Err(AdminError::OrgExists(name));
@@ -63,9 +63,14 @@ impl SqliteStore {
         self.read_slowly(move |connection| find(connection, &name)).await
     }
 
-    pub(crate) async fn rename_org(&self, name: &str, to: &OrgName) -> Result<(), AdminError> {
+    pub(crate) async fn rename_org(
+        &self,
+        name: &str,
+        to: &OrgName,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
         let (name, to) = (name.to_owned(), to.as_str().to_owned());
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let org = org_id(transaction, &name)?;
             if org_id(transaction, &to).is_ok_and(|other| other != org) {
                 return Err(AdminError::OrgExists(to));
@@ -76,9 +81,9 @@ impl SqliteStore {
         .await
     }
 
-    pub(crate) async fn remove_org(&self, name: &str) -> Result<(), AdminError> {
+    pub(crate) async fn remove_org(&self, name: &str, now: UtcInstant) -> Result<(), AdminError> {
         let name = name.to_owned();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let org = org_id(transaction, &name)?;
             delete_org(transaction, org)?;
             Ok(((), vec![Change::of_org("org remove", &name)]))

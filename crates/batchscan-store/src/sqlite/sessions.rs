@@ -18,7 +18,7 @@ use crate::sessions::{self, SESSIONS_MAX, Session, SessionChange, SessionResult,
 
 impl SqliteStore {
     pub(crate) async fn add_session(&self, session: Session) -> Result<(), AdminError> {
-        self.change_audited(move |transaction| {
+        self.change_audited(session.created_at, move |transaction| {
             transaction.execute(REMOVE_EXPIRED_SESSIONS, [session.created_at.micros()])?;
             write(transaction, &session)?;
             Ok(((), session_added(&session)))
@@ -73,9 +73,9 @@ impl SqliteStore {
         .await
     }
 
-    pub(crate) async fn end_sessions(&self, id: &str) -> Result<u64, AdminError> {
+    pub(crate) async fn end_sessions(&self, id: &str, now: UtcInstant) -> Result<u64, AdminError> {
         let id = id.to_owned();
-        self.change_audited(move |transaction| {
+        self.change_audited(now, move |transaction| {
             let ended = transaction.execute(REMOVE_SESSIONS, [&id])? as u64;
             Ok((ended, sessions_ended(&id, ended)))
         })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use batchscan_model::OrgId;
+use batchscan_model::{OrgId, UtcInstant};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::audit;
@@ -135,12 +135,13 @@ impl SqliteStore {
     /// The same with an entry in the audit log for each change that the job returns.
     pub(super) async fn change_audited<T: Send + 'static>(
         &self,
+        now: UtcInstant,
         job: impl FnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError> + Send + 'static,
     ) -> Result<T, AdminError> {
         let actor = self.actor();
         self.change(move |transaction| {
             let (done, changes) = job(transaction)?;
-            audit::insert(transaction, &actor, &changes)?;
+            audit::insert(transaction, &actor, now, &changes)?;
             Ok(done)
         })
         .await

@@ -34,17 +34,17 @@ pub(crate) async fn every_change_has_an_entry(fixture: &Fixture) {
     fixture.import(&[batch("a", 1), batch("b", 2)]).await;
     fixture.import(&[batch("a", 3)]).await;
     let ids = ["a", "b"].map(|id| BatchId::new(id).unwrap());
-    store.remove_batches(ORG, ids.to_vec(), at(0)).await.unwrap();
+    store.remove_batches(ORG, ids.to_vec(), at(0), at(8)).await.unwrap();
     store
         .rotate_credential(client, Rotation { secret_hash: [2; 32], retire_at: at(9), now: at(1) })
         .await
         .unwrap();
     store.add_session(session("link", client, true, at(900))).await.unwrap();
     store.add_session(session("browser", client, false, at(900))).await.unwrap();
-    store.end_sessions(client.as_str()).await.unwrap();
+    store.end_sessions(client.as_str(), at(8)).await.unwrap();
     store.revoke_credential(client, at(1)).await.unwrap();
-    store.rename_org(ORG, &name("Blue Valley")).await.unwrap();
-    store.remove_org("Blue Valley").await.unwrap();
+    store.rename_org(ORG, &name("Blue Valley"), at(8)).await.unwrap();
+    store.remove_org("Blue Valley", at(8)).await.unwrap();
     let expected = [
         "org add|Green Valley|-|-",
         "credential issue|Green Valley|bs_first|-",
@@ -60,6 +60,9 @@ pub(crate) async fn every_change_has_an_entry(fixture: &Fixture) {
         "org remove|Blue Valley|-|-",
     ];
     assert_eq!(lines(store).await, expected);
+    let times = [0, 0, 8, 8, 8, 8, 1, 0, 8, 1, 8, 8].map(at);
+    let entries = store.audit(ALL).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.at).collect::<Vec<_>>(), times, "the time of the operation");
 
     let created = store.keys(at(0)).await.unwrap();
     let rotated = store.rotate_keys(KeyRotation { now: at(5), remove_before: at(9) }).await.unwrap();
@@ -80,8 +83,8 @@ pub(crate) async fn what_changes_nothing_has_no_entry(fixture: &Fixture) {
     import(store, ORG, &[batch("b", 2)], Some(ImportStep::DryRun { warnings: 0 })).await.unwrap();
     import(store, ORG, &[batch("b", 2)], None).await.unwrap_err();
     store.add_org(&name(ORG), at(0)).await.unwrap_err();
-    store.remove_batches(ORG, vec![BatchId::new("missing").unwrap()], at(0)).await.unwrap_err();
-    store.end_sessions("missing").await.unwrap();
+    store.remove_batches(ORG, vec![BatchId::new("missing").unwrap()], at(0), at(8)).await.unwrap_err();
+    store.end_sessions("missing", at(8)).await.unwrap();
     assert_eq!(lines(store).await, before);
 }
 

@@ -65,7 +65,7 @@ async fn remove(fixture: &Fixture, ids: &[&str]) -> Result<(), AdminError> {
 
 async fn remove_and_prune(fixture: &Fixture, ids: &[&str], prune_secs: i64) -> Result<(), AdminError> {
     let ids = ids.iter().map(|id| BatchId::new(*id).unwrap()).collect();
-    fixture.store.remove_batches(ORG, ids, at(prune_secs)).await
+    fixture.store.remove_batches(ORG, ids, at(prune_secs), at(8)).await
 }
 
 pub(crate) async fn a_copy_follows_imports_corrections_and_removals(fixture: &Fixture) {

@@ -40,7 +40,7 @@ pub(crate) async fn a_copy_replaces_what_its_target_had(fixture: &Fixture) {
 pub(crate) async fn a_target_with_the_history_of_others_is_not_overwritten(fixture: &Fixture) {
     let target = fixture.empty_target(false).await;
     new_caller(&target, "Other", "bs_other").await;
-    target.remove_org("Other").await.unwrap();
+    target.remove_org("Other", at(0)).await.unwrap();
     let entries = target.audit(ALL).await.unwrap();
     for (from, to) in [(&fixture.store, &target), (&target, &fixture.store)] {
         let error = copy_database(from, to, &|_, _| ()).await.unwrap_err().to_string();

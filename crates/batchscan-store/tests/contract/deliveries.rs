@@ -18,7 +18,7 @@ async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Resul
     steps.send(ImportStep::Commit { warnings: 7 }).await.unwrap();
     let (file, key, hash) = (Some("a.csv".into()), Some(key.into()), Some([hash; 32]));
     let source = ImportSource { file, key, hash, org: None };
-    store.import(ORG, source, rows).await
+    store.import(ORG, source, rows, at(8)).await
 }
 
 async fn entries(store: &Store) -> Vec<ImportEntry> {
@@ -42,6 +42,7 @@ pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
     let version = fixture.version().await.unwrap().number;
     assert!(all.iter().all(|entry| entry.version == version && entry.file.as_deref() == Some("a.csv")));
     assert!(all.iter().all(|entry| entry.actor == "op_1" && entry.source == "10.0.0.7"));
+    assert!(all.iter().all(|entry| entry.at == at(8)));
     assert_eq!(fixture.store.imports(ORG, 1, 1).await.unwrap(), all[1..]);
 }
 
@@ -105,7 +106,7 @@ pub(crate) async fn operator_tokens_are_issued_used_and_revoked(fixture: &Fixtur
     assert_eq!(found.status(at(0)), CredentialStatus::Revoked);
     assert_eq!(bound.status(at(99)), CredentialStatus::Active);
     assert_eq!(bound.status(at(100)), CredentialStatus::Expired);
-    store.remove_org(ORG).await.unwrap();
+    store.remove_org(ORG, at(0)).await.unwrap();
     assert_eq!(store.operator_token(&bound.id).await.unwrap(), None, "it could deliver to no other");
 }
 

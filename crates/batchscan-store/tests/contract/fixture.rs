@@ -157,7 +157,7 @@ pub(crate) async fn import(
         steps.send(last).await.unwrap();
     }
     drop(steps);
-    store.import(org, ImportSource::default(), receiver).await.map(|result| result.counts)
+    store.import(org, ImportSource::default(), receiver, at(8)).await.map(|result| result.counts)
 }
 
 /// A batch created so many microseconds after 1970.

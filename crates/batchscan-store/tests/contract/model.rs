@@ -80,7 +80,7 @@ pub(crate) async fn random_operations_have_the_results_of_a_model(fixture: &Fixt
                 assert!(matches!(taken, Err(AdminError::OrgExists(_))));
             }
             (1, Some(org)) if random.below(4) == 0 => {
-                store.remove_org(name).await.unwrap();
+                store.remove_org(name, at(0)).await.unwrap();
                 assert!(read_page(store, &org.caller, request(1)).await.is_none());
                 orgs.remove(name);
             }
@@ -118,7 +118,7 @@ async fn remove_some(store: &Store, name: &str, org: &mut Org, random: &mut Rand
     let ids = (0..1 + random.below(3)).map(|_| format!("é{}", random.below(IDS)));
     let ids: std::collections::BTreeSet<String> = ids.collect();
     let remove = ids.iter().map(|id| BatchId::new(id).unwrap()).collect();
-    let removed = store.remove_batches(name, remove, at(0)).await;
+    let removed = store.remove_batches(name, remove, at(0), at(8)).await;
     if ids.iter().all(|id| org.batches.contains_key(id)) {
         removed.unwrap();
         org.batches.retain(|id, _| !ids.contains(id));

@@ -45,8 +45,8 @@ async fn remove(
     if !yes && !is_confirmed(&format!("Remove {batches}? This cannot be undone. Type yes to confirm: "))? {
         bail!("not confirmed: nothing was removed");
     }
-    let prune_before = Clock::system().now().plus_secs(-DAY_SECS * i64::from(keep_removals));
-    store.remove_batches(org, ids, prune_before).await?;
+    let now = Clock::system().now();
+    store.remove_batches(org, ids, now.plus_secs(-DAY_SECS * i64::from(keep_removals)), now).await?;
     print(&format!("removed {batches} from \"{org}\"\n"))
 }
 

@@ -98,7 +98,8 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
         // If the import has failed, it returns the error.
         let _ = steps.blocking_send(ImportStep::Commit { warnings: 0 });
     });
-    let imported: Result<_, AdminError> = store.import(NURSERY, ImportSource::default(), receiver).await;
+    let imported: Result<_, AdminError> =
+        store.import(NURSERY, ImportSource::default(), receiver, Clock::system().now()).await;
     generating.await.context("generating batches failed")?;
     drop(running);
     bar.finish_and_clear();

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, ReadError, Warnings, read_text};
+use batchscan_server::clock::Clock;
 use batchscan_store::{
     ImportError, ImportOptions, ImportSource, Imported, Organisation, Store, hash_file, import_file,
 };
@@ -122,7 +123,8 @@ async fn import_one(
             let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
             let source =
                 ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash), org: None };
-            let options = ImportOptions { source, dry_run: command.dry_run, implausible };
+            let options =
+                ImportOptions { source, now: Clock::system().now(), dry_run: command.dry_run, implausible };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
             updating.abort();
             imported

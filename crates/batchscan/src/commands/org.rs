@@ -31,7 +31,7 @@ pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
             print(&if json { list_json(&orgs) } else { list(&orgs) })
         }
         OrgCommand::Rename { name, new_name } => {
-            open(&database).await?.rename_org(&name, &new_name).await?;
+            open(&database).await?.rename_org(&name, &new_name, Clock::system().now()).await?;
             print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))
         }
         OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await,
@@ -51,7 +51,7 @@ async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result
     {
         bail!("the name did not match: nothing was removed");
     }
-    store.remove_org(name).await?;
+    store.remove_org(name, Clock::system().now()).await?;
     print(&format!("removed {what}\n"))
 }
 

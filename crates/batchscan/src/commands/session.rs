@@ -21,7 +21,7 @@ pub(crate) async fn run(Session { database, command }: Session) -> anyhow::Resul
             let credentials = store.credentials(&org).await?;
             print(&if json { list_json(&all, &credentials) } else { list(&all, &credentials) })
         }
-        SessionCommand::End { id } => match store.end_sessions(&id).await? {
+        SessionCommand::End { id } => match store.end_sessions(&id, Clock::system().now()).await? {
             0 => bail!("there is no such session; list them with `batchscan session list --org NAME`"),
             ended => print(&format!(
                 "ended {}; a token it already has works until it expires, 1 h by default. To stop it now: batchscan \

@@ -153,8 +153,8 @@ pub(super) async fn remove_batch(
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
     let id = BatchId::new(&id).ok_or(ApiError::NoSuchBatch)?;
-    let prune_before = app.clock.now().plus_secs(-KEEP_REMOVALS_SECS);
-    operator.store.remove_batches(&name, vec![id], prune_before).await?;
+    let now = app.clock.now();
+    operator.store.remove_batches(&name, vec![id], now.plus_secs(-KEEP_REMOVALS_SECS), now).await?;
     Ok(no_content())
 }
 
@@ -275,7 +275,8 @@ async fn import(
         let _permit = app.deliveries.imports.acquire().await;
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
-        let options = ImportOptions { source, dry_run, implausible: Implausible::Warn };
+        let now = app.clock.now();
+        let options = ImportOptions { source, now, dry_run, implausible: Implausible::Warn };
         let imported =
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)

@@ -47,22 +47,24 @@ pub(super) async fn add(
 
 /// `PATCH /operator/v1/organisations/{name}`.
 pub(super) async fn rename(
+    State(app): State<App>,
     operator: Operator,
     PathNames(name): PathNames<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
     let to = read_name(body).await?;
-    operator.store.rename_org(&name, &to).await?;
+    operator.store.rename_org(&name, &to, app.clock.now()).await?;
     Ok(respond(StatusCode::OK, &organisation(&operator.store.org(to.as_str()).await?)))
 }
 
 /// `DELETE /operator/v1/organisations/{name}`.
 pub(super) async fn remove(
+    State(app): State<App>,
     operator: Operator,
     PathNames(name): PathNames<String>,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
-    operator.store.remove_org(&name).await?;
+    operator.store.remove_org(&name, app.clock.now()).await?;
     Ok(no_content())
 }

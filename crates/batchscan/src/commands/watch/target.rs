@@ -11,6 +11,7 @@ use batchscan_client::Error;
 use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
 use batchscan_model::FieldError;
+use batchscan_server::clock::Clock;
 use batchscan_store::{
     AdminError, ImportError, ImportOptions, ImportSource, Store, StoreError, hash_file, import_file,
 };
@@ -147,7 +148,7 @@ impl Target {
 async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome, Failure> {
     let key = Some(delivery.key());
     let source = ImportSource { file: Some(delivery.name), key, hash: Some(delivery.hash), org: None };
-    let options = ImportOptions { source, ..ImportOptions::default() };
+    let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
     let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
     match imported {
         Ok(imported) if imported.is_repeated => Ok(Outcome::Repeated),
