@@ -87,6 +87,12 @@ impl Change {
         Self { action, org: None, subject: Some(subject.to_owned()), detail: None }
     }
 
+    /// The organisation and the detail.
+    pub(crate) fn describe(&self) -> String {
+        let detail = self.detail.as_deref().unwrap_or_default();
+        self.org.as_ref().map_or(detail.to_owned(), |org| format!("\"{org}\": {detail}"))
+    }
+
     pub(crate) fn detail(self, detail: String) -> Self {
         Self { detail: Some(detail), ..self }
     }

@@ -5,6 +5,7 @@ use batchscan_model::{ClientId, OrgId, UtcInstant};
 use crate::audit::AuditEntry;
 use crate::changes::ChangeKey;
 use crate::credentials::{Credential, CredentialStatus, Secret};
+use crate::doctor::OrgVersions;
 use crate::dump::{BatchRecord, MovedRecord, OrgRecord, VersionRecord};
 use crate::errors::StoreError;
 use crate::imports::ImportEntry;
@@ -395,6 +396,17 @@ pub(crate) fn moved_record(row: &impl Columns) -> Result<MovedRecord, StoreError
 
 pub(crate) fn version_record(row: &impl Columns) -> Result<VersionRecord, StoreError> {
     Ok(VersionRecord { version: version(row)?, created_at: integer(row, 2)? })
+}
+
+/// For [`crate::doctor::ORG_VERSIONS`].
+pub(crate) fn org_versions(row: &impl Columns) -> Result<OrgVersions, StoreError> {
+    Ok(OrgVersions {
+        id: OrgId(integer(row, 0)?),
+        name: text(row, 1)?,
+        version: DataVersion { number: integer(row, 2)?, mark: integer(row, 3)? },
+        newer: count(row, 4)?,
+        recorded: count(row, 5)?,
+    })
 }
 
 pub(crate) fn version(row: &impl Columns) -> Result<DataVersion, StoreError> {

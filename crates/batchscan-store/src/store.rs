@@ -2,7 +2,7 @@
 
 use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
 
-use crate::audit::{Actor, AuditEntry, AuditRange};
+use crate::audit::{Actor, AuditEntry, AuditRange, Change};
 use crate::changes::{Changes, ChangesRequest};
 use crate::credentials::{Credential, CredentialLookup, NewCredential, Rotation};
 use crate::doctor::DoctorReport;
@@ -345,6 +345,12 @@ impl Store {
     /// Checks the database and every stored batch.
     pub async fn doctor(&self, progress: Progress) -> Result<DoctorReport, AdminError> {
         call!(self.doctor(progress))
+    }
+
+    /// Repairs what [`Store::doctor`] found and nobody else has to do, in one transaction. Returns what was done.
+    pub async fn repair(&self, now: UtcInstant) -> Result<Vec<String>, AdminError> {
+        let repairs = call!(self.repair(now))?;
+        Ok(repairs.iter().map(Change::describe).collect())
     }
 
     /// Sends the content of the database from one snapshot.

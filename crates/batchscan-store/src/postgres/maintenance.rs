@@ -1,16 +1,24 @@
-//! Doctor: checks every stored batch. PostgreSQL checks its own structures.
+//! Doctor: checks every stored batch, and repairs versions. PostgreSQL checks its own structures.
 
 use std::pin::pin;
 
+use batchscan_model::UtcInstant;
 use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use tokio_postgres::types::Type;
 
+use super::changes::set_version;
+use super::rows::params;
 use super::schema;
 use super::store::PostgresStore;
-use crate::doctor::{BATCHES_PER_STEP, DoctorReport};
+use crate::audit::Change;
+use crate::doctor::{
+    BATCHES_PER_STEP, DELETE_WITHOUT_ORG, DoctorReport, MARK_BATCHES, MARK_MOVED, ORG_VERSIONS, OrgVersions,
+    RECORD_VERSION, UNUSED_VERSION, WITHOUT_ORG, deleted_without_org,
+};
 use crate::errors::AdminError;
-use crate::rows::count;
+use crate::page::DataVersion;
+use crate::rows::{count, org_versions};
 use crate::types::Progress;
 
 impl PostgresStore {
@@ -24,6 +32,49 @@ impl PostgresStore {
         })
         .await
     }
+
+    /// Returns what was repaired.
+    pub(crate) async fn repair(&self, now: UtcInstant) -> Result<Vec<Change>, AdminError> {
+        self.change_audited(now, async |transaction| {
+            let repairs = repair(transaction, now).await?;
+            Ok((repairs.clone(), repairs))
+        })
+        .await
+    }
+}
+
+async fn repair(transaction: &Transaction<'_>, now: UtcInstant) -> Result<Vec<Change>, AdminError> {
+    // As for every change of their batches.
+    transaction.batch_execute("SELECT FROM organisation ORDER BY id FOR UPDATE").await?;
+    let without_org = count(&transaction.query_typed_one(WITHOUT_ORG, &[]).await?, 0)?;
+    for delete in DELETE_WITHOUT_ORG {
+        transaction.execute_typed(delete, &[]).await?;
+    }
+    let mut repairs = Vec::from_iter(deleted_without_org(without_org));
+    for row in transaction.query_typed(ORG_VERSIONS, &[]).await? {
+        let org = org_versions(&row)?;
+        if !org.is_consistent() {
+            repairs.push(repair_org(transaction, &org, now).await?);
+        }
+    }
+    Ok(repairs)
+}
+
+async fn repair_org(
+    transaction: &Transaction<'_>,
+    org: &OrgVersions,
+    now: UtcInstant,
+) -> Result<Change, AdminError> {
+    let OrgVersions { id, version: DataVersion { number, mark }, .. } = org;
+    let unused = transaction.query_typed_one(UNUSED_VERSION, &params![INT8: id.0]).await?;
+    let version: i64 = unused.try_get(0)?;
+    let current = params![INT8: id.0, INT8: number, INT8: mark, INT8: now.micros()];
+    transaction.execute_typed(RECORD_VERSION, &current).await?;
+    let newer = params![INT8: version, INT8: id.0, INT8: number];
+    let marked = transaction.execute_typed(MARK_BATCHES, &newer).await?;
+    transaction.execute_typed(MARK_MOVED, &newer).await?;
+    set_version(transaction, *id, version, true, now).await?;
+    Ok(org.repaired(0, marked))
 }
 
 async fn check_all(
@@ -31,13 +82,12 @@ async fn check_all(
     report: &mut DoctorReport,
     progress: &Progress,
 ) -> Result<(), AdminError> {
-    let counts = "SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM organisation),
-        (SELECT count(*) FROM batch b WHERE NOT EXISTS (SELECT 1 FROM organisation o WHERE o.id = b.org_id)),
-        (SELECT count(*) FROM batch b JOIN organisation o ON o.id = b.org_id WHERE b.version > o.version)";
-    let counts = snapshot.query_typed_one(counts, &[]).await?;
-    let total = count(&counts, 0)?;
-    report.orgs = count(&counts, 1)?;
-    report.add_counts(counts.try_get(2)?, counts.try_get(3)?);
+    let total = count(&snapshot.query_typed_one("SELECT count(*) FROM batch", &[]).await?, 0)?;
+    report.add_without_org(count(&snapshot.query_typed_one(WITHOUT_ORG, &[]).await?, 0)?);
+    for row in snapshot.query_typed(ORG_VERSIONS, &[]).await? {
+        report.orgs += 1;
+        report.check_versions(&org_versions(&row)?);
+    }
     progress(0, total);
     let all = "SELECT coalesce(o.name, 'organisation ' || b.org_id), b.created_at, b.batch_id, b.json
                FROM batch b LEFT JOIN organisation o ON o.id = b.org_id";

@@ -9,8 +9,7 @@ use std::num::NonZero;
 use batchscan_model::OrgId;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::doctor::DoctorReport;
-use crate::errors::{AdminError, StoreError};
+use crate::errors::StoreError;
 use crate::gzip::{Deflated, Piece};
 use crate::page::Key;
 
@@ -111,28 +110,43 @@ pub(super) fn delete_all(connection: &Connection, org: OrgId) -> rusqlite::Resul
     connection.execute("DELETE FROM block WHERE org_id = ?1", [org.0]).map(|_| ())
 }
 
-/// Compares every block with its batches.
-pub(super) fn check(snapshot: &Connection, report: &mut DoctorReport) -> Result<(), AdminError> {
+/// A block that differs from its batches.
+pub(super) struct WrongBlock {
+    pub(super) org: OrgId,
+    pub(super) org_name: String,
+    range: Block,
+}
+
+impl WrongBlock {
+    /// Gives its batches a new version: clients may have read them from the block. Returns their number.
+    pub(super) fn mark_batches(&self, connection: &Connection, version: i64) -> rusqlite::Result<usize> {
+        let Block { after, last, .. } = &self.range;
+        connection.execute(
+            "UPDATE batch SET version = ?1 WHERE org_id = ?2
+             AND (created_at, batch_id) > (?3, ?4) AND (created_at, batch_id) <= (?5, ?6)",
+            params![version, self.org.0, after.created, after.id, last.created, last.id],
+        )
+    }
+}
+
+/// Compares every block with its batches. Returns the first wrong ones.
+pub(super) fn find_wrong(snapshot: &Connection, limit: usize) -> Result<Vec<WrongBlock>, StoreError> {
     let mut all = snapshot.prepare(
         "SELECT b.id, b.after_created_at, b.after_id, b.last_created_at, b.last_id, b.text_bytes, b.text_crc,
                 b.deflated, b.batches, b.org_id, coalesce(o.name, 'organisation ' || b.org_id)
          FROM block b LEFT JOIN organisation o ON o.id = b.org_id ORDER BY b.id",
     )?;
     let mut rows = all.query([])?;
+    let mut wrong = Vec::new();
     while let Some(row) = rows.next()? {
-        if is_correct(snapshot, row)? {
-            continue;
+        if !is_correct(snapshot, row)? {
+            wrong.push(WrongBlock { org: OrgId(row.get(9)?), org_name: row.get(10)?, range: block(row)? });
         }
-        let (id, org, name): (i64, i64, String) = (row.get(0)?, row.get(9)?, row.get(10)?);
-        let is_full = !report.add(format!(
-            "a compressed block of \"{name}\" differs from its batches: remove it with the SQL statements \
-             DELETE FROM block WHERE id = {id}; UPDATE organisation SET version = version + 1 WHERE id = {org}"
-        ));
-        if is_full {
+        if wrong.len() == limit {
             break;
         }
     }
-    Ok(())
+    Ok(wrong)
 }
 
 fn is_correct(snapshot: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {

@@ -1,16 +1,26 @@
-//! Backup and doctor.
+//! Backup, doctor and repair.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rusqlite::Connection;
+use batchscan_model::UtcInstant;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, Transaction, params};
 
+use super::blocks::WrongBlock;
+use super::changes::set_version;
+use super::rows::query_all;
 use super::store::SqliteStore;
 use super::{blocks, open};
-use crate::doctor::{BATCHES_PER_STEP, DoctorReport};
+use crate::audit::Change;
+use crate::doctor::{
+    BATCHES_PER_STEP, DELETE_WITHOUT_ORG, DoctorReport, MARK_BATCHES, MARK_MOVED, ORG_VERSIONS, OrgVersions,
+    RECORD_VERSION, REPAIR, UNUSED_VERSION, WITHOUT_ORG, deleted_without_org,
+};
 use crate::errors::{AdminError, StoreError};
 use crate::new_file::NewFile;
+use crate::page::DataVersion;
+use crate::rows::org_versions;
 use crate::types::Progress;
 
 /// Database pages copied between two progress reports: about 16 MiB.
@@ -42,6 +52,15 @@ impl SqliteStore {
                 checked => checked?,
             }
             Ok(report)
+        })
+        .await
+    }
+
+    /// Returns what was repaired.
+    pub(crate) async fn repair(&self, now: UtcInstant) -> Result<Vec<Change>, AdminError> {
+        self.change_audited(now, move |transaction| {
+            let repairs = repair(transaction, now)?;
+            Ok((repairs.clone(), repairs))
         })
         .await
     }
@@ -92,15 +111,54 @@ fn check_all(
     let total = u64::try_from(count("SELECT count(*) FROM batch")?).unwrap_or(0);
     progress(0, total);
     check_file(&snapshot, report)?;
-    report.orgs = u64::try_from(count("SELECT count(*) FROM organisation")?).unwrap_or(0);
-    report.add_counts(
-        count("SELECT count(*) FROM batch WHERE org_id NOT IN (SELECT id FROM organisation)")?,
-        count(
-            "SELECT count(*) FROM batch b JOIN organisation o ON o.id = b.org_id WHERE b.version > o.version",
-        )?,
-    );
+    report.add_without_org(u64::try_from(count(WITHOUT_ORG)?).unwrap_or(0));
+    let orgs = query_all(&mut snapshot.prepare(ORG_VERSIONS)?, [], |row| org_versions(row))?;
+    report.orgs = orgs.len() as u64;
+    orgs.iter().for_each(|org| report.check_versions(org));
     check_batches(&snapshot, report, &|done| progress(done, total))?;
-    blocks::check(&snapshot, report)
+    for block in blocks::find_wrong(&snapshot, DoctorReport::FINDINGS_MAX)? {
+        let name = block.org_name;
+        report.add(format!("a compressed block of \"{name}\" differs from its batches; run {REPAIR}"));
+    }
+    Ok(())
+}
+
+fn repair(transaction: &Transaction<'_>, now: UtcInstant) -> Result<Vec<Change>, AdminError> {
+    let without_org = transaction.query_row(WITHOUT_ORG, [], |row| row.get::<_, i64>(0))?;
+    for delete in DELETE_WITHOUT_ORG {
+        transaction.execute(delete, [])?;
+    }
+    let mut repairs = Vec::from_iter(deleted_without_org(u64::try_from(without_org).unwrap_or(0)));
+    let wrong = blocks::find_wrong(transaction, usize::MAX)?;
+    for org in query_all(&mut transaction.prepare(ORG_VERSIONS)?, [], |row| org_versions(row))? {
+        let blocks: Vec<_> = wrong.iter().filter(|block| block.org == org.id).collect();
+        if !org.is_consistent() || !blocks.is_empty() {
+            repairs.push(repair_org(transaction, &org, &blocks, now)?);
+        }
+    }
+    Ok(repairs)
+}
+
+fn repair_org(
+    transaction: &Transaction<'_>,
+    org: &OrgVersions,
+    blocks: &[&WrongBlock],
+    now: UtcInstant,
+) -> Result<Change, AdminError> {
+    let OrgVersions { id, version: DataVersion { number, mark }, .. } = org;
+    let version: i64 = transaction.query_row(UNUSED_VERSION, [id.0], |row| row.get(0))?;
+    transaction.execute(RECORD_VERSION, params![id.0, number, mark, now.micros()])?;
+    let mut marked = transaction.execute(MARK_BATCHES, params![version, id.0, number])?;
+    transaction.execute(MARK_MOVED, params![version, id.0, number])?;
+    for block in blocks {
+        marked += block.mark_batches(transaction, version)?;
+    }
+    if !blocks.is_empty() {
+        blocks::delete_all(transaction, *id)?;
+        blocks::compress_all(transaction, *id)?;
+    }
+    set_version(transaction, *id, version, true, now)?;
+    Ok(org.repaired(blocks.len(), marked as u64))
 }
 
 fn check_file(snapshot: &Connection, report: &mut DoctorReport) -> Result<(), AdminError> {

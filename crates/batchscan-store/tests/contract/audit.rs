@@ -18,7 +18,7 @@ fn name(text: &str) -> OrgName {
 }
 
 /// An entry as a line: action, organisation, subject, detail.
-fn line(entry: &AuditEntry) -> String {
+pub(crate) fn line(entry: &AuditEntry) -> String {
     let AuditEntry { action, org, subject, detail, .. } = entry;
     [Some(action), org.as_ref(), subject.as_ref(), detail.as_ref()]
         .map(|part| part.map_or("-", |part| part))

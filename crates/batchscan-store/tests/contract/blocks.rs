@@ -7,7 +7,9 @@ use batchscan_store::{Encoding, Page, PageLimit, PageRequest, Resume};
 use batchscan_testbed::Random;
 use rusqlite::Connection;
 
-use crate::fixture::{Fixture, batch, commented, range, request, text_of, whole};
+use crate::changes::Mirror;
+use crate::fixture::{Fixture, ORG, batch, commented, range, request, text_of, whole};
+use crate::repairs::repair;
 
 /// Imports that append, insert, correct and move batches, many of them created at the same time.
 #[tokio::test]
@@ -72,16 +74,30 @@ async fn late_and_single_imports_do_not_leave_small_blocks() {
 }
 
 #[tokio::test]
-async fn doctor_finds_a_wrong_block_and_a_missing_one_is_harmless() {
+async fn a_wrong_block_is_replaced_and_its_batches_are_sent_again() {
     let fixture = Fixture::sqlite().await;
     fixture.import(&sequence(0, 300)).await;
+    let mut mirror = Mirror::default();
+    mirror.ids(&fixture, 1_000).await;
     // Changes a text, but not its block.
     let update = "UPDATE batch SET json = replace(json, '\"batch_name\":\"n\"', '\"batch_name\":\"m\"') WHERE batch_id = 'b0150'";
     assert_eq!(file(&fixture).execute(update, []).unwrap(), 1);
-    let found = findings(&fixture).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    let (_, fix) = found[0].split_once("with the SQL statements ").unwrap();
-    file(&fixture).execute_batch(fix).unwrap();
+    let version = fixture.version().await;
+    let repaired = repair(&fixture).await;
+    let expected = "new version; batches marked as changed: 50; compressed blocks replaced: 1";
+    assert_eq!(repaired, [format!("\"{ORG}\": {expected}")]);
+    assert_ne!(fixture.version().await, version, "cached pages are not used again");
+    compare_pages(&fixture, whole(), 1_000).await;
+    assert_eq!(blocks(&fixture), (6, 300));
+    mirror.ids(&fixture, 1_000).await;
+    assert!(mirror.batches["b0150"].contains("\"batch_name\":\"m\""), "read from the wrong block before");
+}
+
+#[tokio::test]
+async fn a_missing_block_is_harmless() {
+    let fixture = Fixture::sqlite().await;
+    fixture.import(&sequence(0, 300)).await;
+    file(&fixture).execute("DELETE FROM block WHERE id = 4", []).unwrap();
     assert_eq!(findings(&fixture).await, Vec::<String>::new());
     compare_pages(&fixture, whole(), 1_000).await;
     fixture.import(&[commented(batch("b0155", 155), "corrected")]).await;

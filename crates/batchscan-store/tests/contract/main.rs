@@ -15,6 +15,7 @@ mod imports;
 mod model;
 mod operators;
 mod pages;
+mod repairs;
 mod sqlite_file;
 
 // `cargo bolero` compiles this, too, and then needs its runtime (docs/TESTING.md).
@@ -98,5 +99,8 @@ on_both_stores!(
     copies::a_copy_replaces_what_its_target_had,
     copies::a_change_of_the_source_during_the_copy_is_noticed,
     copies::a_target_with_the_history_of_others_is_not_overwritten,
+    repairs::batches_newer_than_their_version_are_sent_again,
+    repairs::a_client_continues_from_a_version_that_was_not_recorded,
+    repairs::batches_without_an_organisation_are_deleted,
     model::random_operations_have_the_results_of_a_model,
 );

@@ -534,6 +534,9 @@ pub(crate) enum KeyCommand {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
+    /// Repair what can be repaired, then check
+    #[arg(long)]
+    pub(crate) repair: bool,
     /// Print JSON
     #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,

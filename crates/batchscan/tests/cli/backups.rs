@@ -175,6 +175,20 @@ fn the_doctor_finds_wrong_permissions_and_batches_without_an_organisation() {
 }
 
 #[test]
+fn the_doctor_repairs_versions() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..3, "x")));
+    site.sql().execute("UPDATE organisation SET version = version + 1", []).unwrap();
+    site.sql().execute("UPDATE batch SET version = 7 WHERE batch_id > 'scan-0000000'", []).unwrap();
+    site.transcript(
+        &["doctor", "doctor --repair", "doctor --repair --json"],
+        file!["snapshots/the_doctor_repairs_versions.txt"],
+    );
+    let entry = site.run(&["audit", "--json"]).succeeds();
+    assert!(entry.lines().last().unwrap().contains("doctor repair"), "{entry}");
+}
+
+#[test]
 fn the_database_files_are_private() {
     let site = Site::new();
     let service = site.serve(&[]);

@@ -14,8 +14,8 @@ fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.split('/')
 }
 
-/// Options without an environment variable: confirmations, and clap's own.
-const WITHOUT_VARIABLE: [&str; 5] = ["yes", "force", "now", "help", "version"];
+/// Options without an environment variable: confirmations, what must be asked for each time, and clap's own.
+const WITHOUT_VARIABLE: [&str; 6] = ["yes", "force", "now", "repair", "help", "version"];
 
 fn help(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
