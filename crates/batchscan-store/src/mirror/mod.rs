@@ -7,6 +7,8 @@
 mod postgres;
 mod sqlite;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use batchscan_model::{Batch, Field, Kind};
 
 use crate::url::DatabaseUrl;
@@ -29,15 +31,15 @@ const CLEAR_SEEN: &str = "DELETE FROM mirror_seen";
 const REMOVE_UNSEEN: &str =
     "DELETE FROM batches WHERE NOT EXISTS (SELECT 1 FROM mirror_seen s WHERE s.batch_id = batches.batch_id)";
 
-/// The tables, in types that both databases know, except for times.
-fn create_tables(time: &str) -> String {
+/// The tables, in types that both databases know, except for times and decimals.
+fn create_tables(time: &str, decimal: &str) -> String {
     let column = |field: Field| {
         let kind = match field.kind() {
             Kind::Id => "TEXT PRIMARY KEY",
             Kind::Name | Kind::Text | Kind::Link => "TEXT",
             Kind::Instant => time,
             Kind::Count => "BIGINT",
-            Kind::Decimal => "DOUBLE PRECISION",
+            Kind::Decimal => decimal,
             Kind::Flag => "BOOLEAN",
         };
         format!("{field} {kind}{}", if field.is_nullable() { "" } else { " NOT NULL" })
@@ -51,10 +53,14 @@ fn create_tables(time: &str) -> String {
     )
 }
 
-/// Adds a batch or replaces it. `time_cast` makes a time of a text.
-fn put_batch(time_cast: &str) -> String {
+/// Adds a batch or replaces it. The casts make a time or a decimal of a text.
+fn put_batch(time_cast: &str, decimal_cast: &str) -> String {
     let names = Field::ALL.map(Field::name);
-    let cast = |field: &Field| if field.kind() == Kind::Instant { time_cast } else { "" };
+    let cast = |field: &Field| match field.kind() {
+        Kind::Instant => time_cast,
+        Kind::Decimal => decimal_cast,
+        _ => "",
+    };
     let value = |(index, field): (usize, &Field)| format!("${}{}", index + 1, cast(field));
     let values: Vec<String> = Field::ALL.iter().enumerate().map(value).collect();
     let set = names.map(|name| format!("{name} = excluded.{name}"));
@@ -162,7 +168,8 @@ pub struct Mirror {
 
 #[derive(Debug)]
 enum Target {
-    Sqlite(SqliteMirror),
+    /// Shared with the thread that writes.
+    Sqlite(Arc<Mutex<SqliteMirror>>),
     Postgres(Box<PostgresMirror>),
 }
 
@@ -175,7 +182,10 @@ impl Mirror {
         };
         let opened = match url {
             DatabaseUrl::Sqlite(path) => {
-                SqliteMirror::open(path).map(|(mirror, position)| (Target::Sqlite(mirror), position))
+                let path = path.clone();
+                run_blocking(move || SqliteMirror::open(&path))
+                    .await
+                    .map(|(mirror, position)| (Target::Sqlite(Arc::new(Mutex::new(mirror))), position))
             }
             DatabaseUrl::Postgres(url) => PostgresMirror::open(url)
                 .await
@@ -202,17 +212,32 @@ impl Mirror {
 
     /// Writes changes and the position after them in one transaction. Returns how many batches were deleted because they
     /// were not seen when everything was read again.
-    pub async fn apply(&mut self, changes: &MirrorChanges) -> Result<u64, MirrorError> {
-        let (next, reread) = self.position.after(changes);
-        let since = &self.position.since;
+    pub async fn apply(&mut self, changes: MirrorChanges) -> Result<u64, MirrorError> {
+        let (next, reread) = self.position.after(&changes);
+        let since = self.position.since.clone();
         let applied = match &mut self.target {
-            Target::Sqlite(mirror) => mirror.apply(changes, since, &next, reread),
-            Target::Postgres(mirror) => mirror.apply(changes, since, &next, reread).await,
+            Target::Sqlite(mirror) => {
+                let (mirror, next) = (Arc::clone(mirror), next.clone());
+                run_blocking(move || {
+                    let mut mirror = mirror.lock().unwrap_or_else(PoisonError::into_inner);
+                    mirror.apply(&changes, &since, &next, reread)
+                })
+                .await
+            }
+            Target::Postgres(mirror) => mirror.apply(&changes, &since, &next, reread).await,
         };
         let removed = applied.map_err(|failure| failure.of(&self.name))?;
         self.position = next;
         Ok(removed)
     }
+}
+
+/// Off the runtime's threads: SQLite may wait a minute for its lock.
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panicked| Err(Failure::Other(panicked.to_string())))
 }
 
 impl Failure {

@@ -26,7 +26,7 @@ impl PostgresMirror {
         let opening = client.transaction().await?;
         opening.batch_execute(SET_TIMEOUT).await?;
         match count_tables(&opening).await? {
-            0 => opening.batch_execute(&create_tables("TIMESTAMPTZ")).await?,
+            0 => opening.batch_execute(&create_tables("TIMESTAMPTZ", "NUMERIC(14, 2)")).await?,
             TABLES_COUNT => {}
             _ => return Err(Failure::NotAMirror),
         }
@@ -90,7 +90,7 @@ async fn write(
     changes: &MirrorChanges,
     is_rereading: bool,
 ) -> Result<(), tokio_postgres::Error> {
-    let put = &put_batch("::timestamptz");
+    let put = &put_batch("::timestamptz", "::numeric");
     try_join_all(changes.batches.iter().map(|batch| async move {
         let values = batch.values().map(value);
         let values: Vec<(&(dyn ToSql + Sync), Type)> =
@@ -120,7 +120,7 @@ fn value(value: FieldValue<'_>) -> (Box<dyn ToSql + Sync>, Type) {
         FieldValue::Text(text) => (Box::new(text.replace('\0', "\u{FFFD}")), Type::TEXT),
         FieldValue::Instant(instant) => (Box::new(instant.to_string()), Type::TEXT),
         FieldValue::Count(count) => (Box::new(i64::try_from(count).unwrap_or(i64::MAX)), Type::INT8),
-        FieldValue::Decimal(decimal) => (Box::new(decimal.count() as f64 / 100.0), Type::FLOAT8),
+        FieldValue::Decimal(decimal) => (Box::new(decimal.to_string()), Type::TEXT),
         FieldValue::Flag(flag) => (Box::new(flag), Type::BOOL),
     }
 }

@@ -43,7 +43,7 @@ impl SqliteMirror {
         }
         let opening = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if is_empty(&opening)? {
-            opening.execute_batch(&create_tables("TEXT"))?;
+            opening.execute_batch(&create_tables("TEXT", "DOUBLE PRECISION"))?;
         }
         let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN (?1, ?2, ?3)";
         let tables: i64 = opening.query_row(query, TABLES, |row| row.get(0))?;
@@ -89,7 +89,7 @@ impl SqliteMirror {
 }
 
 fn write(writing: &Transaction<'_>, changes: &MirrorChanges, is_rereading: bool) -> rusqlite::Result<()> {
-    let mut put = writing.prepare_cached(&put_batch(""))?;
+    let mut put = writing.prepare_cached(&put_batch("", ""))?;
     let [mut remove, mut see, mut forget] =
         [writing.prepare_cached(REMOVE)?, writing.prepare_cached(SEE)?, writing.prepare_cached(FORGET)?];
     for batch in &changes.batches {

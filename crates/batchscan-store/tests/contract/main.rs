@@ -12,6 +12,7 @@ mod copies;
 mod deliveries;
 mod fixture;
 mod imports;
+mod mirrors;
 mod model;
 mod operators;
 mod pages;

@@ -210,8 +210,7 @@ impl Target {
                 let batches = batches.collect::<Result<Vec<Batch>, Error>>()?;
                 let changed = batches.len() as u64;
                 let Changes { removed, since, more, .. } = changes;
-                let removed =
-                    mirror.apply(&MirrorChanges { batches, removed, since, more, restarts }).await?;
+                let removed = mirror.apply(MirrorChanges { batches, removed, since, more, restarts }).await?;
                 Ok(Totals { changed, removed })
             }
         }
