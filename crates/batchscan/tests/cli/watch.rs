@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -436,6 +437,8 @@ fn wrong_settings_are_reported_at_the_start() {
     inbox.site.write("empty", "\n");
     std::fs::create_dir(inbox.site.path("occupied")).unwrap();
     inbox.site.write("occupied/done", "x");
+    std::fs::create_dir(inbox.site.path("linked")).unwrap();
+    symlink("../occupied", inbox.site.path("linked/failed")).unwrap();
     inbox.site.transcript(
         &[
             "watch nowhere --org 'Green Valley'",
@@ -446,6 +449,7 @@ fn wrong_settings_are_reported_at_the_start() {
             "watch inbox --org 'Green Valley' --url http://ann:hush@127.0.0.1:1 --token-file empty",
             "watch inbox --org 'Green Valley' --poll 0s",
             "watch occupied --org 'Green Valley'",
+            "watch linked --org 'Green Valley'",
         ],
         file!["snapshots/wrong_settings_are_reported_at_the_start.txt"],
     );

@@ -82,10 +82,8 @@ impl Folder {
             let path = self.path.join(name);
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                Err(_) if !path.is_dir() => {
-                    return Err(io::Error::other(format!("{} is not a folder", path.display())));
-                }
-                _ => {}
+                Err(_) => require_folder(&path)?,
+                Ok(()) => {}
             }
         }
         let (now, mut seen, mut files) = (Instant::now(), HashMap::new(), Vec::new());
@@ -156,6 +154,20 @@ impl Folder {
     }
 }
 
+/// A link would move files to where its creator wants them.
+fn require_folder(path: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(path)?.file_type();
+    let found = match kind.is_symlink() {
+        _ if kind.is_dir() => return Ok(()),
+        true => "a symbolic link",
+        false => "not a folder",
+    };
+    Err(io::Error::other(format!(
+        "{} is {found}: remove it, and a folder is created instead",
+        path.display()
+    )))
+}
+
 /// The version of a file that is to be delivered; `None` for anything else in the folder.
 fn version_to_deliver(path: &Path) -> io::Result<Option<FileVersion>> {
     let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -199,6 +211,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn names(folder: &mut Folder) -> Vec<String> {
@@ -232,6 +246,20 @@ mod tests {
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv"]);
         // Another watcher was faster.
         assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn links_instead_of_the_folders_are_not_followed() {
+        for name in [DELIVERING, DONE, FAILED] {
+            let temporary = tempfile::tempdir().unwrap();
+            let elsewhere = tempfile::tempdir().unwrap();
+            let mut folder = Folder::new(temporary.path(), Duration::ZERO);
+            folder.list().unwrap();
+            fs::remove_dir(temporary.path().join(name)).unwrap();
+            symlink(elsewhere.path(), temporary.path().join(name)).unwrap();
+            let error = folder.list().err().unwrap().to_string();
+            assert!(error.contains(&format!("{name} is a symbolic link: remove it")), "{error}");
+        }
     }
 
     #[test]
