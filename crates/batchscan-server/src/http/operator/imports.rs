@@ -322,6 +322,10 @@ impl From<ImportError> for ApiError {
     fn from(error: ImportError) -> Self {
         match error {
             ImportError::Store(error) => error.into(),
+            // The disk of the temporary file failed, so that the same delivery can succeed later.
+            ImportError::File(ReadError::Io(error)) => {
+                ApiError::Unavailable(Cause::new(&format!("cannot read the file of a delivery: {error}")))
+            }
             ImportError::File(ReadError::Invalid { errors, .. }) => ApiError::InvalidImport(errors),
             ImportError::File(error) => {
                 let error = FieldError::problem("", error.to_string());
@@ -359,6 +363,13 @@ mod tests {
         });
         let space = TempSpace::new(std::env::temp_dir(), Some(0));
         receive(&space, OrgId(1), Body::from_stream(parts), u64::MAX).await
+    }
+
+    /// A delivery is repeated after a 503, but not after a 422.
+    #[test]
+    fn a_failing_disk_is_not_an_error_of_the_file() {
+        let error = ImportError::File(ReadError::Io(ErrorKind::Other.into()));
+        assert!(matches!(ApiError::from(error), ApiError::Unavailable(_)));
     }
 
     #[tokio::test(start_paused = true)]
