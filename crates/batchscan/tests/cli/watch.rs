@@ -1,7 +1,7 @@
 //! `batchscan watch`: files of a folder are delivered once, to the database or to the operator API.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
@@ -23,10 +23,6 @@ use crate::site::{ORG, Site};
 
 /// For what takes some polls of the folder, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// From the end of writing a file until its batches are visible.
-const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
-/// Enough for a 99th percentile: the slowest one.
-const MEASURED_FILES: u64 = 30;
 
 /// Where a watcher delivers to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,10 +41,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(to: To) -> Self {
-        Self::of(Site::new(), to)
-    }
-
-    fn of(site: Site, to: To) -> Self {
+        let site = Site::new();
         let issue = ["operator", "token", "issue", "--role", "ingest", "--org", ORG, "--json"];
         let issued: Value = serde_json::from_str(&site.run(&issue).succeeds()).unwrap();
         let operator_token = issued["token"].as_str().unwrap().to_owned();
@@ -222,22 +215,6 @@ fn files_are_delivered_to_the_database_or_fail_with_their_errors() {
 #[test]
 fn files_are_delivered_to_a_service_or_fail_with_their_errors() {
     files_are_delivered_or_fail_with_their_errors(To::Service);
-}
-
-#[test]
-fn a_slowly_written_file_is_delivered_when_it_is_complete() {
-    let inbox = Inbox::new(To::Database);
-    let watcher = inbox.watch();
-    let mut file = File::create(inbox.path("slow.ndjson")).unwrap();
-    for number in 0..4 {
-        // Complete lines, so that each part is a valid file.
-        writeln!(file, "{}", scans::line(number, "slow")).unwrap();
-        std::thread::sleep(Duration::from_secs(1));
-        assert_eq!(inbox.files(""), ["slow.ndjson"]);
-    }
-    inbox.wait_for_files("done", &["slow.ndjson"]);
-    let log = watcher.stop();
-    assert!(log.contains("new=4 ") && log.matches("delivered").count() == 1, "{log}");
 }
 
 #[test]
@@ -456,45 +433,4 @@ fn wrong_settings_are_reported_at_the_start() {
     let mut command = inbox.site.command(&["watch", "inbox", "--log-format", "json"]);
     let error = Outcome::run(&mut command);
     assert!(error.code == Some(2) && error.err.starts_with("{\"level\":\"ERROR\""), "{error:?}");
-}
-
-/// The times until the batches of new files are visible, with both targets at once.
-#[test]
-fn batches_are_visible_within_five_seconds() {
-    let inbox = Inbox::of(Site::alone(), To::Service);
-    let service = inbox.serve();
-    let token = token(&service, &inbox.site.credential());
-    let local = inbox.site.path("local");
-    std::fs::create_dir(&local).unwrap();
-    let mut command = inbox.site.command(&["watch", "local", "--org", ORG]);
-    let _local = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let _remote = inbox.watch();
-    // The local watcher has even numbers.
-    let count = 2 * MEASURED_FILES;
-    let mut written = Vec::new();
-    let mut visible = vec![None; usize::try_from(count).unwrap()];
-    let started = Instant::now();
-    while visible.iter().any(Option::is_none) {
-        assert!(started.elapsed() < 4 * SOON, "{visible:?}");
-        let number = written.len() as u64;
-        if number < count {
-            let folder = if number.is_multiple_of(2) { &local } else { &inbox.path("") };
-            std::fs::write(folder.join(format!("{number}.csv")), scans::csv(number..number + 1, "x"))
-                .unwrap();
-            written.push(Instant::now());
-        }
-        std::thread::sleep(Duration::from_millis(30));
-        let page = get(&service, "/v2/batches", &token).json();
-        for batch in page["data"].as_array().unwrap() {
-            let id = batch["batch_id"].as_str().unwrap();
-            let number: usize = id.trim_start_matches("scan-").parse().unwrap();
-            visible[number].get_or_insert_with(|| written[number].elapsed());
-        }
-    }
-    for (name, first) in [("database", 0), ("service", 1)] {
-        let mut times: Vec<Duration> = visible.iter().skip(first).step_by(2).flatten().copied().collect();
-        times.sort_unstable();
-        println!("{name}: median {:?}, slowest {:?}", times[times.len() / 2], times[times.len() - 1]);
-        assert!(times[times.len() - 1] <= VISIBLE_WITHIN, "{name}: {times:?}");
-    }
 }

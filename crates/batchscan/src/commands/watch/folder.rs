@@ -213,6 +213,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use tokio::time::sleep;
+
     use super::*;
 
     fn names(folder: &mut Folder) -> Vec<String> {
@@ -248,6 +250,33 @@ mod tests {
         assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
+    /// As `watch` looks at a folder, with its default settings. Then the delivery takes the rest of 4 s.
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_complete_at_most_three_seconds_after_its_last_change() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            watch: crate::args::Watch,
+        }
+        let Line { watch } = clap::Parser::parse_from(["watch", "inbox", "--org", "Green Valley"]);
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("slow.ndjson");
+        let mut folder = Folder::new(temporary.path(), watch.stable);
+        folder.list().unwrap();
+        let mut content = String::new();
+        for _ in 0..10 {
+            content.push_str("{}\n");
+            fs::write(&path, &content).unwrap();
+            sleep(watch.poll).await;
+            assert!(!folder.list().unwrap()[0].is_complete);
+        }
+        let changed_at = Instant::now() - watch.poll;
+        while !folder.list().unwrap()[0].is_complete {
+            sleep(watch.poll).await;
+        }
+        assert_eq!(changed_at.elapsed().as_secs(), 3);
+    }
+
     #[test]
     fn links_instead_of_the_folders_are_not_followed() {
         for name in [DELIVERING, DONE, FAILED] {
@@ -262,8 +291,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_from_the_future_does_not_wait_for_ever() {
+    #[tokio::test(start_paused = true)]
+    async fn a_file_from_the_future_does_not_wait_for_ever() {
         let temporary = tempfile::tempdir().unwrap();
         let path = |name: &str| temporary.path().join(name);
         fs::write(path("future.csv"), "x").unwrap();
@@ -271,7 +300,7 @@ mod tests {
         file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
         let mut folder = Folder::new(temporary.path(), Duration::from_millis(50));
         folder.list().unwrap();
-        std::thread::sleep(Duration::from_millis(60));
+        sleep(Duration::from_millis(60)).await;
         // Not complete yet.
         fs::write(path("new.csv"), "x").unwrap();
         let complete = folder.list().unwrap().into_iter().filter(|file| file.is_complete);
