@@ -1,13 +1,14 @@
 //! `batchscan watch`: files of a folder are delivered once, to the database or to the operator API.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
 use batchscan_testbed::ports;
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,8 +22,8 @@ use crate::scans;
 use crate::service::Service;
 use crate::site::{ORG, Site};
 
-/// For what takes some polls of the folder, on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// For what takes some polls of the folder. Only a defect takes longer, also on a very slow machine.
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 
 /// Where a watcher delivers to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,11 +56,16 @@ impl Inbox {
     }
 
     pub(crate) fn watch(&self) -> Watcher {
-        self.watch_with(&self.operator_token)
+        self.watch_with(&self.operator_token, "2s")
     }
 
-    fn watch_with(&self, operator_token: &str) -> Watcher {
-        let mut command = self.site.command(&["watch", "inbox", "--org", ORG]);
+    /// Delivers files as soon as they are found.
+    fn watch_hastily(&self) -> Watcher {
+        self.watch_with(&self.operator_token, "0s")
+    }
+
+    fn watch_with(&self, operator_token: &str, stable: &str) -> Watcher {
+        let mut command = self.site.command(&["watch", "inbox", "--org", ORG, "--stable", stable]);
         if self.to == To::Service {
             command.args(["--url", &format!("http://127.0.0.1:{}", self.port)]);
             command.env("BATCHSCAN_OPERATOR_TOKEN", operator_token);
@@ -82,6 +88,16 @@ impl Inbox {
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Writes files, each a second newer than the one before.
+    fn write_in_order(&self, names: &[&str]) {
+        let start = SystemTime::now() - Duration::from_secs(names.len() as u64);
+        for (number, name) in (0..).zip(names) {
+            self.write(name, scans::array(number..number + 1, name));
+            let file = OpenOptions::new().write(true).open(self.path(name)).unwrap();
+            file.set_modified(start + Duration::from_secs(number)).unwrap();
+        }
     }
 
     /// The names of the files in a part of the folder, sorted; not the status file.
@@ -217,28 +233,6 @@ fn files_are_delivered_to_a_service_or_fail_with_their_errors() {
     files_are_delivered_or_fail_with_their_errors(To::Service);
 }
 
-#[test]
-fn a_file_that_changes_while_it_is_delivered_is_delivered_again() {
-    let inbox = Inbox::new(To::Database);
-    std::fs::create_dir(inbox.path("delivering")).unwrap();
-    // Claimed, as after a crash, while its writer still has it open.
-    inbox.write("delivering/1-2-late.ndjson", scans::ndjson(0..20_000, "late"));
-    let mut file = OpenOptions::new().append(true).open(inbox.path("delivering/1-2-late.ndjson")).unwrap();
-    let watcher = inbox.watch();
-    let lock = inbox.site.sql();
-    // The delivery begins, and waits for the lock.
-    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    std::thread::sleep(Duration::from_secs(4));
-    writeln!(file, "{}", scans::line(20_000, "late")).unwrap();
-    lock.execute_batch("ROLLBACK").unwrap();
-    inbox.wait_for_files("done", &["late.ndjson"]);
-    inbox.wait_for_files("delivering", &[]);
-    watcher.stop();
-    let batches: i64 =
-        inbox.site.sql().query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).unwrap();
-    assert_eq!(batches, 20_001);
-}
-
 fn an_old_file_does_not_undo_a_correction(to: To) {
     let inbox = Inbox::new(to);
     let service = inbox.serve();
@@ -246,8 +240,7 @@ fn an_old_file_does_not_undo_a_correction(to: To) {
     let watcher = inbox.watch();
     let old = scans::ndjson(0..3, "old");
     inbox.write("a.ndjson", &old);
-    // Modification times have the resolution of a tick.
-    std::thread::sleep(Duration::from_millis(20));
+    inbox.wait_for_files("done", &["a.ndjson"]);
     inbox.write("b.ndjson", scans::ndjson(1..2, "corrected"));
     inbox.wait_for_files("done", &["a.ndjson", "b.ndjson"]);
     // A copy, and the same name again.
@@ -294,7 +287,7 @@ fn a_wrong_token_is_reported_before_there_are_files() {
     let inbox = Inbox::new(To::Service);
     let _service = inbox.serve();
     let wrong = format!("{}canary", inbox.operator_token);
-    let watcher = inbox.watch_with(&wrong);
+    let watcher = inbox.watch_with(&wrong, "2s");
     inbox.wait_for_status(": it responded with 401 Unauthorized (The operator token is ");
     inbox.write("a.json", scans::array(0..1, "x"));
     inbox.wait_for_status("0 delivered, 0 rejected, 1 waiting");
@@ -345,52 +338,192 @@ fn a_new_token_in_the_file_is_used_without_a_restart() {
 #[test]
 fn the_status_shows_a_delivery_that_takes_long() {
     let inbox = Inbox::new(To::Service);
-    let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
-    // Responds to the check at the start only.
-    let _hung = std::thread::spawn(move || {
-        respond(listener.accept().unwrap().0);
-        listener.accept().unwrap()
+    let (_end, until_the_end) = std::sync::mpsc::channel::<()>();
+    let _service = ScriptedService::start(&inbox, move |_| {
+        let _ = until_the_end.recv();
+        ""
     });
     inbox.write("a.json", scans::array(0..1, "x"));
     let _watcher = inbox.watch();
     inbox.wait_for_status(" delivering \"a.json\" for 1");
 }
 
-/// Responds with 500 to the file `bad.json`, and repeats the request in the error.
-fn respond(mut stream: TcpStream) {
-    let mut request = [0; 16 * 1_024];
-    let length = stream.read(&mut request).unwrap();
-    let request = String::from_utf8_lossy(&request[..length]);
-    let (status, body) = match request.contains("file=bad.json") {
-        true => ("500 Internal Server Error", serde_json::json!({ "detail": request }).to_string()),
-        false => ("200 OK", r#"{"import_id":1,"new":1,"corrected":0,"unchanged":0,"warnings":0}"#.to_owned()),
+/// An operator API whose responses are scripted, except the first, which accepts the settings.
+struct ScriptedService {
+    /// The files that were sent, with their keys; `check` for a dry run.
+    requests: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl ScriptedService {
+    /// `script` returns the status for a file; an empty one closes the connection.
+    fn start(inbox: &Inbox, mut script: impl FnMut(&str) -> &'static str + Send + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let received = requests.clone();
+        std::thread::spawn(move || {
+            respond(listener.accept().unwrap().0, |_, _| ACCEPTED);
+            for stream in listener.incoming().map_while(Result::ok) {
+                respond(stream, |file, key| {
+                    received.lock().unwrap().push((file.to_owned(), key.to_owned()));
+                    script(file)
+                });
+            }
+        });
+        Self { requests }
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.requests.lock().unwrap().iter().map(|(file, _)| file.clone()).collect()
+    }
+}
+
+const ACCEPTED: &str = "200 OK";
+const REFUSED: [&str; 5] = [
+    "400 Bad Request",
+    "413 Payload Too Large",
+    "414 URI Too Long",
+    "415 Unsupported Media Type",
+    "422 Unprocessable Entity",
+];
+
+/// Responds to one request; to refuse it, as a proxy would, or with the head of the request as the reason.
+fn respond(stream: TcpStream, script: impl FnOnce(&str, &str) -> &'static str) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let length = header("content-length: ").parse().unwrap();
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    let file = head.split_once("file=").map_or("check", |(_, rest)| rest.split(' ').next().unwrap());
+    let status = script(file, header("idempotency-key: "));
+    let body = match status {
+        "" => return,
+        ACCEPTED => r#"{"import_id":1,"new":1,"corrected":0,"unchanged":0,"warnings":0}"#.to_owned(),
+        _ if REFUSED.contains(&status) => "<h1>No</h1>".to_owned(),
+        _ => serde_json::json!({ "detail": head }).to_string(),
     };
-    let length = body.len();
+    let (length, mut stream) = (body.len(), reader.into_inner());
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
         .unwrap();
-    // Until the client has read the response.
-    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+}
+
+/// Delivers two files to a service that responds with these statuses first. Returns what it got.
+fn deliver_after(failures: &'static [&str]) -> Vec<String> {
+    let inbox = Inbox::new(To::Service);
+    let mut failures = failures.iter();
+    let service = ScriptedService::start(&inbox, move |_| failures.next().unwrap_or(&ACCEPTED));
+    inbox.write_in_order(&["1-day.json", "2-correction.json"]);
+    let watcher = inbox.watch_hastily();
+    inbox.wait_for_files("done", &["1-day.json", "2-correction.json"]);
+    let log = watcher.stop() + &inbox.status();
+    assert!(!log.contains(&inbox.operator_token), "{log}");
+    assert!(log.contains(" WARN ") && log.contains("waiting to deliver \"1-day.json\" to http://"), "{log}");
+    assert_eq!(inbox.files("failed"), [""; 0]);
+    service.files()
 }
 
 #[test]
-fn a_file_that_the_service_fails_for_does_not_block_others() {
+fn newer_files_wait_for_a_file_that_may_be_delivered_later() {
+    let temporary: [&[&str]; 6] = [
+        &["500 Internal Server Error", "507 Insufficient Storage"],
+        &["503 Service Unavailable", "502 Bad Gateway"],
+        &["429 Too Many Requests", "408 Request Timeout"],
+        // The connection is lost; not an operator API.
+        &["", "204 No Content"],
+        // Wrong settings.
+        &["401 Unauthorized", "403 Forbidden"],
+        &["404 Not Found", "302 Found"],
+    ];
+    std::thread::scope(|scope| {
+        let delivering = temporary.map(|statuses| (statuses, scope.spawn(|| deliver_after(statuses))));
+        for (statuses, files) in delivering {
+            let expected = ["1-day.json", "1-day.json", "1-day.json", "2-correction.json"];
+            assert_eq!(files.join().unwrap(), expected, "{statuses:?}");
+        }
+    });
+}
+
+/// For example, if TLS is required since a change of the proxy.
+#[test]
+fn files_wait_while_everything_is_refused() {
+    let files = deliver_after(&["400 Bad Request", "400 Bad Request"]);
+    assert_eq!(files, ["1-day.json", "check", "1-day.json", "2-correction.json"]);
+}
+
+#[test]
+fn a_file_that_is_refused_fails_with_the_reason() {
     let inbox = Inbox::new(To::Service);
-    let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
-    std::thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(respond));
-    inbox.write("bad.json", scans::array(0..1, "x"));
-    std::thread::sleep(Duration::from_millis(20));
-    inbox.write("good.json", scans::array(1..2, "x"));
-    let watcher = inbox.watch();
-    inbox.wait_for_status(
-        "Z cannot deliver \"bad.json\": it responded with 500 Internal Server Error (POST /operator/",
-    );
+    let status = |file: &str| REFUSED.into_iter().find(|status| file.starts_with(&status[..3]));
+    let service = ScriptedService::start(&inbox, move |file| status(file).unwrap_or(ACCEPTED));
+    let refused = REFUSED.map(|status| format!("{}.json", &status[..3]));
+    let files: Vec<&str> = refused.iter().map(String::as_str).chain(["good.json"]).collect();
+    inbox.write_in_order(&files);
+    let watcher = inbox.watch_hastily();
     inbox.wait_for_files("done", &["good.json"]);
-    inbox.write("later.json", scans::array(2..3, "x"));
-    inbox.wait_for_files("done", &["good.json", "later.json"]);
-    inbox.wait_for_status(": 2 delivered, 0 rejected, 1 waiting");
-    let log = watcher.stop() + &inbox.status();
-    assert!(log.contains("[redacted]") && !log.contains(&inbox.operator_token), "{log}");
-    assert_eq!(log.matches(" WARN ").count(), 1, "{log}");
+    let log = watcher.stop();
+    let sent: Vec<String> = service.files().into_iter().filter(|file| file != "check").collect();
+    assert_eq!(sent, files);
+    assert_eq!(log.matches(": rejected file=").count(), REFUSED.len(), "{log}");
+    for (file, status) in refused.iter().zip(REFUSED) {
+        assert!(inbox.path("failed").join(file).is_file());
+        let reason = std::fs::read_to_string(inbox.path("failed").join(format!("{file}.txt"))).unwrap();
+        let address = format!("http://127.0.0.1:{}", inbox.port);
+        let expected =
+            format!("cannot deliver {file} to {address}: it responded with {status}. Nothing was imported; ");
+        assert!(reason.starts_with(&expected), "{reason}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_delivered_is_delivered_again_before_newer_ones() {
+    let inbox = Inbox::new(To::Service);
+    let delivering = inbox.path("delivering");
+    let mut is_first = true;
+    let service = ScriptedService::start(&inbox, move |_| {
+        if std::mem::take(&mut is_first) {
+            let path = std::fs::read_dir(&delivering).unwrap().next().unwrap().unwrap().path();
+            writeln!(OpenOptions::new().append(true).open(path).unwrap()).unwrap();
+        }
+        ACCEPTED
+    });
+    inbox.write_in_order(&["1-day.json", "2-correction.json"]);
+    let watcher = inbox.watch_hastily();
+    inbox.wait_for_files("done", &["1-day.json", "2-correction.json"]);
+    watcher.stop();
+    assert_eq!(service.files(), ["1-day.json", "1-day.json", "2-correction.json"]);
+    let requests = service.requests.lock().unwrap();
+    assert_ne!(requests[0].1, requests[1].1, "another content has another key");
+}
+
+/// As if a watcher had been killed when it had sent its file, and another one continues.
+#[test]
+fn an_import_that_outlives_its_client_does_not_undo_a_correction() {
+    let inbox = Inbox::new(To::Service);
+    let service = inbox.serve();
+    let token = token(&service, &inbox.site.credential());
+    inbox.write("1-day.json", scans::array(0..1, "wrong"));
+    let hash = batchscan_store::hash_file(&mut File::open(inbox.path("1-day.json")).unwrap()).unwrap();
+    let key: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lock = inbox.site.sql();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let body = std::fs::read_to_string(inbox.path("1-day.json")).unwrap();
+    let request = format!(
+        "POST /operator/v1/organisations/Green%20Valley/imports HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer {}\r\nIdempotency-Key: sha256:{key}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        inbox.operator_token,
+        body.len()
+    );
+    TcpStream::connect(("127.0.0.1", inbox.port)).unwrap().write_all(request.as_bytes()).unwrap();
+    let _watcher = inbox.watch();
+    inbox.write("2-correction.json", scans::array(0..1, "corrected"));
+    lock.execute_batch("ROLLBACK").unwrap();
+    inbox.wait_for_files("done", &["1-day.json", "2-correction.json"]);
+    // The check, and three deliveries.
+    assert!(holds_within(SOON, || service.log().matches("/imports").count() >= 4), "{}", service.log());
+    assert_eq!(comments(&service, &token).into_values().collect::<Vec<_>>(), ["corrected"]);
 }
 
 #[test]

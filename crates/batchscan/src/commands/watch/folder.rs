@@ -45,7 +45,7 @@ pub(super) struct FoundFile {
     pub(super) version: FileVersion,
     /// Whether it is in `delivering`.
     pub(super) is_claimed: bool,
-    /// Whether it has not changed for a while, and no older file has.
+    /// Whether it has not changed for a while.
     pub(super) is_complete: bool,
     path: PathBuf,
     order: SystemTime,
@@ -87,7 +87,8 @@ impl Folder {
             }
         }
         let (now, mut seen, mut files) = (Instant::now(), HashMap::new(), Vec::new());
-        for (folder, is_claimed) in [(self.path.join(DELIVERING), true), (self.path.clone(), false)] {
+        // `delivering` is read last, so that a file that another watcher claims meanwhile is not missed.
+        for (folder, is_claimed) in [(self.path.clone(), false), (self.path.join(DELIVERING), true)] {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
                 let Some(version) = version_to_deliver(&path)? else { continue };
@@ -101,12 +102,6 @@ impl Folder {
             }
         }
         self.seen = seen;
-        // A correction must not be delivered before the file that it corrects, which a list of a large folder can miss if it
-        // is created meanwhile.
-        let incomplete = files.iter().filter(|file| !file.is_complete).map(|file| file.order).min();
-        for file in &mut files {
-            file.is_complete &= file.is_claimed || incomplete.is_none_or(|oldest| file.order < oldest);
-        }
         // Names in `delivering` begin with the time of the claim.
         files.sort_by(|a, b| {
             let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.order.cmp(&b.order) };
@@ -301,10 +296,10 @@ mod tests {
         let mut folder = Folder::new(temporary.path(), Duration::from_millis(50));
         folder.list().unwrap();
         sleep(Duration::from_millis(60)).await;
-        // Not complete yet.
+        // Not complete yet, so that newer files wait for it.
         fs::write(path("new.csv"), "x").unwrap();
-        let complete = folder.list().unwrap().into_iter().filter(|file| file.is_complete);
-        assert_eq!(complete.map(|file| file.name).collect::<Vec<_>>(), ["future.csv"]);
+        let files = folder.list().unwrap().into_iter().map(|file| (file.name, file.is_complete));
+        assert_eq!(files.collect::<Vec<_>>(), [("future.csv".into(), true), ("new.csv".into(), false)]);
     }
 
     #[test]

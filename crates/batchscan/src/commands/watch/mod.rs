@@ -8,16 +8,21 @@
 //!
 //! A file is first moved to `delivering/`, then delivered with the hash of its content as the key, then moved to `done/`
 //! or `failed/`. After a failure it is delivered again: a key that was used before changes nothing.
+//!
+//! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the next watcher begins
+//! with the file in `delivering/`. An import of it that the service has not finished by then has the same key, so that it
+//! cannot undo the correction.
 
 mod folder;
 mod status;
 mod target;
 
-use std::collections::HashSet;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use batchscan_formats::read::ReadError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -53,27 +58,23 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     });
     let (status, retry) = (Status::new(&command.folder), Retry::new());
     print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
-    Watcher { folder, target, is_checked: false, failing: HashSet::new(), status, retry, stop }
-        .run(command.poll)
-        .await;
+    Watcher { folder, target, is_checked: false, status, retry, stop }.run(command.poll).await;
     Ok(())
 }
 
 /// Why a file is not delivered yet.
 enum Failure {
-    /// Another watcher has moved it.
-    Gone,
-    /// This file cannot be delivered now. Others may be.
-    File(String),
-    /// No file can be delivered now.
-    Outage(String),
+    /// It was written to, or another watcher has moved it.
+    Changed,
+    /// It cannot be delivered now.
+    Temporary(String),
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound => Failure::Gone,
-            _ => Failure::File(error.to_string()),
+            ErrorKind::NotFound => Failure::Changed,
+            _ => Failure::Temporary(error.to_string()),
         }
     }
 }
@@ -82,25 +83,30 @@ impl From<io::Error> for Failure {
 enum Round {
     /// Every complete file was delivered or rejected.
     Complete,
-    /// Files of earlier rounds still wait.
+    /// A file of an earlier round still waits.
     Waiting,
-    /// The problem of the first file that failed, and how many other files failed. All were tried.
-    FileFailed(String, usize),
-    /// No file can be delivered now.
-    Outage(String),
+    /// Why the first file, and so every file, has to wait.
+    Failed(String),
 }
 
-/// When failed deliveries are repeated.
+/// When a failed delivery is repeated.
 struct Retry {
     at: Instant,
     wait: Duration,
-    /// Whether new files wait as well.
-    is_outage: bool,
 }
 
 impl Retry {
     fn new() -> Self {
-        Self { at: Instant::now(), wait: Duration::ZERO, is_outage: false }
+        Self { at: Instant::now(), wait: Duration::ZERO }
+    }
+
+    fn is_due(&self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    fn postpone(&mut self) {
+        self.wait = (self.wait * 2).clamp(RETRY_WAIT_MIN, RETRY_WAIT_MAX);
+        self.at = Instant::now() + self.wait;
     }
 }
 
@@ -109,8 +115,6 @@ struct Watcher {
     target: Target,
     /// Whether the target has accepted the settings.
     is_checked: bool,
-    /// Files whose failure was logged.
-    failing: HashSet<String>,
     status: Status,
     retry: Retry,
     stop: watch::Receiver<bool>,
@@ -119,91 +123,60 @@ struct Watcher {
 impl Watcher {
     async fn run(mut self, poll: Duration) {
         while !*self.stop.borrow() {
-            let is_due = Instant::now() >= self.retry.at;
-            match self.deliver_all(is_due).await {
+            match self.deliver_all().await {
                 Round::Complete => {
                     self.retry = Retry::new();
-                    self.failing.clear();
                     self.status.set_problem(None);
                 }
                 Round::Waiting => {}
-                Round::FileFailed(problem, 0) => self.postpone(is_due, false, problem),
-                Round::FileFailed(problem, others) => {
-                    self.postpone(is_due, false, format!("{problem} (and {others} more)"));
-                }
-                Round::Outage(problem) => {
-                    if !self.retry.is_outage {
-                        tracing::warn!("{problem}; trying again");
-                    }
-                    self.postpone(is_due, true, problem);
-                }
+                Round::Failed(problem) => self.status.set_problem(Some(problem)),
             }
             let stopped = self.stop.wait_for(|stop| *stop);
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
         }
     }
 
-    fn postpone(&mut self, is_due: bool, is_outage: bool, problem: String) {
-        self.retry.is_outage = is_outage;
-        if is_due {
-            self.retry.wait = (self.retry.wait * 2).clamp(RETRY_WAIT_MIN, RETRY_WAIT_MAX);
-            self.retry.at = Instant::now() + self.retry.wait;
-        }
-        self.status.set_problem(Some(problem));
-    }
-
-    async fn deliver_all(&mut self, is_due: bool) -> Round {
+    /// Delivers the complete files, up to the first one that may be delivered later.
+    async fn deliver_all(&mut self) -> Round {
         let files = match self.folder.list() {
             Ok(files) => files,
-            Err(error) => return Round::Outage(format!("cannot use the folder: {error}")),
+            Err(error) => return Round::Failed(format!("cannot use the folder: {error}")),
         };
         self.status.set_waiting(files.len());
-        if !self.is_checked {
-            if !is_due {
-                return Round::Waiting;
-            }
-            match self.target.check().await {
-                Ok(()) => self.is_checked = true,
-                Err(error) => return Round::Outage(format!("waiting for {}: {error}", self.target.address)),
-            }
+        if !self.retry.is_due() {
+            return Round::Waiting;
         }
-        let mut round = Round::Complete;
+        if !self.is_checked {
+            if let Err(error) = self.target.check().await {
+                self.retry.postpone();
+                return Round::Failed(format!("waiting for {}: {error}", self.target.address));
+            }
+            self.is_checked = true;
+        }
         for file in files {
-            let is_postponed = !is_due && (file.is_claimed || self.retry.is_outage);
-            if is_postponed || !file.is_complete {
-                if file.is_claimed && matches!(round, Round::Complete) {
-                    round = Round::Waiting;
-                }
-                continue;
+            if !file.is_complete {
+                return if file.is_claimed { Round::Waiting } else { Round::Complete };
             }
             if *self.stop.borrow() {
                 return Round::Waiting;
             }
             match self.deliver(&file).await {
-                Ok(()) | Err(Failure::Gone) => {}
-                Err(Failure::File(error)) => {
-                    let problem = format!("cannot deliver {:?}: {error}", file.name);
-                    if self.failing.insert(file.name) {
-                        tracing::warn!("{problem}; trying again");
-                    }
-                    round = match round {
-                        Round::FileFailed(first, others) => Round::FileFailed(first, others + 1),
-                        _ => Round::FileFailed(problem, 0),
-                    };
-                }
-                Err(Failure::Outage(error)) => {
-                    return Round::Outage(format!("waiting for {}: {error}", self.target.address));
+                Ok(()) => self.retry = Retry::new(),
+                Err(Failure::Changed) => return Round::Waiting,
+                Err(Failure::Temporary(error)) => {
+                    self.retry.postpone();
+                    let (name, address) = (file.name, &self.target.address);
+                    return Round::Failed(format!("waiting to deliver {name:?} to {address}: {error}"));
                 }
             }
         }
-        round
+        Round::Complete
     }
 
-    /// Delivers a file and moves it to `done` or `failed`. Leaves a file that changes meanwhile for a later round.
+    /// Delivers a file, unless it changes meanwhile.
     async fn deliver(&mut self, file: &FoundFile) -> Result<(), Failure> {
         let claimed = self.folder.claim(file)?;
-        // It may have been written to since the list was made.
-        let Some(delivery) = Delivery::open(&claimed, file).await? else { return Ok(()) };
+        let delivery = Delivery::open(&claimed, file).await?;
         let hash = delivery.hash;
         let mut stop = self.stop.clone();
         let is_overdue = async move {
@@ -212,34 +185,48 @@ impl Watcher {
         };
         let result = tokio::select! {
             result = self.status.deliver(&file.name, self.target.deliver(delivery)) => result,
-            () = is_overdue => return Err(Failure::Outage("stopped before it responded".into())),
+            () = is_overdue => return Err(Failure::Temporary("stopped before it responded".into())),
         };
         if FileVersion::read(&claimed)? != Some(file.version) {
-            return Ok(());
+            return Err(Failure::Changed);
         }
-        match result? {
+        Ok(self.finish(&claimed, &hash, &file.name, result?)?)
+    }
+
+    /// Moves a file to `done` or `failed`.
+    fn finish(&mut self, claimed: &Path, hash: &[u8; 32], name: &str, outcome: Outcome) -> io::Result<()> {
+        let reason = match outcome {
             Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }) => {
-                self.folder.move_to_done(&claimed, &hash)?;
-                let name = &file.name;
+                self.folder.move_to_done(claimed, hash)?;
                 tracing::info!(file = name, new, corrected, unchanged, warnings, first_warning, "delivered");
                 self.status.count_delivered();
+                return Ok(());
             }
             Outcome::Repeated => {
-                self.folder.move_to_done(&claimed, &hash)?;
-                tracing::info!(file = file.name, "delivered before");
+                self.folder.move_to_done(claimed, hash)?;
+                tracing::info!(file = name, "delivered before");
                 self.status.count_delivered();
+                return Ok(());
             }
-            Outcome::Rejected(error) => {
-                let (nothing, advice) =
-                    ("Nothing was imported", "fix the file and move it back to the watched folder");
-                let (mut lines, summary) = describe_rejection(&file.name, &error, nothing, advice);
-                lines.push(summary);
-                let lines = lines.iter().map(|line| line.replace(char::is_control, " ")).collect::<Vec<_>>();
-                self.folder.move_to_failed(&claimed, &hash, &lines.join("\n"))?;
-                tracing::warn!(file = file.name, reason = lines[0], "rejected");
-                self.status.count_rejected();
-            }
-        }
+            Outcome::Invalid(error) => describe_errors(name, &error),
+            Outcome::Refused(error) => vec![format!(
+                "cannot deliver {name} to {}: {error}. Nothing was imported; when this is fixed, move the file back to the \
+                 watched folder",
+                self.target.address
+            )],
+        };
+        let reason: Vec<String> = reason.iter().map(|line| line.replace(char::is_control, " ")).collect();
+        self.folder.move_to_failed(claimed, hash, &reason.join("\n"))?;
+        tracing::warn!(file = name, reason = reason[0], "rejected");
+        self.status.count_rejected();
         Ok(())
     }
+}
+
+/// A line for each error, and the summary.
+fn describe_errors(name: &str, error: &ReadError) -> Vec<String> {
+    let advice = "fix the file and move it back to the watched folder";
+    let (mut lines, summary) = describe_rejection(name, error, "Nothing was imported", advice);
+    lines.push(summary);
+    lines
 }

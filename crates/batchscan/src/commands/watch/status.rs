@@ -56,13 +56,15 @@ impl Status {
     }
 
     pub(super) fn set_problem(&mut self, problem: Option<String>) {
-        if self.problem.is_some() && problem.is_none() {
-            tracing::info!("delivering again");
+        if problem == self.problem {
+            return;
         }
-        if problem != self.problem {
-            self.problem = problem;
-            self.write();
+        match &problem {
+            Some(problem) => tracing::warn!("{problem}; trying again"),
+            None => tracing::info!("delivering again"),
         }
+        self.problem = problem;
+        self.write();
     }
 
     /// Rewrites the file from time to time until the work is done.

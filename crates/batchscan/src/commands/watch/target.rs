@@ -12,9 +12,7 @@ use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
-use batchscan_store::{
-    AdminError, ImportError, ImportOptions, ImportSource, Store, StoreError, hash_file, import_file,
-};
+use batchscan_store::{AdminError, ImportError, ImportOptions, ImportSource, Store, hash_file, import_file};
 use futures_util::{Stream, stream};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::redirect::Policy;
@@ -55,24 +53,24 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Opens and hashes a file; `None` if it is not the version that was found.
-    pub(super) async fn open(path: &Path, found: &FoundFile) -> Result<Option<Self>, Failure> {
+    /// Opens and hashes a file. Fails if it is not the version that was found.
+    pub(super) async fn open(path: &Path, found: &FoundFile) -> Result<Self, Failure> {
         if FileVersion::read(path)? != Some(found.version) {
-            return Ok(None);
+            return Err(Failure::Changed);
         }
         // A pipe would block, and a link would deliver another file.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut file = File::options().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || FileVersion::new(&metadata)? != found.version {
-            return Ok(None);
+            return Err(Failure::Changed);
         }
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) = hashing.await.map_err(std::io::Error::other)??;
-        let format = Format::for_reading(path).ok_or(Failure::Gone)?;
+        let format = Format::for_reading(path).ok_or(Failure::Changed)?;
         // As the operator API requires.
         let name = found.name.replace(char::is_control, "_");
-        Ok(Some(Self { hash, file, name, format, size: found.version.size }))
+        Ok(Self { hash, file, name, format, size: found.version.size })
     }
 
     /// The same content is delivered once, whatever its name.
@@ -86,7 +84,10 @@ pub(super) enum Outcome {
     Delivered(Counts),
     /// The same content was delivered before.
     Repeated,
-    Rejected(ReadError),
+    /// Errors in the file.
+    Invalid(ReadError),
+    /// The target never accepts this file; why.
+    Refused(String),
 }
 
 /// Batches by their change, and warnings.
@@ -159,14 +160,11 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
             let first_warning = imported.warnings.first.first().map(ToString::to_string);
             Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }))
         }
-        Err(ImportError::File(error)) => Ok(Outcome::Rejected(error)),
-        Err(ImportError::Store(error @ AdminError::KeyReused)) => {
-            Ok(Outcome::Rejected(ReadError::Io(std::io::Error::other(error))))
-        }
-        Err(ImportError::Store(error)) => Err(match error {
-            AdminError::Store(StoreError::Broken(_)) => Failure::File(error.to_string()),
-            _ => Failure::Outage(error.to_string()),
-        }),
+        // A failing disk or share is not an error of the file.
+        Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
+        Err(ImportError::File(error)) => Ok(Outcome::Invalid(error)),
+        Err(ImportError::Store(error @ AdminError::KeyReused)) => Ok(Outcome::Refused(error.to_string())),
+        Err(ImportError::Store(error)) => Err(Failure::Temporary(error.to_string())),
     }
 }
 
@@ -252,16 +250,19 @@ impl Service {
             response = self.respond(request) => response,
             () = stop_of(progressed) => Err(format!("no progress for {} s", RESPONSE_TIMEOUT.as_secs())),
         };
-        let response = response.map_err(Failure::Outage)?;
+        let response = response.map_err(Failure::Temporary)?;
         match response.status.as_u16() {
             200 if response.is_repeated && response.counts().is_ok() => Ok(Outcome::Repeated),
-            422 => match rejection(&response, delivery.format) {
-                Some(error) => Ok(Outcome::Rejected(error)),
-                None => Err(Failure::File(response.text())),
-            },
-            // 413 is from a proxy: the service has no limit.
-            400 | 413 | 415 | 500 | 507 => Err(Failure::File(response.text())),
-            _ => response.counts().map(Outcome::Delivered).map_err(Failure::Outage),
+            // Some are from a proxy, for example 413. All others can be fixed without touching the file.
+            400 | 413 | 414 | 415 | 422 => {
+                if let Some(error) = errors_in_file(&response, delivery.format) {
+                    return Ok(Outcome::Invalid(error));
+                }
+                // With a wrong address, every file would be refused.
+                self.check().await.map_err(Failure::Temporary)?;
+                Ok(Outcome::Refused(response.text()))
+            }
+            _ => response.counts().map(Outcome::Delivered).map_err(Failure::Temporary),
         }
     }
 
@@ -296,15 +297,19 @@ impl ServiceResponse {
     fn text(&self) -> String {
         let status = self.status;
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
-        match &body["detail"] {
-            Value::Null => format!("it responded with {status}"),
+        let detail = match &body["detail"] {
+            Value::Null => String::new(),
             detail => {
                 let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
                 let line = text.replace(char::is_control, " ");
-                let line: String = line.chars().take(DETAIL_CHARS_MAX).collect();
-                format!("it responded with {status} ({line})")
+                format!(" ({})", line.chars().take(DETAIL_CHARS_MAX).collect::<String>())
             }
-        }
+        };
+        let advice = match status.as_u16() {
+            401 | 403 | 404 => "; check the token, the organisation and the address",
+            _ => "",
+        };
+        format!("it responded with {status}{detail}{advice}")
     }
 }
 
@@ -372,17 +377,13 @@ struct DetailEntry {
     expected: Option<String>,
 }
 
-/// The errors of a rejected file, as the import reports them; `None` if the response is not the operator API's.
-fn rejection(response: &ServiceResponse, format: Format) -> Option<ReadError> {
+/// The errors of a rejected file, as the import reports them; `None` if it was refused for another reason.
+fn errors_in_file(response: &ServiceResponse, format: Format) -> Option<ReadError> {
     #[derive(Deserialize)]
     struct Detail {
         detail: Vec<DetailEntry>,
     }
-    let Ok(Detail { detail }) = serde_json::from_str(&response.body) else {
-        // The key was used for another file.
-        let has_text = response.body.starts_with("{\"detail\":\"");
-        return has_text.then(|| ReadError::Io(std::io::Error::other(response.text())));
-    };
+    let Detail { detail } = serde_json::from_str(&response.body).ok()?;
     if detail.is_empty() {
         return None;
     }
@@ -419,7 +420,7 @@ mod tests {
         let found = folder.list().unwrap().pop().unwrap();
         change(&path);
         let claimed = folder.claim(&found).unwrap();
-        Delivery::open(&claimed, &found).await.is_ok_and(|delivery| delivery.is_some())
+        Delivery::open(&claimed, &found).await.is_ok()
     }
 
     #[tokio::test]
