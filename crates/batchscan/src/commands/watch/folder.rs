@@ -3,6 +3,7 @@
 //! Only lists and renames, which also work on network shares. Two watchers of one folder may see the same file: a rename
 //! fails for the second one.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -102,10 +103,12 @@ impl Folder {
             }
         }
         self.seen = seen;
-        // Names in `delivering` begin with the time of the claim.
+        // Names in `delivering` begin with the time of the claim. Modification times are those of the last tick, on some
+        // shares of the last second: then `scans.csv` comes before `scans corrected.csv`.
         files.sort_by(|a, b| {
-            let by_age = if a.is_claimed { a.path.cmp(&b.path) } else { a.order.cmp(&b.order) };
-            b.is_claimed.cmp(&a.is_claimed).then(by_age).then_with(|| a.path.cmp(&b.path))
+            let by_age = if a.is_claimed { Ordering::Equal } else { a.order.cmp(&b.order) };
+            let by_name = || a.path.file_stem().cmp(&b.path.file_stem()).then_with(|| a.path.cmp(&b.path));
+            b.is_claimed.cmp(&a.is_claimed).then(by_age).then_with(by_name)
         });
         Ok(files)
     }
@@ -226,6 +229,7 @@ mod tests {
         for (name, secs) in [
             ("b.csv", 2),
             ("c.JSON", 1),
+            ("a corrected.csv", 2),
             ("a.csv", 2),
             ("notes.txt", 1),
             (".hidden.csv", 1),
@@ -235,12 +239,12 @@ mod tests {
             let file = fs::OpenOptions::new().write(true).open(path(name)).unwrap();
             file.set_modified(UNIX_EPOCH + Duration::from_secs(secs)).unwrap();
         }
-        assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "b.csv"]);
+        assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv", "b.csv"]);
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
-        assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv"]);
+        assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv", "a corrected.csv"]);
         folder.move_to_done(&claimed, &[0xAB; 32]).unwrap();
-        assert_eq!(names(&mut folder), ["c.JSON", "a.csv"]);
+        assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv"]);
         // Another watcher was faster.
         assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
     }
