@@ -27,7 +27,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// For the response to a client that has closed its side of the connection: some still read, such as `nc`, and most are
-/// gone. Only waits, exports and deliveries take longer (decision 028).
+/// gone. Only waits and exports take longer (decision 028).
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a stalled response is looked at: the time that it may stall depends on the memory that is left.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -212,8 +212,8 @@ impl<S: Socket> AsyncRead for ClientStream<S> {
 }
 
 impl<S: Socket> ClientStream<S> {
-    /// Fails if the client is gone before there is a response, which ends its request. hyper does not read while a
-    /// handler of HTTP/1 runs, but it flushes.
+    /// Fails if the client is gone before there is a response, which ends its request. hyper does not read after the end
+    /// of a request of HTTP/1 while its handler runs, but it flushes.
     fn check_for_close(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.is_h2 || self.read_ahead.is_some() || !self.in_flight.is_waiting() {
             return Ok(());

@@ -17,6 +17,8 @@ pub(crate) struct InFlight {
 #[derive(Debug, Default)]
 struct Shared {
     requests: AtomicUsize,
+    /// Whether the last request has a body.
+    has_body: AtomicBool,
     /// Of each unfinished response, when the client last read something of it.
     progress: Mutex<Vec<Progress>>,
     /// Bytes that the kernel took, of all responses.
@@ -38,8 +40,9 @@ impl InFlight {
     }
 
     /// Counts a request. Its response counts as unfinished until the returned value is dropped.
-    pub(crate) fn begin(&self) -> ResponseInFlight {
+    pub(crate) fn begin(&self, has_body: bool) -> ResponseInFlight {
         self.shared.requests.fetch_add(1, Ordering::Relaxed);
+        self.shared.has_body.store(has_body, Ordering::Relaxed);
         let progress = Arc::new(AtomicU64::new(NOT_READY));
         self.shared.lock().push(progress.clone());
         let written_before = self.shared.written.load(Ordering::Relaxed);
@@ -55,9 +58,9 @@ impl InFlight {
         self.shared.lock().is_empty()
     }
 
-    /// Whether there is no response yet to a request.
+    /// Whether the client of HTTP/1 has sent its request, and there is no response yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.shared.lock().iter().all(is_ready)
+        !self.shared.has_body.load(Ordering::Relaxed) && !self.shared.lock().iter().all(is_ready)
     }
 
     /// Counts bytes that the kernel took.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -178,8 +178,9 @@ async fn serve_connection(
 ) {
     let io = TokioIo::new(ClientStream::new(stream, in_flight.clone(), budget));
     let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let has_body = !request.body().is_end_stream();
         let mut request: Request = request.map(Body::new);
-        request.extensions_mut().insert(Arc::new(in_flight.begin()));
+        request.extensions_mut().insert(Arc::new(in_flight.begin(has_body)));
         let mut router = router.clone();
         async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|never| match never {})) }
     });

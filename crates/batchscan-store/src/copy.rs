@@ -79,20 +79,13 @@ pub async fn copy_database(
             false => format!("its \"{}\" differs from the source", org.name),
         }));
     }
-    let now = from.orgs().await?;
-    if let Some(added) = now.iter().find(|org| !source.iter().any(|known| known.id == org.id)) {
-        return Err(CopyError::SourceChanged(added.name.clone()));
-    }
+    require_no_other(from, &source).await?;
     let mut report = Vec::new();
     for org in source {
         let Fingerprint { batches, digest } = verify(from, to, &org).await?;
         report.push(CopiedOrg { existed: copied.contains(&org.id), name: org.name, batches, digest });
     }
-    let (source, copy) = fingerprints(from, to, &DumpFilter::ADMIN).await?;
-    if source != copy {
-        let in_use = "its keys, operator tokens or audit log differ from the source";
-        return Err(if is_new { CopyError::AdminChanged } else { CopyError::TargetInUse(in_use.into()) });
-    }
+    verify_admin(from, to, is_new).await?;
     to.finish_copy().await?;
     Ok(report)
 }
@@ -140,6 +133,26 @@ async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerpr
             Ok(now) if now.version == org.version => Err(CopyError::Differs(org.name.clone())),
             _ => Err(CopyError::SourceChanged(org.name.clone())),
         },
+    }
+}
+
+/// Whether keys, operator tokens and the audit log are the same.
+async fn verify_admin(from: &Store, to: &Store, is_new: bool) -> Result<(), CopyError> {
+    let (source, copy) = fingerprints(from, to, &DumpFilter::ADMIN).await?;
+    let in_use = "its keys, operator tokens or audit log differ from the source";
+    match source == copy {
+        true => Ok(()),
+        false if is_new => Err(CopyError::AdminChanged),
+        false => Err(CopyError::TargetInUse(in_use.into())),
+    }
+}
+
+/// Rejects an organisation that was added to the source during the copy.
+async fn require_no_other(from: &Store, copied: &[Organisation]) -> Result<(), CopyError> {
+    let now = from.orgs().await?;
+    match now.iter().find(|org| !copied.iter().any(|known| known.id == org.id)) {
+        Some(added) => Err(CopyError::SourceChanged(added.name.clone())),
+        None => Ok(()),
     }
 }
 

@@ -22,7 +22,7 @@ const EXTRA_MIB_MAX_FOR_FOUR: u64 = 96;
 const PULL_MIB_MAX: u64 = 96;
 /// Limit of a copy or a backup above one of an almost empty database: the page cache of SQLite's writer, and some rows.
 const COPY_MIB_MAX: u64 = 64;
-/// With all of them in memory, a copy from PostgreSQL took more than the limit.
+/// With all versions of an organisation in memory, a copy takes more than the limit.
 const CHANGES: u64 = 300_000;
 /// As a file or a response, these are larger than each limit.
 pub(crate) const BATCHES: u64 = 200_000;
