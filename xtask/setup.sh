@@ -33,6 +33,7 @@ find_missing() {
     need pgbouncer has pgbouncer
     need valgrind has valgrind
     need strace has strace
+    need libfaketime ls -d /usr/lib/*/faketime/libfaketimeMT.so.1
     # Vite needs Node.js 20.19.
     need nodejs node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
     need npm has npm

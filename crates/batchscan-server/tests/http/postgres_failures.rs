@@ -395,7 +395,7 @@ async fn a_rejected_value_or_an_unknown_name_keeps_the_connection() {
         assert!(matches!(rejected, Err(AdminError::Store(StoreError::Rejected(_)))), "{rejected:?}");
         let missing = store.org("Missing").await;
         assert!(matches!(missing, Err(AdminError::OrgNotFound(_))), "{missing:?}");
-        let rename = store.rename_org("Missing", &OrgName::new("New").unwrap()).await;
+        let rename = store.rename_org("Missing", &OrgName::new("New").unwrap(), site.app.now()).await;
         assert!(matches!(rename, Err(AdminError::OrgNotFound(_))), "{rename:?}");
     }
     assert_eq!(site.request_all().await[1].status, 200);

@@ -1,12 +1,12 @@
 //! `batchscan credential`: issue, list, rotate, revoke, and the effect on tokens.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use snapbox::file;
 
 use crate::http::{auth, get, token};
-use crate::program::wait_until;
+use crate::program::{Outcome, wait_until};
 use crate::service::Service;
 use crate::site::{Credential, ORG, Site};
 use crate::snapshot::assert_snapshot;
@@ -100,6 +100,37 @@ fn old_secrets_and_credentials_expire() {
         (&state(&first.id)["old_secret_until"], &state(&expiring.id)["state"]),
         (&Value::Null, &"expired".into())
     );
+}
+
+/// Sets the clock of a process by an offset in a file, without that of its timers (libfaketime).
+fn with_clock<'c>(command: &'c mut Command, offset_file: &str) -> &'c mut Command {
+    let name = "faketime/libfaketimeMT.so.1";
+    let mut folders = std::fs::read_dir("/usr/lib").unwrap().map(|folder| folder.unwrap().path().join(name));
+    let library = folders.find(|path| path.exists()).expect("install the package libfaketime");
+    let set = [("FAKETIME_NO_CACHE", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    command.envs(set).env("FAKETIME_TIMESTAMP_FILE", offset_file).env("LD_PRELOAD", library)
+}
+
+/// Also if the clock is set forward and back while the service runs.
+#[test]
+fn a_credential_expires_after_a_year() {
+    let site = Site::new();
+    let issue = ["credential", "issue", "--org", ORG, "--expires", "365d", "--json"];
+    let credential = Credential::from_json(&site.run(&issue).succeeds());
+    let offset = site.write("offset", "+0d");
+    let mut command = site.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let service = Service::start(with_clock(&mut command, &offset));
+    let issued = token(&service, &credential);
+    assert_eq!(get(&service, "/v1/batches", &issued).status, 200);
+    for (days, is_valid) in [("+364d", true), ("+366d", false), ("+1d", true)] {
+        std::fs::rename(site.write("next", days), &offset).unwrap();
+        assert_eq!(auth(&service, &credential).status == 200, is_valid, "{days}");
+        // It was valid for an hour.
+        assert_eq!(get(&service, "/v1/batches", &issued).status, 401, "{days}");
+        let listed =
+            Outcome::run(with_clock(&mut site.command(&["credential", "list", "--org", ORG]), &offset));
+        assert_eq!(listed.succeeds().contains("expired"), !is_valid, "{days}");
+    }
 }
 
 #[test]
