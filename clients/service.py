@@ -17,7 +17,7 @@ EXECUTABLE = os.environ.get("BATCHSCAN_EXE") or str(ROOT / "target/release/batch
 
 _START_SECS_MAX = 300
 # Longer than the service's own limit for draining connections (30 s).
-_STOP_SECS_MAX = 40
+_STOP_SECS_MAX = 300
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ NAME = b"Roma W5 bench 3"
 def dry_run(folder: Path, file: Path) -> subprocess.CompletedProcess[str]:
     command = [EXECUTABLE, "import", "--org", "Nursery", "--dry-run", str(file)]
     command += ["--database", f"sqlite:{folder / 'batchscan.db'}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

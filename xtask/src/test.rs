@@ -53,7 +53,7 @@ const fn step(name: &'static str, needs: &'static [&'static str], run: fn(&Works
     Step { name, needs, run }
 }
 
-/// What became of a step.
+/// The result of a step.
 struct Report {
     name: &'static str,
     outcome: Outcome,

@@ -69,7 +69,7 @@ impl DoctorReport {
 
 pub(crate) const REPAIR: &str = "`batchscan doctor --repair`";
 
-/// Before a repair deletes batches without an organisation.
+/// Counts the batches that a repair deletes.
 pub(crate) const WITHOUT_ORG: &str =
     "SELECT count(*) FROM batch b WHERE NOT EXISTS (SELECT 1 FROM organisation o WHERE o.id = b.org_id)";
 pub(crate) const DELETE_WITHOUT_ORG: [&str; 3] = [

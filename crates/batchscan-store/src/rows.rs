@@ -124,7 +124,6 @@ pub(crate) const NEXT_VERSION: &str = "SELECT version + 1 FROM organisation WHER
 pub(crate) const SET_IMPORTED: &str = "
     UPDATE organisation SET imported_at = (SELECT created_at FROM data_version WHERE org_id = $1 AND version = $2)
     WHERE id = $1";
-/// For [`version`].
 pub(crate) const RECORD_MOVED: &str = "
     INSERT INTO moved_batch (org_id, batch_id, version) VALUES ($1, $2, $3)
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";

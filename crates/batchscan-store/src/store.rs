@@ -347,7 +347,7 @@ impl Store {
         call!(self.doctor(progress))
     }
 
-    /// Repairs what [`Store::doctor`] found and nobody else has to do, in one transaction. Returns what was done.
+    /// Repairs what [`Store::doctor`] found, as far as that is possible, in one transaction. Returns what was done.
     pub async fn repair(&self, now: UtcInstant) -> Result<Vec<String>, AdminError> {
         let repairs = call!(self.repair(now))?;
         Ok(repairs.iter().map(Change::describe).collect())

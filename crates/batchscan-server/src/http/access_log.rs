@@ -86,15 +86,15 @@ impl AccessLog {
 }
 
 /// A request whose response is not ready. If it is dropped, the client has disconnected: the request is logged as such.
-pub(super) struct Unanswered(Option<(App, AccessLog)>);
+pub(super) struct PendingRequest(Option<(App, AccessLog)>);
 
-impl Unanswered {
+impl PendingRequest {
     pub(super) fn new(app: App, log: AccessLog) -> Self {
         Self(Some((app, log)))
     }
 
     /// Wraps the response, see [`AccessLog::wrap`].
-    pub(super) fn answer(mut self, response: Response) -> Response {
+    pub(super) fn respond(mut self, response: Response) -> Response {
         match self.0.take() {
             Some((app, log)) => log.wrap(app, response),
             None => response,
@@ -102,7 +102,7 @@ impl Unanswered {
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some((app, log)) = self.0.take() {
             let mut response = Response::default();

@@ -61,7 +61,7 @@ pub(super) async fn list(
             encoding,
             now: app.clock.now(),
         };
-        let known = position.cloned();
+        let (known, state) = (position.cloned(), app.waiting.last_state(caller.org));
         let has_no_news =
             move |version| known.as_ref().is_some_and(|known| known.is_complete_in(version)).then_some(());
         let mut response = match app.store.changes(&caller, request, has_no_news).await? {
@@ -73,7 +73,7 @@ pub(super) async fn list(
                     && waited < wait
                     && !app.is_draining()
                 {
-                    let waiting = app.waiting.wait(caller.org, position.seen, started + wait).await;
+                    let waiting = app.waiting.wait(caller.org, position.seen, state, started + wait).await;
                     waiting.ok_or_else(|| ApiError::Unavailable(Cause::new("too many requests wait")))?;
                     waited = started.elapsed();
                     continue;

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use batchscan_model::UtcInstant;
 use futures_util::FutureExt;
 
-use super::access_log::{AccessLog, Unanswered};
+use super::access_log::{AccessLog, PendingRequest};
 use super::app::App;
 use super::cors;
 use super::error::{ApiError, Cause, ONE_AUTHORIZATION, ONE_HOST};
@@ -28,7 +28,7 @@ const HSTS: &str = "max-age=31536000";
 pub(super) async fn handle(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let log = AccessLog::start(&mut request, &app.config.trusted_proxies);
     let id = HeaderValue::from_str(log.id());
-    let unanswered = Unanswered::new(app.clone(), log);
+    let pending = PendingRequest::new(app.clone(), log);
     let origin = cors::allowed_origin(&app.config.cors_origins, request.headers());
     let v1_sunset = app.config.v1_sunset.filter(|_| request.uri().path().starts_with("/v1/"));
     let is_public_https = app.config.is_https && has_public_name(&request);
@@ -45,7 +45,7 @@ pub(super) async fn handle(State(app): State<App>, mut request: Request, next: N
         response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(HSTS));
     }
     response.headers_mut().extend(id.ok().map(|id| (REQUEST_ID, id)));
-    unanswered.answer(response)
+    pending.respond(response)
 }
 
 async fn respond(request: Request, next: Next, is_allowed_origin: bool) -> Response {

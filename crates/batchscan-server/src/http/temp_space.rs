@@ -30,8 +30,8 @@ impl TempSpace {
 
     /// An unnamed file of an organisation. Fails if there is no space for so many bytes.
     pub(super) fn create(&self, org: OrgId, expected_bytes: u64) -> io::Result<TempFile> {
-        let claim = self.claim(org);
-        claim.check(&self.lock(), expected_bytes)?;
+        let (claim, free) = (self.claim(org), self.free_bytes()?);
+        claim.check(&self.lock(), expected_bytes, free)?;
         Ok(TempFile { file: tempfile::tempfile_in(&self.0.dir)?, claim })
     }
 
@@ -43,10 +43,10 @@ impl TempSpace {
     /// The free bytes of the disk above the reserve.
     fn free_bytes(&self) -> io::Result<u64> {
         let disk = rustix::fs::statvfs(&self.0.dir)?;
-        let reserve =
-            self.0.reserve_bytes.unwrap_or((disk.f_blocks * disk.f_frsize / 10).min(RESERVE_BYTES_MAX));
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        let reserve = self.0.reserve_bytes.unwrap_or((bytes(disk.f_blocks) / 10).min(RESERVE_BYTES_MAX));
         // Some file systems without a limit have no blocks.
-        let free = if disk.f_blocks == 0 { u64::MAX } else { disk.f_bavail * disk.f_frsize };
+        let free = if disk.f_blocks == 0 { u64::MAX } else { bytes(disk.f_bavail) };
         Ok(free.saturating_sub(reserve))
     }
 
@@ -66,17 +66,19 @@ pub(super) struct Claim {
 impl Claim {
     /// Adds bytes that are about to be written.
     pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        // Outside the lock: a disk that does not respond must not stop the others.
+        let free = self.space.free_bytes()?;
         let mut used = self.space.lock();
-        self.check(&used, bytes)?;
+        self.check(&used, bytes, free)?;
         *used.entry(self.org).or_default() += bytes;
         self.bytes += bytes;
         Ok(())
     }
 
     /// Fails if so many bytes cannot be added.
-    fn check(&self, used: &HashMap<OrgId, u64>, bytes: u64) -> io::Result<()> {
+    fn check(&self, used: &HashMap<OrgId, u64>, bytes: u64, free: u64) -> io::Result<()> {
         let own = used.get(&self.org).copied().unwrap_or_default();
-        match fits(bytes, own, self.space.free_bytes()?) {
+        match fits(bytes, own, free) {
             true => Ok(()),
             false => Err(io::Error::new(ErrorKind::StorageFull, "no space is left for this organisation")),
         }

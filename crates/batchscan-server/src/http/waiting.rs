@@ -27,7 +27,7 @@ pub(super) struct Waiting {
 
 /// What was last read of an organisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastState {
+pub(super) enum LastState {
     NotRead,
     Read(OrgState),
     Removed,
@@ -38,9 +38,9 @@ impl LastState {
     /// may report an older version.
     fn concerns(self, seen: DataVersion, since: LastState) -> bool {
         match (self, since) {
-            (Self::NotRead, _) => false,
+            (Self::NotRead, _) | (Self::Removed, Self::Removed) => false,
             (Self::Read(now), _) if now.version != seen && now.version.number >= seen.number => true,
-            (Self::Read(now), Self::Read(since)) => now.revoked != since.revoked,
+            (Self::Read(now), Self::Read(since)) => now.revoked > since.revoked,
             (Self::Read(_) | Self::Removed, _) => true,
         }
     }
@@ -56,10 +56,17 @@ impl Default for Waiting {
 impl Waiting {
     /// Waits until the organisation has a later version than the one seen or a credential was revoked, or until a time, or
     /// until the service stops. `None` if too many requests wait.
-    pub(super) async fn wait(&self, org: OrgId, seen: DataVersion, until: Instant) -> Option<()> {
+    ///
+    /// `since` is the state before the request read its credential: a revocation after that is noticed.
+    pub(super) async fn wait(
+        &self,
+        org: OrgId,
+        seen: DataVersion,
+        since: LastState,
+        until: Instant,
+    ) -> Option<()> {
         let _request = self.count_request()?;
         let mut state = self.subscribe(org)?;
-        let since = *state.borrow();
         let mut is_stopped = self.is_stopped.subscribe();
         tokio::select! {
             _ = state.wait_for(|state| state.concerns(seen, since)) => {}
@@ -67,6 +74,11 @@ impl Waiting {
             () = tokio::time::sleep_until(until) => {}
         }
         Some(())
+    }
+
+    /// What was last read of an organisation, for [`Waiting::wait`].
+    pub(super) fn last_state(&self, org: OrgId) -> LastState {
+        self.lock().get(&org).map_or(LastState::NotRead, |state| *state.borrow())
     }
 
     /// Lets all requests continue, now and later.

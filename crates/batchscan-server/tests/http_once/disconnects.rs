@@ -1,6 +1,6 @@
 //! Clients that disconnect before they have a response: their requests end, and are logged with status 499.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
@@ -8,7 +8,6 @@ use batchscan_server::tls::Tls;
 use reqwest::ClientBuilder;
 
 use super::tls::{Files, base_url, trusting};
-use crate::http::app::skip_time;
 use crate::http::log::lines_with;
 use crate::http::*;
 
@@ -18,14 +17,26 @@ fn logged_status(id: &str) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(&line).unwrap()["fields"]["status"].as_u64()
 }
 
-/// The path of a request that waits: there are no changes.
-async fn waiting_path(app: &TestApp, token: &str) -> String {
-    let since = app.get("/v2/changes", token).await.json()["since"].as_str().unwrap().to_owned();
-    format!("/v2/changes?since={since}&wait=40")
+/// Waits until one of the requests is logged.
+async fn status_of(ids: &[String]) -> u64 {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = ids.iter().find_map(|id| logged_status(id)) {
+            return status;
+        }
+        assert!(started.elapsed() < HANG_LIMIT, "not logged: {ids:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
-async fn send_waiting(app: &TestApp, token: &str, id: &str) -> Raw {
-    let path = waiting_path(app, token).await;
+/// The path of a request that waits: there are no changes.
+async fn waiting_path(app: &TestApp, token: &str, secs: u64) -> String {
+    let since = app.get("/v2/changes", token).await.json()["since"].as_str().unwrap().to_owned();
+    format!("/v2/changes?since={since}&wait={secs}")
+}
+
+async fn send_waiting(app: &TestApp, token: &str, id: &str, secs: u64) -> Raw {
+    let path = waiting_path(app, token, secs).await;
     Raw::sending(
         app,
         format!(
@@ -35,22 +46,18 @@ async fn send_waiting(app: &TestApp, token: &str, id: &str) -> Raw {
     .await
 }
 
-/// A client that is gone cannot be told from one that closes its side and still reads: both get a few seconds.
+/// A client that is gone looks like one that closes its side and still reads: both get a few seconds.
 #[tokio::test]
 async fn a_closed_connection_ends_a_wait() {
     let (app, client, token) = TestApp::signed_in().await;
     for is_reading in [false, true] {
         let id = format!("{}-{is_reading}", client.id);
-        let mut raw = Some(send_waiting(&app, &token, &id).await);
+        let mut raw = Some(send_waiting(&app, &token, &id, 40).await);
         match &mut raw {
             Some(raw) if is_reading => raw.half_close().await,
             raw => drop(raw.take()),
         }
-        while logged_status(&id).is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            skip_time(Duration::from_secs(1)).await;
-        }
-        assert_eq!(logged_status(&id), Some(499), "{is_reading}");
+        assert_eq!(status_of(&[id]).await, 499, "{is_reading}");
         if let Some(mut raw) = raw {
             assert!(raw.read_rest().await.is_empty());
         }
@@ -64,11 +71,8 @@ async fn a_closed_connection_ends_a_wait() {
 #[tokio::test]
 async fn a_reset_connection_ends_a_wait_at_once() {
     let (app, client, token) = TestApp::signed_in().await;
-    send_waiting(&app, &token, &client.id).await.reset();
-    while logged_status(&client.id).is_none() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(logged_status(&client.id), Some(499));
+    send_waiting(&app, &token, &client.id, 40).await.reset();
+    assert_eq!(status_of(&[client.id]).await, 499);
 }
 
 /// With HTTP/2, only the stream is reset. With TLS, the end of the connection is a message.
@@ -89,20 +93,14 @@ async fn a_cancelled_request_ends_a_wait_with_http_2_and_tls() {
         let first = Reply::to(http.get(format!("{base}/v2/changes")).bearer_auth(token)).await.json();
         let url = format!("{base}/v2/changes?since={}&wait=40", first["since"].as_str().unwrap());
         // Again, if one is cancelled before it is sent.
-        let mut ids = Vec::new();
-        let status = loop {
+        let (mut ids, mut status) = (Vec::new(), None);
+        while status.is_none() {
             ids.push(format!("{}-{number}-{}", client.id, ids.len()));
             let request = http.get(&url).bearer_auth(token).header("x-request-id", ids.last().unwrap());
-            let _ = tokio::time::timeout(Duration::from_millis(100), request.send()).await;
-            for _ in 0..8 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                skip_time(Duration::from_secs(1)).await;
-            }
-            if let Some(status) = ids.iter().find_map(|id| logged_status(id)) {
-                break status;
-            }
-        };
-        assert_eq!(status, 499, "{number}");
+            let _ = tokio::time::timeout(Duration::from_secs(1), request.send()).await;
+            status = tokio::time::timeout(Duration::from_secs(15), status_of(&ids)).await.ok();
+        }
+        assert_eq!(status, Some(499), "{number}");
     }
 }
 
@@ -110,12 +108,8 @@ async fn a_cancelled_request_ends_a_wait_with_http_2_and_tls() {
 #[tokio::test]
 async fn a_pipelined_request_does_not_end_a_wait() {
     let (app, client, token) = TestApp::signed_in().await;
-    let mut raw = send_waiting(&app, &token, &client.id).await;
+    let mut raw = send_waiting(&app, &token, &client.id, 2).await;
     raw.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
-    while logged_status(&client.id).is_none() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        skip_time(Duration::from_secs(1)).await;
-    }
     assert_eq!(raw.response().await.json()["data"], serde_json::json!([]));
     assert_eq!(raw.response().await.json()["status"], "alive");
 }

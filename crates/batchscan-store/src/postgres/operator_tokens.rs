@@ -30,7 +30,12 @@ impl PostgresStore {
         id: Option<ClientId>,
     ) -> Result<Vec<OperatorToken>, StoreError> {
         let id = id.as_ref().map(ClientId::as_str);
-        let rows = on_any_host!(self, Freshness::Latest, |client| async {
+        // One token is for a request, all of them are for a command, which has more time.
+        let route = match id {
+            Some(_) => self.hosts.route(Freshness::Latest),
+            None => self.hosts.command_route(Freshness::Latest),
+        };
+        let rows = on_any_host!(route, |client| async {
             Ok(client.query_typed(OPERATOR_TOKENS, &params![TEXT: id]).await?)
         });
         rows.iter().map(operator_token).collect()

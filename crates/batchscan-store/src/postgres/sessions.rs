@@ -32,16 +32,11 @@ impl PostgresStore {
     }
 
     pub(crate) async fn use_session(&self, request: SessionUse) -> Result<SessionResult, AdminError> {
-        // A standby may serve a session, but only the primary may reject one (decision 041).
-        for freshness in [Freshness::Any, Freshness::Latest] {
-            let (result, change) =
-                on_any_host!(self, freshness, |client| decide(client, SESSION_BY_ID, &request));
-            match (&result, change) {
-                (SessionResult::Active(_), SessionChange::Keep) => return Ok(result),
-                (_, SessionChange::Keep) if freshness == Freshness::Latest => return Ok(result),
-                (_, SessionChange::Keep) => {}
-                _ => break,
-            }
+        // Guesses and most uses change nothing: they lock no row. A standby may still have a session that was ended.
+        let (result, change) =
+            on_any_host!(self, Freshness::Latest, |client| decide(client, SESSION_BY_ID, &request));
+        if let SessionChange::Keep = change {
+            return Ok(result);
         }
         self.change(async |transaction| {
             let (result, change) = decide(transaction.client(), LOCK, &request).await?;

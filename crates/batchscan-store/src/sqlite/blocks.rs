@@ -20,6 +20,9 @@ const BLOCK_BATCHES: usize = 50;
 const BLOCK_TEXT_BYTES: usize = 256 * 1024;
 /// Text that is compressed at once, on all cores. Large enough to pay for starting threads, small enough to bound memory.
 const TEXT_BYTES_AT_ONCE: usize = 1024 * 1024;
+/// Blocks are derived from batches: without an organisation they are of no use.
+pub(super) const DELETE_WITHOUT_ORG: &str =
+    "DELETE FROM block WHERE NOT EXISTS (SELECT 1 FROM organisation o WHERE o.id = org_id)";
 
 /// Updates the blocks of one organisation while its batches change.
 #[derive(Debug)]

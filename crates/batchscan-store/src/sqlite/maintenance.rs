@@ -129,6 +129,7 @@ fn repair(transaction: &Transaction<'_>, now: UtcInstant) -> Result<Vec<Change>,
         transaction.execute(delete, [])?;
     }
     let mut repairs = Vec::from_iter(deleted_without_org(u64::try_from(without_org).unwrap_or(0)));
+    transaction.execute(blocks::DELETE_WITHOUT_ORG, [])?;
     let wrong = blocks::find_wrong(transaction, usize::MAX)?;
     for org in query_all(&mut transaction.prepare(ORG_VERSIONS)?, [], |row| org_versions(row))? {
         let blocks: Vec<_> = wrong.iter().filter(|block| block.org == org.id).collect();

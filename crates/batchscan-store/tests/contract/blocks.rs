@@ -46,6 +46,18 @@ async fn no_block_is_added_to_a_full_page() {
     }
 }
 
+/// As if the row of the organisation had been deleted with SQL.
+#[tokio::test]
+async fn a_repair_deletes_blocks_without_an_organisation() {
+    let fixture = Fixture::sqlite().await;
+    fixture.import(&sequence(0, 200)).await;
+    for table in ["batch", "block"] {
+        fixture.sql(&format!("UPDATE {table} SET org_id = 77"));
+    }
+    assert_eq!(repair(&fixture).await, ["batches without an organisation deleted: 200"]);
+    assert_eq!(blocks(&fixture), (0, 0));
+}
+
 #[tokio::test]
 async fn the_newest_batches_stay_uncompressed_until_they_fill_a_block() {
     let fixture = Fixture::sqlite().await;

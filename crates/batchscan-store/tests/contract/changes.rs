@@ -180,7 +180,7 @@ pub(crate) async fn only_the_newest_versions_are_kept(fixture: &Fixture) {
     assert_eq!(second.ids(fixture, 10).await, ["a", "b", "c", "d"]);
 }
 
-/// Decision 052: nobody can continue from them.
+/// Decision 052: no client can continue from them.
 pub(crate) async fn versions_before_a_pruned_removal_are_deleted(fixture: &Fixture) {
     fixture.import(&[batch("a", 1), batch("b", 2)]).await;
     fixture.import(&[batch("c", 3)]).await;

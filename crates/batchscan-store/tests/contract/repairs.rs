@@ -51,7 +51,7 @@ pub(crate) async fn batches_newer_than_their_version_are_sent_again(fixture: &Fi
     }
 }
 
-/// As if somebody had incremented the version with SQL.
+/// As if the operator had incremented the version with SQL.
 pub(crate) async fn a_client_continues_from_a_version_that_was_not_recorded(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     fixture.sql("UPDATE organisation SET version = version + 1");

@@ -114,7 +114,7 @@ fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
         });
         println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
     }
-    let metrics = send(&public, "GET /metrics HTTP/1.1\r\n", "").unwrap().1;
+    let metrics = send(&operator, "GET /metrics HTTP/1.1\r\n", "").unwrap().1;
     for kind in ["broken", "unreachable"] {
         assert!(
             metrics.contains(&format!("batchscan_store_errors_total{{kind=\"{kind}\"}} 0\n")),

@@ -3,9 +3,10 @@
 //! Only lists and renames, which also work on network shares. Two watchers of one folder may see the same file: a rename
 //! fails for the second one.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +22,8 @@ use crate::atomic_file;
 const DELIVERING: &str = "delivering";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
+/// Leaves room for what is added to a name: the time of the claim, a hash, `.txt`.
+const NAME_BYTES_MAX: usize = 200;
 
 pub(super) struct Folder {
     path: PathBuf,
@@ -121,7 +124,7 @@ impl Folder {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let unique = format!("{nanos}-{}-", std::process::id());
         let mut name = OsStr::new(&unique).to_owned();
-        name.push(file.path.file_name().unwrap_or_default());
+        name.push(shorten(file.path.file_name().unwrap_or_default()));
         let claimed = self.path.join(DELIVERING).join(name);
         fs::rename(&file.path, &claimed)?;
         Ok(claimed)
@@ -150,6 +153,17 @@ impl Folder {
             }
         })
     }
+}
+
+/// A name of at most [`NAME_BYTES_MAX`] bytes with the same ending: file systems allow 255, and names get longer here.
+fn shorten(name: &OsStr) -> Cow<'_, OsStr> {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.into();
+    }
+    let text = name.to_string_lossy();
+    let (stem, ending) = text.rsplit_once('.').unwrap_or((&text, ""));
+    let stem = &stem[..stem.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(ending.len() + 1))];
+    OsString::from(format!("{stem}.{ending}")).into()
 }
 
 /// A link would move files to where its creator wants them.
@@ -274,6 +288,24 @@ mod tests {
             sleep(watch.poll).await;
         }
         assert_eq!(changed_at.elapsed().as_secs(), 3);
+    }
+
+    #[test]
+    fn a_long_name_is_shortened() {
+        let temporary = tempfile::tempdir().unwrap();
+        let long = format!("{}ä.json", "é".repeat(124));
+        assert_eq!(long.len(), 255);
+        fs::write(temporary.path().join(&long), "x").unwrap();
+        let mut folder = Folder::new(temporary.path(), Duration::ZERO);
+        let found = folder.list().unwrap().pop().unwrap();
+        let claimed = folder.claim(&found).unwrap();
+        folder.move_to_failed(&claimed, &[0xAB; 32], "reason").unwrap();
+        let failed =
+            fs::read_dir(temporary.path().join(FAILED)).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = failed.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        let short = format!("{}.json", "é".repeat(97));
+        assert_eq!(names, [short.clone(), format!("{short}.txt")]);
     }
 
     #[test]

@@ -161,7 +161,10 @@ impl Watcher {
                 return Round::Waiting;
             }
             match self.deliver(&file).await {
-                Ok(()) => self.retry = Retry::new(),
+                Ok(()) => {
+                    self.retry = Retry::new();
+                    self.status.set_problem(None);
+                }
                 Err(Failure::Changed) => return Round::Waiting,
                 Err(Failure::Temporary(error)) => {
                     self.retry.postpone();
