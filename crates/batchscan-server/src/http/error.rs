@@ -24,6 +24,8 @@ const SEND_TOKEN_OR_SECRET: &str = "Not authenticated: send your client id and s
 const NEW_OPERATOR_TOKEN: &str =
     "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one";
 const NO_SPACE: &str = "The service has no disk space for this file: send smaller files, try again later, or make room in its TMPDIR";
+const GONE: &str =
+    "The changes since this position are not known any more: read everything again, without since";
 const INVALID_VALUE: &str = "The request contains a value that cannot be stored, such as a NUL character";
 const EXPECTED_FORM: &str = "send a form (application/x-www-form-urlencoded)";
 
@@ -214,10 +216,7 @@ impl ApiError {
             ),
             ApiError::NotFound => (StatusCode::NOT_FOUND, "Not Found"),
             ApiError::NoSuchBatch => (StatusCode::NOT_FOUND, "There is no batch with this id"),
-            ApiError::Gone => (
-                StatusCode::GONE,
-                "The changes since this position are not known any more: read everything again, without since",
-            ),
+            ApiError::Gone => (StatusCode::GONE, GONE),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
             ApiError::BadRequest(detail) => (StatusCode::BAD_REQUEST, detail),
             ApiError::UnsupportedTransferEncoding => {

@@ -106,7 +106,8 @@ fn old_secrets_and_credentials_expire() {
 fn with_clock<'c>(command: &'c mut Command, offset_file: &str) -> &'c mut Command {
     let name = "faketime/libfaketimeMT.so.1";
     let mut folders = std::fs::read_dir("/usr/lib").unwrap().map(|folder| folder.unwrap().path().join(name));
-    let library = folders.find(|path| path.exists()).expect("install the package libfaketime");
+    let library =
+        folders.find(|path| path.exists()).unwrap_or_else(|| panic!("install the package libfaketime"));
     let set = [("FAKETIME_NO_CACHE", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     command.envs(set).env("FAKETIME_TIMESTAMP_FILE", offset_file).env("LD_PRELOAD", library)
 }
