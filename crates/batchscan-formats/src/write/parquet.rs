@@ -14,6 +14,7 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 
 use super::columns::Columns;
 use super::output::{Batches, CutTexts, WriteError};
+use crate::parquet_checksum::ChecksumWriter;
 
 /// Rows per group: enough for compression, few enough for memory.
 const GROUP_ROWS_MAX: usize = 65_536;
@@ -31,7 +32,8 @@ pub fn write(
     columns: &Columns,
     file: impl Write + Send,
 ) -> Result<CutTexts, WriteError> {
-    let mut writer = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties()))?;
+    let (schema, file) = (schema(columns)?, ChecksumWriter::new(file));
+    let mut writer = SerializedFileWriter::new(file, schema.clone(), Arc::new(properties()))?;
     let mut group = Group::new(columns);
     for batch in batches {
         group.push(&batch.map_err(WriteError::Source)?);
@@ -42,6 +44,9 @@ pub fn write(
     if group.rows > 0 {
         group.write_to(&mut writer)?;
     }
+    writer.flush()?;
+    let checksum = writer.inner().checksum(&schema);
+    writer.append_key_value_metadata(checksum);
     writer.close()?;
     Ok(CutTexts::default())
 }
@@ -194,16 +199,16 @@ fn split(bytes: &mut Vec<u8>, ends: &mut Vec<usize>) -> Vec<ByteArray> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Seek as _};
+    use std::io::{Cursor, Read as _, Seek as _};
 
-    use batchscan_model::{BatchId, UtcInstant};
+    use batchscan_model::{BatchId, Hundredths, UtcInstant};
     use parquet::file::metadata::RowGroupMetaData;
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     use proptest::prelude::*;
 
     use super::*;
     use crate::Format;
-    use crate::testing::{any_batch, bare, full, read_back};
+    use crate::testing::{any_batch, bare, full, read_all, read_back};
 
     fn written(batches: impl IntoIterator<Item = Batch>) -> Vec<u8> {
         let mut file = tempfile::tempfile().unwrap();
@@ -256,6 +261,22 @@ mod tests {
     fn the_same_batches_produce_the_same_bytes() {
         let batches = [full(), bare("b-2")];
         assert_eq!(written(batches.clone()), written(batches));
+    }
+
+    /// In the data or in the metadata: the file is rejected, or has the same batches.
+    #[test]
+    fn a_damaged_byte_never_changes_a_batch() {
+        let rate = |number: i64| Hundredths::from_hundredths(9_000 + number);
+        let batch = |number| Batch { avg_germination_rate: rate(number), ..bare(&number.to_string()) };
+        let batches: Vec<Batch> = (0..20).map(batch).collect();
+        let (bytes, expected) = (written(batches.clone()), batches.iter().map(Batch::to_json));
+        let expected: Vec<String> = expected.collect();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let read = read_all(Format::Parquet, Cursor::new(damaged));
+            assert!(read.is_err() || read.is_ok_and(|read| read == expected), "byte {at} of {}", bytes.len());
+        }
     }
 
     #[test]

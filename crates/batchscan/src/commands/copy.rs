@@ -17,7 +17,7 @@ const DIGEST_CHARS: usize = 16;
 
 pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<()> {
     let CopyDatabase { from, to, json } = command;
-    if from == to {
+    if is_same(&from, &to) {
         anyhow::bail!("--from and --to are the same database: nothing was copied");
     }
     let (start, source) = (Instant::now(), open_database(&from, OpenOptions::EXISTING).await?);
@@ -34,6 +34,16 @@ pub(crate) async fn run(command: CopyDatabase) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let copied = copied?;
     print(&if json { report_json(&copied) } else { report(&from, &to, &copied, start) })
+}
+
+/// Also if a file has two names.
+fn is_same(from: &DatabaseUrl, to: &DatabaseUrl) -> bool {
+    match (from, to) {
+        (DatabaseUrl::Sqlite(from), DatabaseUrl::Sqlite(to)) => {
+            from == to || from.canonicalize().is_ok_and(|from| to.canonicalize().is_ok_and(|to| from == to))
+        }
+        _ => from == to,
+    }
 }
 
 fn report(from: &DatabaseUrl, to: &DatabaseUrl, copied: &[CopiedOrg], start: Instant) -> String {

@@ -328,10 +328,13 @@ error: the target is in use: its "Green Valley" differs from the source; copy in
 fn a_database_is_not_copied_onto_itself() {
     let site = Site::new();
     let cluster = fresh_database();
-    for url in [&site.database, &cluster] {
+    let other_name = site.url("link.db");
+    std::os::unix::fs::symlink(site.path("scans.db"), site.path("link.db")).unwrap();
+    for (from, to) in [(&site.database, &site.database), (&site.database, &other_name), (&cluster, &cluster)]
+    {
         fails(
-            url,
-            url,
+            from,
+            to,
             str![[r#"
 error: --from and --to are the same database: nothing was copied
 

@@ -22,6 +22,7 @@ use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, unexpected};
 use super::error::Location;
 use super::header::match_columns;
+use crate::parquet_checksum;
 use column::Column;
 use limited_file::{LimitedFile, PageTooLarge};
 use value::ColumnType;
@@ -31,8 +32,13 @@ const ROWS_LOADED: usize = 512;
 
 pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
     let length = file.metadata()?.len();
+    let data = file.try_clone()?;
     let file = catch_panic(damaged, || SerializedFileReader::new(LimitedFile(file)))
         .map_err(|error| fail(&error, Location::File, collector))?;
+    if !parquet_checksum::is_valid(&data, file.metadata())? {
+        let error = ParquetError::General("wrong checksum".into());
+        return Err(fail(&error, Location::File, collector));
+    }
     let columns = choose_columns(file.metadata(), collector)?;
     check_compression(file.metadata(), &columns, collector)?;
     check_row_counts(file.metadata(), &columns).map_err(|error| fail(&error, Location::File, collector))?;
