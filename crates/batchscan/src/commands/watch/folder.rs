@@ -326,14 +326,18 @@ mod tests {
     async fn a_file_from_the_future_does_not_wait_for_ever() {
         let temporary = tempfile::tempdir().unwrap();
         let path = |name: &str| temporary.path().join(name);
-        fs::write(path("future.csv"), "x").unwrap();
-        let file = fs::OpenOptions::new().write(true).open(path("future.csv")).unwrap();
-        file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
+        // Both: the modification time of a new file is that of the last tick, which may be before the list.
+        let write_in_future = |name| {
+            fs::write(path(name), "x").unwrap();
+            let file = fs::OpenOptions::new().write(true).open(path(name)).unwrap();
+            file.set_modified(SystemTime::now() + Duration::from_secs(1_000_000)).unwrap();
+        };
+        write_in_future("future.csv");
         let mut folder = Folder::new(temporary.path(), Duration::from_millis(50));
         folder.list().unwrap();
         sleep(Duration::from_millis(60)).await;
         // Not complete yet, so that newer files wait for it.
-        fs::write(path("new.csv"), "x").unwrap();
+        write_in_future("new.csv");
         let files = folder.list().unwrap().into_iter().map(|file| (file.name, file.is_complete));
         assert_eq!(files.collect::<Vec<_>>(), [("future.csv".into(), true), ("new.csv".into(), false)]);
     }
