@@ -192,11 +192,11 @@ Decisions of this project (not counted without --strict)
         let expected = serde_json::json!({
             "conforms": true, "conforms_strictly": false, "passed": 1, "failed": 1, "undecided": 1, "requests": 7,
             "findings": [
-                {"id": "b", "rule": "Rule b.", "demand": {"decision": 9},
-                 "verdict": "fail", "sent": "GET /", "came": "500", "expected": "200"},
-                {"id": "a", "rule": "Rule a.", "demand": {"interface": "4. Endpoints"}, "verdict": "pass"},
-                {"id": "c", "rule": "Rule c.", "demand": {"interface": "8. Limits"},
-                 "verdict": "cannot_tell", "why": "no batches"},
+                {"id": "b", "rule": "Rule b.", "source": {"decision": 9},
+                 "verdict": "fail", "request": "GET /", "response": "500", "expected": "200"},
+                {"id": "a", "rule": "Rule a.", "source": {"api": "4. Endpoints"}, "verdict": "pass"},
+                {"id": "c", "rule": "Rule c.", "source": {"api": "8. Limits"},
+                 "verdict": "undecided", "why": "no batches"},
             ],
         });
         assert_eq!(serde_json::to_value(report()).unwrap(), expected);

@@ -9,7 +9,6 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A section of the API document, by number and heading.
-    #[serde(rename = "interface")]
     Api(&'static str),
     /// A numbered decision of this project on something the API leaves open.
     Decision(u16),
@@ -24,16 +23,13 @@ pub enum Verdict {
     /// The service breaks the rule. The texts contain no secret and no token, and are safe to print.
     Fail {
         /// The request, on one line.
-        #[serde(rename = "sent")]
         request: String,
         /// The response, truncated.
-        #[serde(rename = "came")]
         response: String,
         /// What the rule requires.
         expected: String,
     },
     /// The rule could not be decided.
-    #[serde(rename = "cannot_tell")]
     Undecided {
         /// Too little data, a limit of the run, or no response.
         why: String,
@@ -48,7 +44,6 @@ pub struct Finding {
     /// The rule, as a sentence.
     pub rule: &'static str,
     /// Where the rule comes from.
-    #[serde(rename = "demand")]
     pub source: Source,
     /// Whether the service follows it.
     #[serde(flatten)]

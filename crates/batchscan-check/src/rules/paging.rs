@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule(decision(21), "cursor-remembers-the-dates", "The dates may be left out with next_token: the cursor contains them.", |p| second_page_again(p, false)),
     Rule(decision(21), "cursor-with-other-dates-is-422", "Dates that differ from the cursor's are a 422 of type value_error.", other_dates),
     Rule(decision(22), "cursor-is-url-safe-and-short", "A cursor is URL-safe without padding and under 512 bytes.", url_safe),
-    Rule(decision(22), "cursor-tells-nothing", "A cursor does not reveal the batches around it.", opaque),
+    Rule(decision(22), "cursor-is-opaque", "A cursor does not reveal the batches around it.", opaque),
     Rule(decision(23), "cursor-invalid-is-422", "A next_token that was never issued is a 422 of type value_error on next_token.", |p| rejected(p, "conformance-run-invented-this-cursor")),
     Rule(decision(23), "cursor-empty-is-422", "An empty next_token is a 422 of type value_error on next_token.", |p| rejected(p, "")),
     Rule(decision(23), "cursor-altered-is-422", "A cursor with one character changed is a 422 of type value_error on next_token.", altered),
