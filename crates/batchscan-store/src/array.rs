@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::errors::StoreError;
 use crate::gzip::{Deflated, GzipStream};
 use crate::page::{Body, Caller, DataVersion, Encoding, Page, PageLimit, PageRequest, PageResult, Resume};
-use crate::store::Store;
+use crate::store::{Database, Store};
 
 /// The text of one chunk. Bounds the memory of a slow client and the time of one read.
 const CHUNK_BYTES: usize = 512 * 1024;
@@ -90,7 +90,7 @@ impl Store {
         version: DataVersion,
         rows: usize,
     ) -> Result<(), StoreError> {
-        let Store::Sqlite(store) = self else { return Ok(()) };
+        let Database::Sqlite(store) = &self.database else { return Ok(()) };
         if range != DateRange::default() {
             return Ok(());
         }

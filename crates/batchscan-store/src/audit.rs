@@ -1,12 +1,10 @@
 //! The audit log: who changed what, when and from where. A change and its entry are one transaction.
 
-use batchscan_model::{BatchId, UtcInstant};
+use batchscan_model::UtcInstant;
 
-use crate::imports::ImportSource;
-use crate::keys::ServiceKey;
-use crate::operator_tokens::OperatorToken;
-use crate::sessions::Session;
-use crate::types::ImportCounts;
+use crate::errors::{AdminError, StoreError};
+use crate::sql::{Columns, Sql, values};
+use crate::store::Store;
 
 /// An entry of the audit log. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,14 +34,8 @@ pub struct AuditRange {
     pub since: Option<UtcInstant>,
     /// Only those with a higher number.
     pub after: i64,
-    /// At most so many.
+    /// The maximum number of entries.
     pub limit: i64,
-}
-
-impl AuditRange {
-    pub(crate) fn since_micros(&self) -> i64 {
-        self.since.map_or(i64::MIN, UtcInstant::micros)
-    }
 }
 
 /// Who makes the changes of a store.
@@ -72,7 +64,7 @@ impl Actor {
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) action: &'static str,
-    /// The stores fill it in for a change of a credential.
+    /// Filled in for a change of a credential.
     pub(crate) org: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) detail: Option<String>,
@@ -83,14 +75,8 @@ impl Change {
         Self { action, org: Some(org.to_owned()), subject: None, detail: None }
     }
 
-    pub(crate) fn of(action: &'static str, subject: &str) -> Self {
+    pub(crate) fn new(action: &'static str, subject: &str) -> Self {
         Self { action, org: None, subject: Some(subject.to_owned()), detail: None }
-    }
-
-    /// The organisation and the detail.
-    pub(crate) fn describe(&self) -> String {
-        let detail = self.detail.as_deref().unwrap_or_default();
-        self.org.as_ref().map_or(detail.to_owned(), |org| format!("\"{org}\": {detail}"))
     }
 
     pub(crate) fn detail(self, detail: String) -> Self {
@@ -98,40 +84,56 @@ impl Change {
     }
 }
 
-/// `removed` are ids.
-pub(crate) fn keys_changed(created: &[ServiceKey], removed: &[String]) -> Vec<Change> {
-    let create = |key: &ServiceKey| Change::of("key create", &key.kid).detail(key.purpose.name().to_owned());
-    let remove = |id: &String| Change::of("key remove", id);
-    created.iter().map(create).chain(removed.iter().map(remove)).collect()
+/// Adds an entry with the next id. A change of a credential ($6) is one of its organisation.
+const INSERT: &str = "
+    INSERT INTO audit (id, at, actor, source, action, org, subject, detail)
+    SELECT coalesce(max(id), 0) + 1, $1, $2, $3, $4,
+           coalesce($5, (SELECT o.name FROM credential c JOIN organisation o ON o.id = c.org_id
+                         WHERE c.client_id = $6)),
+           $6, $7
+    FROM audit";
+const ENTRIES: &str = "
+    SELECT id, at, actor, source, action, org, subject, detail FROM audit
+    WHERE at >= $1 AND id > $2 ORDER BY id LIMIT $3";
+
+impl Store {
+    /// Entries of the audit log, oldest first.
+    pub async fn audit(&self, range: AuditRange) -> Result<Vec<AuditEntry>, AdminError> {
+        let since = range.since.map_or(i64::MIN, UtcInstant::micros);
+        self.snapshot(async move |sql| {
+            sql.all(ENTRIES, values![since, range.after, range.limit], audit_entry).await
+        })
+        .await
+    }
 }
 
-/// Only links are made by an operator.
-pub(crate) fn session_added(session: &Session) -> Vec<Change> {
-    let link = || Change::of("credential link", session.client.as_str()).detail(session.id.to_string());
-    session.is_link.then(link).into_iter().collect()
+/// Adds entries: the last statements of a transaction, because their lock is for all organisations.
+pub(crate) async fn insert(
+    sql: &mut dyn Sql,
+    actor: &Actor,
+    now: UtcInstant,
+    changes: &[Change],
+) -> Result<(), AdminError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    sql.lock(sql.dialect().lock_audit).await?;
+    let Actor { name, source } = actor;
+    for Change { action, org, subject, detail } in changes {
+        sql.execute(INSERT, values![now, name, source, *action, org, subject, detail]).await?;
+    }
+    Ok(())
 }
 
-/// `id` is of a session, or of the credential whose sessions ended.
-pub(crate) fn sessions_ended(id: &str, ended: u64) -> Vec<Change> {
-    let end = || Change::of("session end", id).detail(format!("{ended} ended"));
-    (ended > 0).then(end).into_iter().collect()
-}
-
-pub(crate) fn batches_removed(org: &str, ids: &[BatchId]) -> Vec<Change> {
-    let removed =
-        |id: &BatchId| Change { org: Some(org.to_owned()), ..Change::of("batch remove", id.as_str()) };
-    ids.iter().map(removed).collect()
-}
-
-pub(crate) fn imported(org: &str, source: &ImportSource, counts: &ImportCounts) -> Change {
-    let ImportCounts { new, corrected, unchanged, .. } = counts;
-    let detail = format!("{new} new, {corrected} corrected, {unchanged} unchanged");
-    let subject = source.file.as_ref().or(source.key.as_ref()).cloned();
-    Change { subject, ..Change::of_org("import", org).detail(detail) }
-}
-
-/// Without its secret.
-pub(crate) fn token_issued(token: &OperatorToken) -> Change {
-    let issued = Change::of("token issue", token.id.as_str()).detail(token.role.name().to_owned());
-    Change { org: token.org.clone(), ..issued }
+fn audit_entry(row: &dyn Columns) -> Result<AuditEntry, StoreError> {
+    Ok(AuditEntry {
+        id: row.number(0)?,
+        at: row.instant(1)?,
+        actor: row.string(2)?,
+        source: row.string(3)?,
+        action: row.string(4)?,
+        org: row.optional_string(5)?,
+        subject: row.optional_string(6)?,
+        detail: row.optional_string(7)?,
+    })
 }

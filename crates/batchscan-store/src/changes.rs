@@ -1,4 +1,4 @@
-//! Changes since a position: what a client needs to keep a copy of its batches current. Knows neither SQL nor HTTP.
+//! Changes since a position: what a client needs to keep a copy of its batches current. Knows nothing about HTTP.
 //!
 //! A client first reads the complete state in batch order, then the changes since that began. A batch that changes
 //! meanwhile has a later version, so it is among the changes, wherever it was in the order.
@@ -11,6 +11,23 @@ use batchscan_model::{DateRange, Position, UtcInstant};
 use crate::errors::StoreError;
 use crate::page::{DataVersion, Encoding, Page, PageLimit, PageRequest, Resume};
 use crate::page_builder::PageBuilder;
+
+/// Whether a version with this mark is known and no removal after the version $4 was deleted. Version 0 has no batches.
+pub(crate) const IS_KNOWN: &str = "
+    SELECT (EXISTS (SELECT 1 FROM data_version WHERE org_id = $1 AND version = $2 AND mark = $3) OR $2 = 0)
+           AND pruned_version <= $4
+    FROM organisation WHERE id = $1";
+/// Batches in the order of changes, after a change.
+pub(crate) const CHANGED_BATCHES: &str = "
+    SELECT version, created_at, batch_id, json FROM batch
+    WHERE org_id = $1 AND (version, created_at, batch_id) > ($2, $3, $4)
+    ORDER BY version, created_at, batch_id LIMIT $5";
+/// The same for removed batches.
+pub(crate) const REMOVED_BATCHES: &str = "
+    SELECT version, batch_id FROM batch_tombstone m
+    WHERE org_id = $1 AND (version, batch_id) > ($2, $3)
+      AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.org_id = m.org_id AND b.batch_id = m.batch_id)
+    ORDER BY version, batch_id LIMIT $4";
 
 /// Where a client is in the changes of its organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@
 
 use tokio::sync::mpsc;
 
-use crate::dump::{DumpFilter, DumpStep, Fingerprint, FingerprintBuilder, Shared};
+use crate::dump::{DumpFilter, DumpStep, Fingerprint, FingerprintBuilder, Part};
 use crate::errors::AdminError;
+use crate::organisations::Organisation;
 use crate::store::Store;
-use crate::types::Organisation;
 
 /// The maximum number of queued steps, which bounds the memory of a copy.
 const STEPS_QUEUED_MAX: usize = 4;
@@ -71,7 +71,8 @@ pub async fn copy_database(
     let missing: Vec<&Organisation> = source.iter().filter(|org| !copied.contains(&org.id)).collect();
     if is_new {
         let total = missing.iter().map(|org| org.batches).sum();
-        let filter = DumpFilter::with_orgs(missing.iter().map(|org| org.id).collect());
+        let orgs = missing.iter().map(|org| org.id).collect();
+        let filter = DumpFilter { orgs: Some(orgs), with_admin: true };
         from.copy_into(to, filter, &|done| on_progress(done, total)).await?;
     } else if let Some(org) = missing.first() {
         return Err(CopyError::TargetInUse(match target.is_empty() {
@@ -103,9 +104,9 @@ async fn require_copy_of(
         let what = format!("it has an organisation \"{}\" that is not in the source", other.name);
         return Err(CopyError::TargetInUse(what));
     }
-    let shared = from.shared().await?;
-    let source_key = shared.as_ref().map_or("", Shared::source_key);
-    if unfinished.is_some_and(|key| key != source_key) {
+    if let Some(key) = unfinished
+        && key != from.source_key().await?
+    {
         return Err(CopyError::TargetInUse("it is an unfinished copy of another database".into()));
     }
     Ok(())
@@ -122,12 +123,12 @@ async fn is_copied(
     if !target.iter().any(|copy| state(copy) == state(org)) {
         return Ok(false);
     }
-    let (source, copy) = fingerprints(from, to, &DumpFilter::only_org(org.id)).await?;
+    let (source, copy) = fingerprints(from, to, Part::Org(org.id)).await?;
     Ok(source.is_some() && source == copy)
 }
 
 async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerprint, CopyError> {
-    match fingerprints(from, to, &DumpFilter::only_org(org.id)).await? {
+    match fingerprints(from, to, Part::Org(org.id)).await? {
         (Some(source), Some(copy)) if source == copy => Ok(source),
         _ => match from.org(&org.name).await {
             Ok(now) if now.version == org.version => Err(CopyError::Differs(org.name.clone())),
@@ -138,7 +139,7 @@ async fn verify(from: &Store, to: &Store, org: &Organisation) -> Result<Fingerpr
 
 /// Whether keys, operator tokens and the audit log are the same.
 async fn verify_admin(from: &Store, to: &Store, is_new: bool) -> Result<(), CopyError> {
-    let (source, copy) = fingerprints(from, to, &DumpFilter::ADMIN).await?;
+    let (source, copy) = fingerprints(from, to, Part::Admin).await?;
     let in_use = "its keys, operator tokens or audit log differ from the source";
     match source == copy {
         true => Ok(()),
@@ -159,9 +160,9 @@ async fn require_no_other(from: &Store, copied: &[Organisation]) -> Result<(), C
 async fn fingerprints(
     from: &Store,
     to: &Store,
-    filter: &DumpFilter,
+    part: Part,
 ) -> Result<(Option<Fingerprint>, Option<Fingerprint>), AdminError> {
-    tokio::try_join!(from.fingerprint(filter), to.fingerprint(filter))
+    tokio::try_join!(from.fingerprint(part), to.fingerprint(part))
 }
 
 impl Store {
@@ -177,8 +178,10 @@ impl Store {
         let forward = async move {
             let mut done = 0;
             while let Some(step) = dumped.recv().await {
-                if let DumpStep::Batches(batches) = &step {
-                    done += batches.len() as u64;
+                if let DumpStep::Rows(table, rows) = &step
+                    && table.name == "batch"
+                {
+                    done += rows.len() as u64;
                     on_batches(done);
                 }
                 if load.send(step).await.is_err() {
@@ -193,31 +196,30 @@ impl Store {
         }
     }
 
-    /// What all organisations share.
-    async fn shared(&self) -> Result<Option<Shared>, AdminError> {
-        let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
-        let (done, first) = tokio::join!(self.dump(DumpFilter::SHARED, dump), dumped.recv());
-        done.map(|()| match first {
-            Some(DumpStep::Shared(shared)) => Some(shared),
-            _ => None,
-        })
-    }
-
     /// The fingerprint of an organisation, from all its rows, or `None` if it does not exist; or that of the rest.
-    async fn fingerprint(&self, filter: &DumpFilter) -> Result<Option<Fingerprint>, AdminError> {
+    async fn fingerprint(&self, part: Part) -> Result<Option<Fingerprint>, AdminError> {
+        let (orgs, with_admin) = match part {
+            Part::Org(org) => (vec![org], false),
+            Part::Shared { .. } | Part::Admin => (Vec::new(), true),
+        };
         let (dump, mut dumped) = mpsc::channel(STEPS_QUEUED_MAX);
         let compute = async {
-            let (mut builder, mut is_complete) = (FingerprintBuilder::new(), false);
+            let (mut builder, mut is_found, mut is_shared) = (FingerprintBuilder::new(), false, false);
             while let Some(step) = dumped.recv().await {
-                // Keys do not belong to an organisation.
-                if filter.includes_admin() || !matches!(step, DumpStep::Shared(_)) {
-                    builder.add(&step);
+                match step {
+                    DumpStep::Begin(begun) => {
+                        is_found |= begun == part;
+                        is_shared = matches!(begun, Part::Shared { .. });
+                    }
+                    // Keys do not belong to an organisation.
+                    DumpStep::Rows(table, rows) if with_admin || !is_shared => builder.add(table, &rows),
+                    DumpStep::Rows(..) | DumpStep::End => {}
                 }
-                is_complete |= matches!(step, DumpStep::End);
             }
-            is_complete.then(|| builder.finish())
+            is_found.then(|| builder.finish())
         };
-        let (done, fingerprint) = tokio::join!(self.dump(filter.clone(), dump), compute);
+        let (done, fingerprint) =
+            tokio::join!(self.dump(DumpFilter { orgs: Some(orgs), with_admin }, dump), compute);
         done.map(|()| fingerprint)
     }
 }

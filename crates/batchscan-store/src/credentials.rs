@@ -1,18 +1,27 @@
-//! Credentials and their rules: validity, rotation, revocation. The stores only read and write them.
+//! Credentials and their rules: validity, rotation, revocation, last use. An operator token is a credential with a role.
 
 use std::fmt;
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 
-use crate::errors::AdminError;
+use crate::audit::Change;
+use crate::errors::{AdminError, StoreError};
+use crate::operator_tokens::OperatorRole;
+use crate::organisations::{lock_org, org_id};
+use crate::sessions;
+use crate::sql::{Columns, Sql, invalid, values};
+use crate::store::Store;
+use crate::types::Freshness;
 
 /// A credential of an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
-    /// Its organisation.
-    pub org: OrgId,
     /// Its id.
     pub client: ClientId,
+    /// Its organisation; `None` for an operator of all.
+    pub org: Option<OrgId>,
+    /// What an operator may do; `None` for a client.
+    pub role: Option<OperatorRole>,
     /// The operator's note.
     pub label: String,
     /// When it was issued.
@@ -21,7 +30,7 @@ pub struct Credential {
     pub expires_at: Option<UtcInstant>,
     /// When it was revoked.
     pub revoked_at: Option<UtcInstant>,
-    /// When it last got a token.
+    /// When it was last used.
     pub last_used_at: Option<UtcInstant>,
     /// Its secrets, oldest first.
     pub secrets: Vec<Secret>,
@@ -30,8 +39,7 @@ pub struct Credential {
 impl Credential {
     /// Whether it can be used.
     pub fn status(&self, now: UtcInstant) -> CredentialStatus {
-        let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
-        CredentialStatus::new(micros(self.revoked_at), micros(self.expires_at), now)
+        CredentialStatus::new(self.revoked_at, self.expires_at, now)
     }
 
     /// When the older of two valid secrets stops working.
@@ -54,23 +62,6 @@ impl Credential {
         self.secrets.push(Secret { hash: rotation.secret_hash, created_at: rotation.now, retires_at: None });
         ended
     }
-
-    pub(crate) fn revoke(&mut self, now: UtcInstant) {
-        self.revoked_at = Some(now);
-        self.secrets.clear();
-    }
-}
-
-/// Refuses to change a credential that does not exist or is revoked.
-pub(crate) fn require_changeable(
-    credential: Option<Credential>,
-    client: &ClientId,
-) -> Result<Credential, AdminError> {
-    match credential {
-        None => Err(AdminError::CredentialNotFound(client.clone())),
-        Some(Credential { revoked_at: Some(_), .. }) => Err(AdminError::Revoked(client.clone())),
-        Some(credential) => Ok(credential),
-    }
 }
 
 /// Whether a credential can be used.
@@ -85,8 +76,16 @@ pub enum CredentialStatus {
 }
 
 impl CredentialStatus {
-    /// From the stored columns, in microseconds.
-    pub(crate) fn new(revoked_at: Option<i64>, expires_at: Option<i64>, now: UtcInstant) -> Self {
+    pub(crate) fn new(
+        revoked_at: Option<UtcInstant>,
+        expires_at: Option<UtcInstant>,
+        now: UtcInstant,
+    ) -> Self {
+        Self::from_micros(revoked_at.map(UtcInstant::micros), expires_at.map(UtcInstant::micros), now)
+    }
+
+    /// From the stored columns.
+    pub(crate) fn from_micros(revoked_at: Option<i64>, expires_at: Option<i64>, now: UtcInstant) -> Self {
         if revoked_at.is_some() {
             CredentialStatus::Revoked
         } else if expires_at.is_some_and(|expiry| expiry <= now.micros()) {
@@ -155,11 +154,12 @@ pub struct NewCredential {
 }
 
 impl NewCredential {
-    pub(crate) fn for_org(self, org: OrgId) -> Credential {
+    pub(crate) fn issue(self, org: Option<OrgId>, role: Option<OperatorRole>) -> Credential {
         let secret = Secret { hash: self.secret_hash, created_at: self.now, retires_at: None };
         Credential {
-            org,
             client: self.client,
+            org,
+            role,
             label: self.label,
             created_at: self.now,
             expires_at: self.expires_at,
@@ -179,4 +179,197 @@ pub struct Rotation {
     pub retire_at: UtcInstant,
     /// The current time.
     pub now: UtcInstant,
+}
+
+/// How many uses are recorded in one transaction.
+const USES_PER_TRANSACTION: usize = 500;
+
+/// Selects credentials with a row for each secret, for [`credential_row`].
+const SELECT: &str = "
+    SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
+           s.hash, s.created_at, s.retires_at
+    FROM credential c LEFT JOIN secret s ON s.client_id = c.client_id ";
+
+impl Store {
+    /// Looks up a client's credential for authentication.
+    pub async fn credential(
+        &self,
+        client: &ClientId,
+        freshness: Freshness,
+    ) -> Result<CredentialLookup, StoreError> {
+        // Always reads a row, which says whether this host is a standby.
+        let query = "
+            SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
+                   s.hash, s.created_at, s.retires_at, h.is_standby
+            FROM host h
+            LEFT JOIN credential c ON c.client_id = $1 AND c.role IS NULL
+            LEFT JOIN secret s ON s.client_id = c.client_id ORDER BY s.id";
+        let row = |row: &dyn Columns| {
+            let credential = row.text(0)?.is_some().then(|| credential_row(row)).transpose()?;
+            Ok((row.number(11)? != 0, credential))
+        };
+        let rows = self.read(freshness, query, values![client], row).await?;
+        let is_standby = rows.iter().any(|(is_standby, _)| *is_standby);
+        let credential = merge_secrets(rows.into_iter().filter_map(|(_, credential)| credential)).pop();
+        // A revocation is final, so a standby cannot be wrong about it.
+        let is_revoked = credential.as_ref().is_some_and(|credential| credential.revoked_at.is_some());
+        Ok(CredentialLookup { credential, is_latest: !is_standby || is_revoked })
+    }
+
+    /// Records when credentials were last used. Gives up early if the database is locked.
+    pub async fn record_uses(&self, mut uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
+        // Ordered, so that two nodes do not deadlock.
+        uses.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+        for uses in uses.chunks(USES_PER_TRANSACTION).map(<[_]>::to_vec) {
+            let update = "UPDATE credential SET last_used_at = $2
+                          WHERE client_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+            self.change_quickly(async move |sql| {
+                for (client, at) in &uses {
+                    sql.execute(update, values![client, *at]).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a client's credential with its first secret.
+    pub async fn add_credential(&self, org: &str, new: NewCredential) -> Result<(), AdminError> {
+        let org = org.to_owned();
+        self.change(new.now, async move |sql| {
+            let change = Change::new("credential issue", new.client.as_str());
+            let org = lock_org(sql, &org).await?;
+            insert(sql, &new.issue(Some(org), None)).await?;
+            Ok(((), vec![change]))
+        })
+        .await
+    }
+
+    /// The clients' credentials of an organisation, oldest first.
+    pub async fn credentials(&self, org: &str) -> Result<Vec<Credential>, AdminError> {
+        let org = org.to_owned();
+        self.snapshot(async move |sql| {
+            let org = org_id(sql, &org).await?;
+            let by_age = "WHERE c.org_id = $1 AND c.role IS NULL ORDER BY c.created_at, c.client_id, s.id";
+            let rows = sql.all(&format!("{SELECT}{by_age}"), values![org], credential_row).await?;
+            Ok(merge_secrets(rows))
+        })
+        .await
+    }
+
+    /// Adds a secret. The current one retires later; one that was already retiring ends now, and the time until which it
+    /// would have worked is returned. Sessions and sign-in links end with the current secret at the latest.
+    pub async fn rotate_credential(
+        &self,
+        client: &ClientId,
+        rotation: Rotation,
+    ) -> Result<Option<UtcInstant>, AdminError> {
+        let client = client.clone();
+        self.change(rotation.now, async move |sql| {
+            let mut credential = lock(sql, &client, false).await?;
+            let ended = credential.rotate(&rotation);
+            replace_secrets(sql, &credential).await?;
+            if let Some(end) = credential.sessions_end() {
+                sessions::end_by(sql, &client, end).await?;
+            }
+            Ok((ended, vec![Change::new("credential rotate", client.as_str())]))
+        })
+        .await
+    }
+
+    /// Revokes a client's credential. Its sessions and sign-in links end.
+    pub async fn revoke_credential(&self, client: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
+        self.revoke("credential revoke", client, false, now).await
+    }
+
+    /// Revokes a credential of a client or an operator.
+    pub(crate) async fn revoke(
+        &self,
+        action: &'static str,
+        client: &ClientId,
+        is_operator: bool,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
+        let client = client.clone();
+        self.change(now, async move |sql| {
+            lock(sql, &client, is_operator).await?;
+            let revoke = "UPDATE credential SET revoked_at = $1 WHERE client_id = $2";
+            sql.execute(revoke, values![now, &client]).await?;
+            sql.execute("DELETE FROM secret WHERE client_id = $1", values![&client]).await?;
+            sessions::end_all(sql, client.as_str()).await?;
+            Ok(((), vec![Change::new(action, client.as_str())]))
+        })
+        .await
+    }
+}
+
+/// A credential that can be changed, locked until the end of the transaction.
+async fn lock(sql: &mut dyn Sql, client: &ClientId, is_operator: bool) -> Result<Credential, AdminError> {
+    let for_update = sql.dialect().for_update_of.map_or(String::new(), |lock| format!("{lock} c"));
+    let query = format!("{SELECT} WHERE c.client_id = $1 ORDER BY s.id {for_update}");
+    let found = merge_secrets(sql.all(&query, values![client], credential_row).await?).pop();
+    match found.filter(|credential| credential.role.is_some() == is_operator) {
+        None if is_operator => Err(AdminError::TokenNotFound(client.to_string())),
+        None => Err(AdminError::CredentialNotFound(client.clone())),
+        Some(Credential { revoked_at: Some(_), .. }) if is_operator => {
+            Err(AdminError::TokenNotFound(client.to_string()))
+        }
+        Some(Credential { revoked_at: Some(_), .. }) => Err(AdminError::Revoked(client.clone())),
+        Some(credential) => Ok(credential),
+    }
+}
+
+pub(crate) async fn insert(sql: &mut dyn Sql, credential: &Credential) -> Result<(), AdminError> {
+    let Credential { client, org, role, label, created_at, expires_at, .. } = credential;
+    let insert = "INSERT INTO credential (client_id, org_id, role, label, created_at, expires_at)
+                  VALUES ($1, $2, $3, $4, $5, $6)";
+    let role = role.map(OperatorRole::name);
+    sql.execute(insert, values![client, *org, role, label, *created_at, *expires_at]).await?;
+    replace_secrets(sql, credential).await
+}
+
+async fn replace_secrets(sql: &mut dyn Sql, credential: &Credential) -> Result<(), AdminError> {
+    let client = &credential.client;
+    sql.execute("DELETE FROM secret WHERE client_id = $1", values![client]).await?;
+    let insert = "INSERT INTO secret (client_id, hash, created_at, retires_at) VALUES ($1, $2, $3, $4)";
+    for Secret { hash, created_at, retires_at } in &credential.secrets {
+        sql.execute(insert, values![client, hash, *created_at, *retires_at]).await?;
+    }
+    Ok(())
+}
+
+/// A credential with one of its secrets.
+fn credential_row(row: &dyn Columns) -> Result<Credential, StoreError> {
+    let role = |name: &str| OperatorRole::from_name(name).ok_or_else(|| invalid("role"));
+    let secret = match row.optional_hash(8)? {
+        Some(hash) => {
+            let (created_at, retires_at) = (row.instant(9)?, row.optional_instant(10)?);
+            Some(Secret { hash, created_at, retires_at })
+        }
+        None => None,
+    };
+    Ok(Credential {
+        client: row.client(0)?,
+        org: row.integer(1)?.map(OrgId),
+        role: row.text(2)?.map(role).transpose()?,
+        label: row.string(3)?,
+        created_at: row.instant(4)?,
+        expires_at: row.optional_instant(5)?,
+        revoked_at: row.optional_instant(6)?,
+        last_used_at: row.optional_instant(7)?,
+        secrets: secret.into_iter().collect(),
+    })
+}
+
+/// Joins the rows of one credential, which are adjacent.
+fn merge_secrets(rows: impl IntoIterator<Item = Credential>) -> Vec<Credential> {
+    let mut all: Vec<Credential> = Vec::new();
+    for row in rows {
+        match all.last_mut() {
+            Some(last) if last.client == row.client => last.secrets.extend(row.secrets),
+            _ => all.push(row),
+        }
+    }
+    all
 }

@@ -120,6 +120,9 @@ pub enum AdminError {
     /// The database or its folder became read-only.
     #[error("cannot write to the database: {0}; check the permissions of the file and its folder")]
     ReadOnly(String),
+    /// A row with the same key exists. The text is for the log.
+    #[error("another command has just changed the same: try again ({0})")]
+    Duplicate(String),
     /// No organisation has this name.
     #[error(
         "there is no organisation named \"{0}\": list them with `batchscan org list`, or add one with `batchscan org add`"

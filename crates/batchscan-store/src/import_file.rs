@@ -64,7 +64,7 @@ pub struct Imported {
     /// Values that cannot be right.
     pub warnings: Warnings,
     /// Whether the same delivery was imported before, with this result.
-    pub is_repeated: bool,
+    pub is_replay: bool,
 }
 
 /// Imports one file in one transaction, or rolls it back after a dry run. `bytes_read` counts the progress.
@@ -84,14 +84,14 @@ pub async fn import_file(
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.
-        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings, is_repeated })) => {
+        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings, is_replay })) => {
             let warnings = Warnings { count: warnings, ..Warnings::default() };
-            Ok(Imported { id, counts, warnings, is_repeated })
+            Ok(Imported { id, counts, warnings, is_replay })
         }
         (Err(error), _) => Err(error.into()),
         (Ok(warnings), stored) => {
-            let ImportResult { id, counts, is_repeated, .. } = stored?;
-            Ok(Imported { id, counts, warnings, is_repeated })
+            let ImportResult { id, counts, is_replay, .. } = stored?;
+            Ok(Imported { id, counts, warnings, is_replay })
         }
     }
 }

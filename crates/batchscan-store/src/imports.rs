@@ -1,16 +1,23 @@
-//! The record of imports: what was delivered, when and by whom.
+//! Imports, and their record: what was imported, when and by whom.
+
+use std::sync::Arc;
 
 use batchscan_model::{OrgId, UtcInstant};
 
-use crate::errors::AdminError;
-use crate::types::ImportCounts;
+use crate::audit::{self, Actor, Change};
+use crate::errors::{AdminError, StoreError};
+use crate::organisations::{lock_org, org_id};
+use crate::sql::{Columns, Merged, Sql, Staged, values};
+use crate::store::{End, Store};
+use crate::types::{ImportCounts, ImportRows};
+use crate::versions::{next_version, set_version};
 
 /// Where the batches of an import come from.
 #[derive(Clone, Debug, Default)]
 pub struct ImportSource {
     /// The name of the file.
     pub file: Option<String>,
-    /// Identifies the delivery: a repeated import with the same key changes nothing and returns the first result.
+    /// Identifies the import: another one with the same key changes nothing and returns the first result.
     pub key: Option<String>,
     /// SHA-256 of the file.
     pub hash: Option<[u8; 32]>,
@@ -20,7 +27,7 @@ pub struct ImportSource {
 
 impl ImportSource {
     /// Whether the organisation with this name is the one that the import is for.
-    pub(crate) fn require_org(&self, id: OrgId, name: &str) -> Result<(), AdminError> {
+    fn require_org(&self, id: OrgId, name: &str) -> Result<(), AdminError> {
         match self.org {
             Some(expected) if expected != id => Err(AdminError::OrgNotFound(name.to_owned())),
             _ => Ok(()),
@@ -37,8 +44,8 @@ pub struct ImportResult {
     pub counts: ImportCounts,
     /// How many values cannot be right.
     pub warnings: u64,
-    /// Whether the same delivery was imported before, with this result.
-    pub is_repeated: bool,
+    /// Whether the same file was imported before with this key, with this result.
+    pub is_replay: bool,
 }
 
 /// A recorded import.
@@ -54,7 +61,7 @@ pub struct ImportEntry {
     pub source: String,
     /// The name of the file.
     pub file: Option<String>,
-    /// The key of the delivery.
+    /// The key of the import.
     pub key: Option<String>,
     /// SHA-256 of the file.
     pub hash: Option<[u8; 32]>,
@@ -67,18 +74,181 @@ pub struct ImportEntry {
 }
 
 impl ImportEntry {
-    /// The result for a repeated delivery. Fails if the key was used for another file.
-    pub(crate) fn repeat(&self, source: &ImportSource) -> Result<ImportResult, AdminError> {
+    /// The result for a replay of this import. Fails if the key was used for another file.
+    fn replay(&self, source: &ImportSource) -> Result<ImportResult, AdminError> {
         if self.hash != source.hash {
             return Err(AdminError::KeyReused);
         }
         let Self { id, counts, warnings, .. } = *self;
-        Ok(ImportResult { id: Some(id), counts, warnings, is_repeated: true })
+        Ok(ImportResult { id: Some(id), counts, warnings, is_replay: true })
     }
 }
 
-/// The numbers of an import as columns: new, corrected, unchanged and repeated batches, and warnings.
-pub(crate) fn columns(counts: ImportCounts, warnings: u64) -> [i64; 5] {
-    let ImportCounts { new, corrected, unchanged, repeated } = counts;
-    [new, corrected, unchanged, repeated, warnings].map(u64::cast_signed)
+const COLUMNS: &str =
+    "id, at, actor, source, file, key, hash, added, corrected, unchanged, duplicates, warnings, version";
+
+impl Store {
+    /// Imports batches in one transaction.
+    pub async fn import(
+        &self,
+        org: &str,
+        source: ImportSource,
+        mut rows: ImportRows,
+        now: UtcInstant,
+    ) -> Result<ImportResult, AdminError> {
+        let (name, actor) = (org.to_owned(), self.actor());
+        let import = Import { name, source, actor, now };
+        let again = import.clone();
+        let imported = self.transaction(async move |sql| import.run(sql, &mut rows).await).await;
+        match imported.map_err(nothing_imported)? {
+            // An import without changes is rolled back, so that clients continue to get 304. Its record is kept.
+            (result, true) if result.id.is_none() => {
+                self.transaction(async move |sql| again.record_unchanged(sql, result).await).await
+            }
+            (result, _) => Ok(result),
+        }
+    }
+
+    /// The recorded imports of an organisation with a higher number, oldest first, at most `limit`.
+    pub async fn imports(&self, org: &str, after: i64, limit: i64) -> Result<Vec<ImportEntry>, AdminError> {
+        let org = org.to_owned();
+        self.snapshot(async move |sql| {
+            let org = org_id(sql, &org).await?;
+            let query =
+                format!("SELECT {COLUMNS} FROM import WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+            sql.all(&query, values![org, after, limit], import_entry).await
+        })
+        .await
+    }
+}
+
+fn nothing_imported(error: AdminError) -> AdminError {
+    match error {
+        AdminError::Store(StoreError::Unreachable(why)) => {
+            let why = format!("{why}; nothing was imported: run the same command again");
+            StoreError::Unreachable(why).into()
+        }
+        other => other,
+    }
+}
+
+/// An import of one file.
+#[derive(Clone)]
+struct Import {
+    /// The name of the organisation.
+    name: String,
+    source: ImportSource,
+    actor: Arc<Actor>,
+    now: UtcInstant,
+}
+
+impl Import {
+    /// The result, and whether it is to be kept. It has no number yet if nothing has changed.
+    async fn run(
+        &self,
+        sql: &mut dyn Sql,
+        rows: &mut ImportRows,
+    ) -> Result<End<(ImportResult, bool)>, AdminError> {
+        // Fails for an unknown organisation before a long file is read.
+        let org = org_id(sql, &self.name).await?;
+        self.source.require_org(org, &self.name)?;
+        if let Some(first) = self.find_replayed(sql, org).await? {
+            return Ok(End::RollBack((first, false)));
+        }
+        let Staged { is_commit, warnings } = sql.stage(org, rows).await?;
+        // Meanwhile, another organisation may have got the name, or the same file may have been imported.
+        if lock_org(sql, &self.name).await? != org {
+            return Err(AdminError::OrgNotFound(self.name.clone()));
+        }
+        if let Some(first) = self.find_replayed(sql, org).await? {
+            return Ok(End::RollBack((first, false)));
+        }
+        let version = next_version(sql, org).await?;
+        let Merged { counts, has_moved } = sql.merge(org, version).await?;
+        let mut result = ImportResult { id: None, counts, warnings, is_replay: false };
+        if !is_commit || counts.new + counts.corrected == 0 {
+            return Ok(End::RollBack((result, is_commit)));
+        }
+        set_version(sql, org, version, has_moved, self.now).await?;
+        let imported = "UPDATE organisation SET imported_at = $2 WHERE id = $1";
+        sql.execute(imported, values![org, self.now]).await?;
+        result.id = Some(self.record(sql, org, &result).await?);
+        audit::insert(sql, &self.actor, self.now, &[self.change(&counts)]).await?;
+        Ok(End::Commit((result, true)))
+    }
+
+    async fn record_unchanged(
+        &self,
+        sql: &mut dyn Sql,
+        mut result: ImportResult,
+    ) -> Result<End<ImportResult>, AdminError> {
+        let org = lock_org(sql, &self.name).await?;
+        self.source.require_org(org, &self.name)?;
+        if let Some(first) = self.find_replayed(sql, org).await? {
+            return Ok(End::RollBack(first));
+        }
+        result.id = Some(self.record(sql, org, &result).await?);
+        Ok(End::Commit(result))
+    }
+
+    /// The result of the earlier import with the same key.
+    async fn find_replayed(&self, sql: &mut dyn Sql, org: OrgId) -> Result<Option<ImportResult>, AdminError> {
+        let Some(key) = &self.source.key else { return Ok(None) };
+        let query = format!("SELECT {COLUMNS} FROM import WHERE org_id = $1 AND key = $2");
+        let first = sql.first(&query, values![org, key], import_entry).await?;
+        first.map(|first| first.replay(&self.source)).transpose()
+    }
+
+    /// Records the import with the next number, and returns that.
+    async fn record(&self, sql: &mut dyn Sql, org: OrgId, result: &ImportResult) -> Result<i64, AdminError> {
+        let ImportSource { file, key, hash, .. } = &self.source;
+        let ImportCounts { new, corrected, unchanged, duplicates } = result.counts;
+        let record = format!(
+            "INSERT INTO import (org_id, {COLUMNS})
+             SELECT $1, (SELECT coalesce(max(id), 0) + 1 FROM import WHERE org_id = $1),
+                    $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, version
+             FROM organisation WHERE id = $1
+             RETURNING id"
+        );
+        let Actor { name, source } = &*self.actor;
+        let values = values![
+            org,
+            self.now,
+            name,
+            source,
+            file,
+            key,
+            hash,
+            new,
+            corrected,
+            unchanged,
+            duplicates,
+            result.warnings
+        ];
+        Ok(sql.integer(&record, values).await?.unwrap_or_default())
+    }
+
+    fn change(&self, counts: &ImportCounts) -> Change {
+        let ImportCounts { new, corrected, unchanged, .. } = counts;
+        let detail = format!("{new} new, {corrected} corrected, {unchanged} unchanged");
+        let subject = self.source.file.as_ref().or(self.source.key.as_ref()).cloned();
+        Change { subject, ..Change::of_org("import", &self.name).detail(detail) }
+    }
+}
+
+fn import_entry(row: &dyn Columns) -> Result<ImportEntry, StoreError> {
+    let (new, corrected, unchanged, duplicates) =
+        (row.count(7)?, row.count(8)?, row.count(9)?, row.count(10)?);
+    Ok(ImportEntry {
+        id: row.number(0)?,
+        at: row.instant(1)?,
+        actor: row.string(2)?,
+        source: row.string(3)?,
+        file: row.optional_string(4)?,
+        key: row.optional_string(5)?,
+        hash: row.optional_hash(6)?,
+        counts: ImportCounts { new, corrected, unchanged, duplicates },
+        warnings: row.count(11)?,
+        version: row.number(12)?,
+    })
 }

@@ -1,11 +1,15 @@
-//! The service's keys: what they are for, how they are created and when they are removed.
+//! The service's keys: what they are for, how they are created, rotated and removed.
 
 use std::fmt;
 
 use batchscan_model::UtcInstant;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::errors::StoreError;
+use crate::audit::Change;
+use crate::errors::{AdminError, StoreError};
+use crate::sql::{Columns, Sql, invalid, values};
+use crate::store::Store;
+use crate::types::Freshness;
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,9 +23,9 @@ pub enum KeyPurpose {
 }
 
 impl KeyPurpose {
-    pub(crate) const ALL: [KeyPurpose; 3] = [KeyPurpose::Token, KeyPurpose::Cursor, KeyPurpose::Secret];
+    const ALL: [KeyPurpose; 3] = [KeyPurpose::Token, KeyPurpose::Cursor, KeyPurpose::Secret];
     /// The purposes whose keys are rotated. A new key for secrets would invalidate every credential.
-    pub(crate) const ROTATED: [KeyPurpose; 2] = [KeyPurpose::Token, KeyPurpose::Cursor];
+    const ROTATED: [KeyPurpose; 2] = [KeyPurpose::Token, KeyPurpose::Cursor];
 
     /// The name in the database and for operators.
     pub fn name(self) -> &'static str {
@@ -32,7 +36,7 @@ impl KeyPurpose {
         }
     }
 
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|purpose| purpose.name() == name)
     }
 }
@@ -66,8 +70,83 @@ pub struct KeyRotation {
     pub remove_before: UtcInstant,
 }
 
+const SELECT: &str = "SELECT kid, purpose, bytes, created_at FROM service_key ORDER BY created_at DESC, kid";
+
+impl Store {
+    /// The service's keys, newest first. Creates them if there are none.
+    pub async fn keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        self.keys_of(Freshness::Any, now).await
+    }
+
+    /// The same from the primary: a standby may lack a key that is in use.
+    pub async fn latest_keys(&self, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        self.keys_of(Freshness::Latest, now).await
+    }
+
+    async fn keys_of(&self, freshness: Freshness, now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+        let known = self.read(freshness, SELECT, &[], service_key).await?;
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        // At the first start, one process creates them under the lock, and the others find them.
+        let created = self.change(now, async move |sql| {
+            sql.lock(sql.dialect().lock_keys).await?;
+            let mut new = Vec::new();
+            if read(sql).await?.is_empty() {
+                new = create(&KeyPurpose::ALL, now)?;
+                insert(sql, &new).await?;
+            }
+            Ok((read(sql).await?, changes(&new, &[])))
+        });
+        Ok(created.await?)
+    }
+
+    /// Creates new keys for tokens and cursors, and removes old ones.
+    pub async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
+        self.change(rotation.now, async move |sql| {
+            sql.lock(sql.dialect().lock_keys).await?;
+            let new = create(&KeyPurpose::ROTATED, rotation.now)?;
+            insert(sql, &new).await?;
+            let replaced = replaced_before(&read(sql).await?, rotation.remove_before);
+            for kid in &replaced {
+                sql.execute("DELETE FROM service_key WHERE kid = $1", values![kid]).await?;
+            }
+            Ok((read(sql).await?, changes(&new, &replaced)))
+        })
+        .await
+    }
+}
+
+async fn read(sql: &mut dyn Sql) -> Result<Vec<ServiceKey>, AdminError> {
+    sql.all(SELECT, &[], service_key).await
+}
+
+async fn insert(sql: &mut dyn Sql, keys: &[ServiceKey]) -> Result<(), AdminError> {
+    let insert = "INSERT INTO service_key (kid, purpose, bytes, created_at) VALUES ($1, $2, $3, $4)";
+    for ServiceKey { kid, purpose, bytes, created_at } in keys {
+        sql.execute(insert, values![kid, purpose.name(), bytes, *created_at]).await?;
+    }
+    Ok(())
+}
+
+fn service_key(row: &dyn Columns) -> Result<ServiceKey, StoreError> {
+    Ok(ServiceKey {
+        kid: row.string(0)?,
+        purpose: row.text(1)?.and_then(KeyPurpose::from_name).ok_or_else(|| invalid("purpose of a key"))?,
+        bytes: row.hash(2)?,
+        created_at: row.instant(3)?,
+    })
+}
+
+/// For the audit log; `removed` are ids.
+fn changes(created: &[ServiceKey], removed: &[String]) -> Vec<Change> {
+    let create = |key: &ServiceKey| Change::new("key create", &key.kid).detail(key.purpose.name().to_owned());
+    let remove = |id: &String| Change::new("key remove", id);
+    created.iter().map(create).chain(removed.iter().map(remove)).collect()
+}
+
 /// Creates one key for each purpose.
-pub(crate) fn create(purposes: &[KeyPurpose], now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
+fn create(purposes: &[KeyPurpose], now: UtcInstant) -> Result<Vec<ServiceKey>, StoreError> {
     let create = |purpose: &KeyPurpose| {
         let kid = format!("{:08x}", u32::from_be_bytes(random()?));
         Ok(ServiceKey { kid, purpose: *purpose, bytes: random()?, created_at: now })
@@ -76,7 +155,7 @@ pub(crate) fn create(purposes: &[KeyPurpose], now: UtcInstant) -> Result<Vec<Ser
 }
 
 /// The ids of the rotated keys that were replaced before that time. `keys` are ordered from new to old.
-pub(crate) fn replaced_before(keys: &[ServiceKey], before: UtcInstant) -> Vec<String> {
+fn replaced_before(keys: &[ServiceKey], before: UtcInstant) -> Vec<String> {
     let mut replaced = Vec::new();
     for purpose in KeyPurpose::ROTATED {
         let keys: Vec<&ServiceKey> = keys.iter().filter(|key| key.purpose == purpose).collect();

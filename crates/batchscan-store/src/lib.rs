@@ -22,6 +22,7 @@
 mod array;
 mod audit;
 mod backup;
+mod blocks;
 mod changes;
 mod copy;
 mod credentials;
@@ -36,16 +37,18 @@ mod migrations;
 mod mirror;
 mod new_file;
 mod operator_tokens;
+mod organisations;
 mod page;
 mod page_builder;
 mod postgres;
-mod rows;
 mod sessions;
 mod shares;
+mod sql;
 mod sqlite;
 mod store;
 mod types;
 mod url;
+mod versions;
 
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{Actor, AuditEntry, AuditRange};
@@ -60,15 +63,15 @@ pub use imports::{ImportEntry, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
 pub use mirror::{Mirror, MirrorChanges, MirrorError};
 pub use operator_tokens::{OperatorRole, OperatorToken};
+pub use organisations::{OrgName, OrgOverview, Organisation};
 pub use page::{
     Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,
 };
-pub use postgres::{PostgresStore, PostgresUrl, PostgresUrlError};
+pub use postgres::{PostgresUrl, PostgresUrlError};
 pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
-pub use sqlite::SqliteStore;
 pub use store::Store;
 pub use types::{
     CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportRow, ImportRows, ImportStep, OpenOptions,
-    OrgName, OrgOverview, Organisation, Progress, ReadFrom,
+    Progress, ReadFrom,
 };
 pub use url::{DatabaseUrl, DatabaseUrlError};

@@ -1,15 +1,21 @@
-//! Tokens of the operator API, and what they allow.
+//! Tokens of the operator API: credentials with a role.
 
 use batchscan_model::{ClientId, UtcInstant};
 
-use crate::credentials::CredentialStatus;
+use crate::audit::Change;
+use crate::credentials::{self, CredentialStatus, NewCredential};
+use crate::errors::{AdminError, StoreError};
+use crate::organisations::lock_org;
+use crate::sql::{Columns, invalid, values};
+use crate::store::Store;
+use crate::types::Freshness;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorRole {
     /// Everything.
     Admin,
-    /// To deliver batches.
+    /// To import batches.
     Ingest,
 }
 
@@ -38,11 +44,11 @@ pub struct OperatorToken {
     pub id: ClientId,
     /// What it allows.
     pub role: OperatorRole,
-    /// The name of the only organisation that it may deliver to.
+    /// The name of the only organisation that it may import into.
     pub org: Option<String>,
     /// The operator's note.
     pub label: String,
-    /// HMAC-SHA-256 of the secret.
+    /// HMAC-SHA-256 of the secret; zeros once it is revoked.
     pub hash: [u8; 32],
     /// When it was issued.
     pub created_at: UtcInstant,
@@ -57,7 +63,61 @@ pub struct OperatorToken {
 impl OperatorToken {
     /// Whether it can be used.
     pub fn status(&self, now: UtcInstant) -> CredentialStatus {
-        let micros = |at: Option<UtcInstant>| at.map(UtcInstant::micros);
-        CredentialStatus::new(micros(self.revoked_at), micros(self.expires_at), now)
+        CredentialStatus::new(self.revoked_at, self.expires_at, now)
     }
+}
+
+/// All tokens, oldest first, or the one with this id.
+const SELECT: &str = "
+    SELECT c.client_id, c.role, o.name, c.label, s.hash, c.created_at, c.expires_at, c.revoked_at, c.last_used_at
+    FROM credential c
+    LEFT JOIN secret s ON s.client_id = c.client_id
+    LEFT JOIN organisation o ON o.id = c.org_id
+    WHERE c.role IS NOT NULL AND c.client_id = coalesce($1, c.client_id) ORDER BY c.created_at, c.client_id";
+
+impl Store {
+    /// Adds a token of the operator API.
+    pub async fn add_operator_token(&self, token: OperatorToken) -> Result<(), AdminError> {
+        self.change(token.created_at, async move |sql| {
+            let OperatorToken { id, role, org, label, hash, created_at, expires_at, .. } = token;
+            let issued = Change::new("token issue", id.as_str()).detail(role.name().to_owned());
+            let org_id = match &org {
+                Some(org) => Some(lock_org(sql, org).await?),
+                None => None,
+            };
+            let new = NewCredential { client: id, label, expires_at, secret_hash: hash, now: created_at };
+            credentials::insert(sql, &new.issue(org_id, Some(role))).await?;
+            Ok(((), vec![Change { org, ..issued }]))
+        })
+        .await
+    }
+
+    /// The tokens of the operator API, oldest first.
+    pub async fn operator_tokens(&self) -> Result<Vec<OperatorToken>, AdminError> {
+        self.snapshot(async |sql| sql.all(SELECT, values![None::<&str>], operator_token).await).await
+    }
+
+    /// The token of the operator API with this id, from the primary: a revoked one must not be accepted.
+    pub async fn operator_token(&self, id: &ClientId) -> Result<Option<OperatorToken>, StoreError> {
+        Ok(self.read(Freshness::Latest, SELECT, values![id], operator_token).await?.pop())
+    }
+
+    /// Revokes a token of the operator API.
+    pub async fn revoke_operator_token(&self, id: &ClientId, now: UtcInstant) -> Result<(), AdminError> {
+        self.revoke("token revoke", id, true, now).await
+    }
+}
+
+fn operator_token(row: &dyn Columns) -> Result<OperatorToken, StoreError> {
+    Ok(OperatorToken {
+        id: row.client(0)?,
+        role: row.text(1)?.and_then(OperatorRole::from_name).ok_or_else(|| invalid("role"))?,
+        org: row.optional_string(2)?,
+        label: row.string(3)?,
+        hash: row.optional_hash(4)?.unwrap_or_default(),
+        created_at: row.instant(5)?,
+        expires_at: row.optional_instant(6)?,
+        revoked_at: row.optional_instant(7)?,
+        last_used_at: row.optional_instant(8)?,
+    })
 }

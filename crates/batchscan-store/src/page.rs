@@ -199,6 +199,9 @@ impl Key {
     /// Before all batches.
     pub(crate) const START: Key = Key { created: i64::MIN, id: String::new() };
 
+    /// After all batches.
+    pub(crate) const END: Key = Key { created: i64::MAX, id: String::new() };
+
     pub(crate) fn new(created: i64, id: &str) -> Self {
         Self { created, id: id.to_owned() }
     }

@@ -51,7 +51,7 @@ impl PageBuilder {
     /// Appends the next batch. If the page is full, only records that more batches follow.
     pub(crate) fn append(&mut self, json: &[u8]) -> Result<(), StoreError> {
         if self.last.is_some() {
-            self.next = self.last.take();
+            self.note_more();
             return Ok(());
         }
         let Self { limit, text, rows, .. } = self;
@@ -71,7 +71,17 @@ impl PageBuilder {
 
     /// Whether a block of this many batches fits.
     pub(crate) fn has_room_for(&self, rows: usize) -> bool {
-        !self.is_done() && self.last.is_none() && rows <= self.limit.rows.saturating_sub(self.rows)
+        !self.is_done() && rows <= self.rows_left()
+    }
+
+    /// More batches follow, if the page is full.
+    pub(crate) fn note_more(&mut self) {
+        self.next = self.last.take();
+    }
+
+    /// How many batches fit.
+    pub(crate) fn rows_left(&self) -> usize {
+        if self.last.is_some() { 0 } else { self.limit.rows.saturating_sub(self.rows) }
     }
 
     /// Appends a compressed block that fits. `last` returns the position of its last batch.

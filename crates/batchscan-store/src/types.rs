@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use batchscan_model::printable::is_invisible;
-use batchscan_model::{Batch, OrgId, Position, UtcInstant};
+use batchscan_model::{Batch, Position};
 use tokio::sync::mpsc;
-
-use crate::page::DataVersion;
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug)]
@@ -55,57 +52,6 @@ pub enum Freshness {
     Any,
     /// The primary only.
     Latest,
-}
-
-/// An organisation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Organisation {
-    /// Its number.
-    pub id: OrgId,
-    /// Its name.
-    pub name: String,
-    /// When it was added.
-    pub created_at: UtcInstant,
-    /// The state of its batches.
-    pub version: DataVersion,
-    /// How many batches it has.
-    pub batches: u64,
-    /// How many credentials it has that are not revoked.
-    pub credentials: u64,
-}
-
-/// An organisation without the numbers that have to be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrgOverview {
-    /// Its number.
-    pub id: OrgId,
-    /// Its name.
-    pub name: Arc<str>,
-    /// The state of its batches.
-    pub version: DataVersion,
-    /// When an import last changed its batches.
-    pub imported_at: Option<UtcInstant>,
-}
-
-/// The maximum length of an organisation's name, so that it fits a table.
-const ORG_NAME_CHARS_MAX: usize = 100;
-
-/// An organisation's name: not empty, nothing invisible, no leading or trailing spaces, and one segment of a URL's path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrgName(String);
-
-impl OrgName {
-    /// Validates a name.
-    pub fn new(text: &str) -> Option<Self> {
-        let fits = !text.is_empty() && text.chars().count() <= ORG_NAME_CHARS_MAX && text.trim() == text;
-        let is_allowed = !text.chars().any(|c| is_invisible(c) || c == '/') && !matches!(text, "." | "..");
-        (fits && is_allowed).then(|| Self(text.to_owned()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// The state of a database host, as this process sees it.
@@ -172,7 +118,7 @@ pub struct ImportCounts {
     /// Batches that were already stored.
     pub unchanged: u64,
     /// Batches that are in the same file again: the last one counts (decision 040).
-    pub repeated: u64,
+    pub duplicates: u64,
 }
 
 /// Called with the work done and the total, in units of the job.

@@ -54,7 +54,8 @@ pub async fn authenticate(
     // A token expires no later than its credential.
     let left_secs = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
     let expires_in_secs = token_ttl_secs.min(left_secs).max(1);
-    let caller = Caller { org: credential.org, client: client.clone() };
+    let Some(org) = credential.org else { return Ok(None) };
+    let caller = Caller { org, client: client.clone() };
     let token = Token::sign(&keys.token, &caller, now, expires_in_secs);
     Ok(Some(Granted { caller, token, expires_in_secs, secret_retires_at }))
 }

@@ -21,7 +21,7 @@ const IDS: u64 = 30;
 const TIMES: u64 = 20;
 
 /// The tables of an organisation's batches, besides its versions in `organisation`.
-const TABLES: [&str; 3] = ["batch", "moved_batch", "data_version"];
+const TABLES: [&str; 3] = ["batch", "batch_tombstone", "data_version"];
 
 fn random_id(random: &mut Random) -> String {
     format!("é{}", random.below(IDS))

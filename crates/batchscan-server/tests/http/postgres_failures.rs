@@ -294,7 +294,7 @@ async fn an_exhausted_pool_is_a_503_and_recovers() {
     );
     drop(lock);
     site.recovers().await;
-    for reply in join_all((0..50).map(|_| site.request_all())).await.iter().flatten() {
+    for reply in site.request_all().await {
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 }

@@ -6,12 +6,15 @@ CREATE TABLE organisation (
     created_at    BIGINT NOT NULL,
     version       BIGINT NOT NULL DEFAULT 0,           -- incremented by every change of its batches, in the same transaction
     version_mark  BIGINT NOT NULL DEFAULT 0,           -- random for each version: a restored backup cannot repeat one
-    moved_version BIGINT NOT NULL DEFAULT 0            -- the last version in which a batch moved in the order
+    moved_version BIGINT NOT NULL DEFAULT 0,           -- the last version in which a batch moved in the order
+    pruned_version BIGINT NOT NULL DEFAULT 0,          -- the last version whose removals were deleted from batch_tombstone
+    imported_at   BIGINT                               -- when an import last changed its batches
 );
 
 CREATE TABLE credential (
     client_id    TEXT   COLLATE "C" PRIMARY KEY,
-    org_id       BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    org_id       BIGINT REFERENCES organisation (id) ON DELETE CASCADE, -- null for an operator of all
+    role         TEXT   CHECK (role IN ('admin', 'ingest')),  -- null for a client
     label        TEXT   NOT NULL,
     created_at   BIGINT NOT NULL,
     expires_at   BIGINT,
@@ -49,19 +52,111 @@ CREATE TABLE batch (
 );
 
 CREATE UNIQUE INDEX batch_by_id ON batch (org_id, batch_id);
+CREATE INDEX batch_by_version ON batch (org_id, version, created_at, batch_id);
 
--- Batches whose creation date was corrected, and in which version: paging that began before must not return them twice.
-CREATE TABLE moved_batch (
+-- Batches whose creation date was corrected or that were removed, and in which version: paging that began before must not
+-- return them twice, and clients that keep a copy must remove them.
+CREATE TABLE batch_tombstone (
     org_id   BIGINT NOT NULL,
     batch_id TEXT   COLLATE "C" NOT NULL,
     version  BIGINT NOT NULL,
     PRIMARY KEY (org_id, batch_id)
 );
 
+CREATE INDEX batch_tombstone_by_version ON batch_tombstone (org_id, version, batch_id);
+
+-- Every version of an organisation's batches: a client's position in the changes is valid if its version is here.
+CREATE TABLE data_version (
+    org_id     BIGINT NOT NULL,
+    version    BIGINT NOT NULL,
+    mark       BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (org_id, version)
+);
+
+-- Runs of batches, compressed when they are imported. A gzip page is assembled from them. A block may be missing, but never
+-- wrong: no other batches than its own lie after (after_created_at, after_id) and up to (last_created_at, last_id).
+CREATE TABLE block (
+    org_id           BIGINT NOT NULL,
+    after_created_at BIGINT NOT NULL,
+    after_id         TEXT   COLLATE "C" NOT NULL,
+    last_created_at  BIGINT NOT NULL,
+    last_id          TEXT   COLLATE "C" NOT NULL,
+    batches          BIGINT NOT NULL,
+    text_bytes       BIGINT NOT NULL,                  -- of its JSON texts, separated by commas
+    text_crc         BIGINT NOT NULL,                  -- CRC-32 of that text
+    deflated         BYTEA  NOT NULL,                  -- non-final deflate blocks
+    PRIMARY KEY (org_id, last_created_at, last_id)
+) WITH (toast_tuple_target = 8160);                    -- most blocks stay in their row
+
+ALTER TABLE block ALTER deflated SET STORAGE EXTERNAL; -- it is compressed already
+
+-- Browsers that are signed in to the dashboard, and sign-in links that are not used yet.
+CREATE TABLE session (
+    id            TEXT   COLLATE "C" PRIMARY KEY,
+    client_id     TEXT   COLLATE "C" NOT NULL REFERENCES credential (client_id) ON DELETE CASCADE,
+    is_link       BIGINT NOT NULL,                     -- 1 until the link is used
+    hash          BYTEA  NOT NULL,                     -- HMAC-SHA-256 of the cookie's secret, replaced at every use
+    previous_hash BYTEA,                               -- of the secret before: the browser may not have received the new one
+    created_at    BIGINT NOT NULL,
+    expires_at    BIGINT NOT NULL,
+    last_used_at  BIGINT
+);
+
+CREATE INDEX session_by_client ON session (client_id);
+
+-- Imports, one row for each. Ids count from 1 in each organisation.
+CREATE TABLE import (
+    org_id    BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    id        BIGINT NOT NULL,
+    at        BIGINT NOT NULL,
+    actor     TEXT NOT NULL,
+    source    TEXT NOT NULL,
+    file      TEXT,
+    key       TEXT COLLATE "C",                       -- another import with this key has no effect
+    hash      BYTEA,                                  -- SHA-256 of the file
+    added     BIGINT NOT NULL,
+    corrected BIGINT NOT NULL,
+    unchanged BIGINT NOT NULL,
+    duplicates BIGINT NOT NULL,
+    warnings  BIGINT NOT NULL,
+    version   BIGINT NOT NULL,                       -- of the organisation's batches afterwards
+    PRIMARY KEY (org_id, id)
+);
+
+CREATE UNIQUE INDEX import_by_key ON import (org_id, key) WHERE key IS NOT NULL;
+
 -- One row while a copy into this database is unfinished. An incomplete database is not served.
 CREATE TABLE unfinished_copy (
     source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated
 );
+
+-- Who changed what. Entries are only added. Ids follow the order of commits.
+CREATE TABLE audit (
+    id      BIGINT PRIMARY KEY,
+    at      BIGINT NOT NULL,
+    actor   TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    action  TEXT NOT NULL,
+    org     TEXT,
+    subject TEXT,
+    detail  TEXT
+);
+
+-- A copy replaces the entries that its target made before.
+CREATE OR REPLACE FUNCTION audit_reject_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'DELETE' OR NOT EXISTS (SELECT 1 FROM unfinished_copy) THEN
+        RAISE EXCEPTION 'entries of the audit log cannot be changed or removed';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER audit_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_reject_change();
+
+-- Whether this host is a standby, which may be behind.
+CREATE VIEW host AS SELECT pg_is_in_recovery()::integer::bigint AS is_standby;
 
 -- For SQL users: the eighteen fields, typed. PostgreSQL's JSON cannot contain U+0000, so its escape is removed here; the
 -- stored text keeps it.

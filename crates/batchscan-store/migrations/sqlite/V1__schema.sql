@@ -6,12 +6,15 @@ CREATE TABLE organisation (
     created_at    INTEGER NOT NULL,
     version       INTEGER NOT NULL DEFAULT 0,          -- incremented by every change of its batches, in the same transaction
     version_mark  INTEGER NOT NULL DEFAULT 0,          -- random for each version: a restored backup cannot repeat one
-    moved_version INTEGER NOT NULL DEFAULT 0           -- the last version in which a batch moved in the order
+    moved_version INTEGER NOT NULL DEFAULT 0,          -- the last version in which a batch moved in the order
+    pruned_version INTEGER NOT NULL DEFAULT 0,         -- the last version whose removals were deleted from batch_tombstone
+    imported_at   INTEGER                              -- when an import last changed its batches
 ) STRICT;
 
 CREATE TABLE credential (
     client_id    TEXT    PRIMARY KEY,
-    org_id       INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    org_id       INTEGER REFERENCES organisation (id) ON DELETE CASCADE, -- null for an operator of all
+    role         TEXT    CHECK (role IN ('admin', 'ingest')),  -- null for a client
     label        TEXT    NOT NULL,
     created_at   INTEGER NOT NULL,
     expires_at   INTEGER,
@@ -50,13 +53,26 @@ CREATE TABLE batch (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX batch_by_id ON batch (org_id, batch_id);
+CREATE INDEX batch_by_version ON batch (org_id, version, created_at, batch_id);
 
--- Batches whose creation date was corrected, and in which version: paging that began before must not return them twice.
-CREATE TABLE moved_batch (
+-- Batches whose creation date was corrected or that were removed, and in which version: paging that began before must not
+-- return them twice, and clients that keep a copy must remove them.
+CREATE TABLE batch_tombstone (
     org_id   INTEGER NOT NULL,
     batch_id TEXT    NOT NULL,
     version  INTEGER NOT NULL,
     PRIMARY KEY (org_id, batch_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX batch_tombstone_by_version ON batch_tombstone (org_id, version, batch_id);
+
+-- Every version of an organisation's batches: a client's position in the changes is valid if its version is here.
+CREATE TABLE data_version (
+    org_id     INTEGER NOT NULL,
+    version    INTEGER NOT NULL,
+    mark       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (org_id, version)
 ) STRICT, WITHOUT ROWID;
 
 -- Runs of batches, compressed when they are imported. A gzip page is assembled from them. A block may be missing, but never
@@ -76,10 +92,67 @@ CREATE TABLE block (
 
 CREATE INDEX block_by_last ON block (org_id, last_created_at, last_id, after_created_at, after_id);
 
+-- Browsers that are signed in to the dashboard, and sign-in links that are not used yet.
+CREATE TABLE session (
+    id            TEXT    PRIMARY KEY,
+    client_id     TEXT    NOT NULL REFERENCES credential (client_id) ON DELETE CASCADE,
+    is_link       INTEGER NOT NULL,                    -- 1 until the link is used
+    hash          BLOB    NOT NULL,                    -- HMAC-SHA-256 of the cookie's secret, replaced at every use
+    previous_hash BLOB,                                -- of the secret before: the browser may not have received the new one
+    created_at    INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    last_used_at  INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX session_by_client ON session (client_id);
+
+-- Imports, one row for each. Ids count from 1 in each organisation.
+CREATE TABLE import (
+    org_id    INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    id        INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    actor     TEXT NOT NULL,
+    source    TEXT NOT NULL,
+    file      TEXT,
+    key       TEXT,                                    -- another import with this key has no effect
+    hash      BLOB,                                    -- SHA-256 of the file
+    added     INTEGER NOT NULL,
+    corrected INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    duplicates INTEGER NOT NULL,
+    warnings  INTEGER NOT NULL,
+    version   INTEGER NOT NULL,                        -- of the organisation's batches afterwards
+    PRIMARY KEY (org_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX import_by_key ON import (org_id, key) WHERE key IS NOT NULL;
+
 -- One row while a copy into this database is unfinished. An incomplete database is not served.
 CREATE TABLE unfinished_copy (
     source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated
 ) STRICT;
+
+-- Who changed what. Entries are only added. Ids follow the order of commits.
+CREATE TABLE audit (
+    id      INTEGER PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    actor   TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    action  TEXT NOT NULL,
+    org     TEXT,
+    subject TEXT,
+    detail  TEXT
+) STRICT;
+
+CREATE TRIGGER audit_update BEFORE UPDATE ON audit
+BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be changed'); END;
+
+-- A copy replaces the entries that its target made before.
+CREATE TRIGGER audit_delete BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FROM unfinished_copy)
+BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be removed'); END;
+
+-- Whether this host is a standby, which may be behind.
+CREATE VIEW host AS SELECT 0 AS is_standby;
 
 -- For SQL users: the eighteen fields, typed.
 CREATE VIEW batches AS

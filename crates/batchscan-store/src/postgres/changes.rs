@@ -1,33 +1,27 @@
-//! Reads changes, and removes batches.
+//! Reads changes.
 
-use batchscan_model::{BatchId, OrgId, UtcInstant};
-use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use futures_util::future::try_join;
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::Failure;
-use super::organisations::lock_org;
-use super::pages::{Attempt, BATCHES, Permits, Prepared, Query, Text, compress};
-use super::rows::params;
+use super::pages::{Attempt, Permits, Prepared, Query, Text, compress};
 use super::store::{PostgresStore, on_any_host};
-use crate::audit::batches_removed;
-use crate::changes::{ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
-use crate::errors::{AdminError, StoreError};
-use crate::keys::random_mark;
-use crate::page::{Caller, DataVersion, OrgState, PageResult};
+use crate::changes::{self, ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
+use crate::errors::StoreError;
+use crate::page::{Caller, DataVersion, PageResult};
 use crate::page_builder::PageBuilder;
-use crate::rows;
 use crate::types::Freshness;
 
 static IS_KNOWN: Query =
-    Query { sql: rows::IS_KNOWN, types: &[Type::INT8, Type::INT8, Type::INT8, Type::INT8] };
+    Query { sql: changes::IS_KNOWN, types: &[Type::INT8, Type::INT8, Type::INT8, Type::INT8] };
 static CHANGED_BATCHES: Query = Query {
-    sql: rows::CHANGED_BATCHES,
+    sql: changes::CHANGED_BATCHES,
     types: &[Type::INT8, Type::INT8, Type::INT8, Type::TEXT, Type::INT8],
 };
 static REMOVED_BATCHES: Query =
-    Query { sql: rows::REMOVED_BATCHES, types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8] };
+    Query { sql: changes::REMOVED_BATCHES, types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8] };
 
 impl PostgresStore {
     pub(crate) async fn changes<S: Send + 'static>(
@@ -54,31 +48,6 @@ impl PostgresStore {
             Rows::Changes(rows) => rows.finish(read.version),
         });
         finished.await.map(|changes| PageResult::Read(Some(changes)))
-    }
-
-    pub(crate) async fn org_states(&self, orgs: Vec<OrgId>) -> Result<Vec<(OrgId, OrgState)>, StoreError> {
-        const ORG_STATES: &str = concat!(rows::org_states!(), " WHERE o.id = ANY ($1)");
-        let ids: Vec<i64> = orgs.into_iter().map(|org| org.0).collect();
-        let rows = on_any_host!(self, Freshness::Any, |client| async {
-            Ok(client.query_typed(ORG_STATES, &params![INT8_ARRAY: ids]).await?)
-        });
-        rows.iter().map(rows::org_state).collect()
-    }
-
-    pub(crate) async fn remove_batches(
-        &self,
-        org: &str,
-        ids: Vec<BatchId>,
-        prune_before: UtcInstant,
-        now: UtcInstant,
-    ) -> Result<(), AdminError> {
-        self.change_audited(now, async |transaction| {
-            let id = lock_org(transaction, org).await?;
-            remove(transaction, id, &ids, now).await?;
-            prune(transaction, id, prune_before).await?;
-            Ok(((), batches_removed(org, &ids)))
-        })
-        .await
     }
 }
 
@@ -110,9 +79,8 @@ impl Attempt<'_> {
         let is_known = self.is_known(known, request.position.as_ref());
         let (credential, (is_known, rows)) = match request.after() {
             None => {
-                let batches = self.prepare(&BATCHES).await?;
-                let rows = async { self.batches(batches, None).await.map(Rows::State) };
-                self.snapshot(try_join(is_known, rows)).await?
+                let (credential, (is_known, page)) = self.read_page(None, is_known).await?;
+                (credential, (is_known, Rows::State(page)))
             }
             Some(after) => {
                 let removals = self.prepare(&REMOVED_BATCHES).await?;
@@ -159,7 +127,8 @@ impl Attempt<'_> {
             select(batches, &[&org, version, created, id, &limit]),
         )
         .await?;
-        let removals = removals.iter().map(rows::removal).collect::<Result<_, _>>()?;
+        let removal = |row: &Row| Ok::<_, Failure>(ChangeKey::removed(row.try_get(0)?, row.try_get(1)?));
+        let removals = removals.iter().map(removal).collect::<Result<_, _>>()?;
         let mut changes = ChangesBuilder::new(request, removals);
         for row in &batches {
             let key = ChangeKey { version: row.try_get(0)?, created: row.try_get(1)?, id: row.try_get(2)? };
@@ -167,56 +136,4 @@ impl Attempt<'_> {
         }
         Ok(Rows::Changes(changes))
     }
-}
-
-/// Stores a new version of the organisation's batches.
-pub(super) async fn set_version(
-    transaction: &Transaction<'_>,
-    org: OrgId,
-    version: i64,
-    has_moved: bool,
-    now: UtcInstant,
-) -> Result<(), AdminError> {
-    let mark = random_mark()?;
-    let update = "UPDATE organisation SET version = $2, version_mark = $3,
-                     moved_version = CASE WHEN $4 THEN $2 ELSE moved_version END WHERE id = $1";
-    let params = params![INT8: org.0, INT8: version, INT8: mark, BOOL: has_moved];
-    transaction.execute_typed(update, &params).await?;
-    let params = params![INT8: org.0, INT8: version, INT8: mark, INT8: now.micros()];
-    transaction.execute_typed(rows::INSERT_VERSION, &params).await?;
-    prune_versions(transaction, org, version - rows::VERSIONS_MAX).await
-}
-
-/// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
-async fn remove(
-    transaction: &Transaction<'_>,
-    org: OrgId,
-    ids: &[BatchId],
-    now: UtcInstant,
-) -> Result<(), AdminError> {
-    let version = transaction.query_typed_one(rows::NEXT_VERSION, &params![INT8: org.0]).await?.try_get(0)?;
-    let delete = "DELETE FROM batch WHERE org_id = $1 AND batch_id = $2";
-    for id in ids {
-        let params = params![INT8: org.0, TEXT: id.as_str(), INT8: version];
-        if transaction.execute_typed(delete, &params[..2]).await? == 0 {
-            return Err(AdminError::BatchNotFound(id.as_str().to_owned()));
-        }
-        transaction.execute_typed(rows::RECORD_MOVED, &params).await?;
-    }
-    set_version(transaction, org, version, true, now).await
-}
-
-/// Deletes removals of versions before a time, and the versions whose clients would miss them.
-async fn prune(transaction: &Transaction<'_>, org: OrgId, before: UtcInstant) -> Result<(), AdminError> {
-    let params = params![INT8: org.0, INT8: before.micros()];
-    let version: Option<i64> = transaction.query_typed_one(rows::OLD_REMOVALS, &params).await?.try_get(0)?;
-    let Some(version) = version else { return Ok(()) };
-    transaction.execute_typed(rows::PRUNE_REMOVALS, &params![INT8: org.0, INT8: version]).await?;
-    transaction.execute_typed(rows::SET_PRUNED, &params![INT8: version, INT8: org.0]).await?;
-    prune_versions(transaction, org, version - 1).await
-}
-
-async fn prune_versions(transaction: &Transaction<'_>, org: OrgId, last: i64) -> Result<(), AdminError> {
-    transaction.execute_typed(rows::PRUNE_VERSIONS, &params![INT8: org.0, INT8: last]).await?;
-    Ok(())
 }

@@ -116,6 +116,7 @@ impl From<Error> for AdminError {
         match error.code() {
             Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => AdminError::Busy,
             Some(code) if *code == SqlState::DISK_FULL => AdminError::DiskFull,
+            Some(code) if *code == SqlState::UNIQUE_VIOLATION => AdminError::Duplicate(describe(&error)),
             _ => AdminError::Store(Failure::from(error).into()),
         }
     }

@@ -9,29 +9,24 @@
 //! | `failure` | which errors another host may not have |
 //! | `schema` | migrations, under a lock |
 //! | `store` | the handle, and how reads and changes reach a host |
-//! | `pages`, `credentials`, `organisations`, `import`, `dump`, `maintenance` | the contract |
+//! | `sql` | the interface for what is written once |
+//! | `pages`, `changes`, `import` | what is written for PostgreSQL |
 //!
-//! A standby only answers what it cannot be wrong about: a page that is new enough, a credential that is valid. The primary
+//! A standby only answers what staleness cannot falsify: a page that is new enough, a credential that is valid. The primary
 //! decides everything else (decision 041).
 
-mod audit;
 mod changes;
 mod connect;
-mod credentials;
-mod dump;
 mod failure;
 mod host_state;
 mod hosts;
 mod import;
-mod maintenance;
 mod monitor;
-mod operator_tokens;
-mod organisations;
 mod pages;
 mod route;
 mod rows;
 mod schema;
-mod sessions;
+mod sql;
 mod store;
 mod tls;
 mod url;
@@ -39,5 +34,5 @@ mod url;
 pub(crate) use connect::connect_to_primary;
 pub(crate) use failure::describe;
 pub(crate) use rows::params;
-pub use store::PostgresStore;
+pub(crate) use store::PostgresStore;
 pub use url::{PostgresUrl, PostgresUrlError};

@@ -1,27 +1,31 @@
 //! Reads one page. The first round trip reads the credential and the data version. If that does not already answer the
-//! request, a second one reads the batches, together with the credential of the same snapshot.
+//! request, a second one reads the batches, together with the credential of the same snapshot. A gzip page is assembled
+//! from blocks (decision 049): its second round trip reads the blocks and the batches before them, and a third one the
+//! batches after them, if the page is not full.
 
 use std::pin::pin;
 
-use batchscan_model::{BatchId, OrgId};
+use batchscan_model::{BatchId, Position, UtcInstant};
 use deadpool_postgres::ClientWrapper;
 use futures_util::TryStreamExt;
-use futures_util::future::try_join4;
+use futures_util::future::{try_join, try_join3, try_join4};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::types::{FromSql, ToSql, Type};
-use tokio_postgres::{Error, RowStream, Statement};
+use tokio_postgres::{Error, Row, RowStream, Statement};
 
 use super::failure::Failure;
-use super::rows::params;
 use super::store::{PostgresStore, on_any_host};
+use crate::blocks::{BLOCK_BATCHES, key, piece};
 use crate::credentials::CredentialStatus;
-use crate::errors::{AdminError, StoreError};
+use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageLimit, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 use crate::types::Freshness;
 
-/// The size of a small batch. With a limit of bytes, no more rows are requested than could fit.
+/// The size of a small batch.
 const BATCH_BYTES_SMALL: usize = 512;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 /// A statement with the types of its parameters.
 pub(super) struct Query {
@@ -60,10 +64,35 @@ static BATCH: Query = Query {
 static BATCHES_WITHOUT_MOVED: Query = Query {
     sql: "SELECT json FROM batch
           WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3) AND created_at <= $4
-            AND NOT EXISTS (SELECT 1 FROM moved_batch m
+            AND NOT EXISTS (SELECT 1 FROM batch_tombstone m
                             WHERE m.org_id = $1 AND m.batch_id = batch.batch_id AND m.version > $6)
           ORDER BY created_at, batch_id LIMIT $5",
     types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8, Type::INT8, Type::INT8],
+};
+
+/// The first blocks that begin at or after a key and end before a time.
+static BLOCKS: Query = Query {
+    sql: "SELECT after_created_at, after_id, last_created_at, last_id, batches, text_bytes, text_crc, deflated
+          FROM block
+          WHERE org_id = $1 AND (last_created_at, last_id) > ($2, $3) AND (after_created_at, after_id) >= ($2, $3)
+            AND last_created_at <= $4
+          ORDER BY last_created_at, last_id LIMIT $5",
+    types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8, Type::INT8],
+};
+
+/// The batches before the first of those blocks.
+static BATCHES_BEFORE_BLOCKS: Query = Query {
+    sql: "SELECT b.json
+          FROM (SELECT after_created_at, after_id FROM block
+                WHERE org_id = $1 AND (last_created_at, last_id) > ($2, $3)
+                  AND (after_created_at, after_id) >= ($2, $3) AND last_created_at <= $4
+                ORDER BY last_created_at, last_id LIMIT 1) AS first
+          CROSS JOIN LATERAL (
+              SELECT json FROM batch
+              WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3)
+                AND (created_at, batch_id) <= (first.after_created_at, first.after_id)
+              ORDER BY created_at, batch_id LIMIT $5) AS b",
+    types: &[Type::INT8, Type::INT8, Type::TEXT, Type::INT8, Type::INT8],
 };
 
 impl PostgresStore {
@@ -77,23 +106,6 @@ impl PostgresStore {
         let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
         let (store, request) = (self, &request);
         Ok(on_any_host!(route, |client| Attempt { client, store, caller, request }.run_batch(id)))
-    }
-
-    pub(crate) async fn batches_by_id(
-        &self,
-        org: OrgId,
-        ids: Vec<BatchId>,
-    ) -> Result<Vec<Option<String>>, AdminError> {
-        self.read_slowly(async |snapshot| {
-            let mut found = Vec::with_capacity(ids.len());
-            for id in &ids {
-                let params = params![INT8: org.0, TEXT: id.as_str()];
-                let rows = snapshot.query_typed(BATCH.sql, &params).await?;
-                found.push(rows.first().map(|row| row.try_get(0)).transpose()?);
-            }
-            Ok(found)
-        })
-        .await
     }
 
     pub(crate) async fn page<S: Send + 'static>(
@@ -173,8 +185,7 @@ impl Attempt<'_> {
         let _permits = self.permits().await?;
         loop {
             let moved_since = self.request.moved_since(known.moved_version);
-            let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
-            let (credential, builder) = self.snapshot(self.batches(batches, moved_since)).await?;
+            let (credential, ((), builder)) = self.read_page(moved_since, async { Ok(()) }).await?;
             let Some(latest) = credential else { return Ok(PageResult::InvalidCredential) };
             // A batch has just moved and must not be returned again: repeat without it.
             if latest.moved_version > known.moved_version && moved_since.is_none() {
@@ -221,14 +232,61 @@ impl Attempt<'_> {
     ) -> Result<(Option<OrgVersion>, T), Failure> {
         let credential = self.prepare(&CREDENTIAL).await?;
         // All are sent, in this order, before the first response.
-        let ((), credential, rows, ()) = try_join4(
-            self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
-            self.credential(credential),
-            rows,
-            self.execute("COMMIT"),
-        )
-        .await?;
+        let ((), credential, rows, ()) =
+            try_join4(self.execute(BEGIN), self.credential(credential), rows, self.execute("COMMIT")).await?;
         Ok((credential, rows))
+    }
+
+    /// The credential, `other` rows and a page of one snapshot.
+    pub(super) async fn read_page<T>(
+        &self,
+        moved_since: Option<i64>,
+        other: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<(Option<OrgVersion>, (T, PageBuilder)), Failure> {
+        if self.request.encoding == Encoding::Gzip && moved_since.is_none() {
+            return self.read_blocks(other).await;
+        }
+        let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
+        let page = async {
+            let mut page = PageBuilder::new(self.request, self.limit());
+            self.append_batches(batches, &self.request.after(), moved_since, &mut page).await?;
+            Ok(page)
+        };
+        self.snapshot(try_join(other, page)).await
+    }
+
+    /// The same for a page from blocks.
+    async fn read_blocks<T>(
+        &self,
+        other: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<(Option<OrgVersion>, (T, PageBuilder)), Failure> {
+        let (credential, batches) = (self.prepare(&CREDENTIAL).await?, self.prepare(&BATCHES).await?);
+        let (before, blocks) = (self.prepare(&BATCHES_BEFORE_BLOCKS).await?, self.prepare(&BLOCKS).await?);
+        let limit = self.limit();
+        let (org, after, end) = (self.caller.org.0, self.request.after(), self.request.end_micros());
+        let (rows, blocks_max) = (row_limit(limit.rows), row_limit(limit.rows.div_ceil(BLOCK_BATCHES)));
+        let before_blocks: [&(dyn ToSql + Sync); 5] = [&org, &after.created, &after.id, &end, &rows];
+        let of_blocks: [&(dyn ToSql + Sync); 5] = [&org, &after.created, &after.id, &end, &blocks_max];
+        let rows = try_join3(other, self.collect(before, &before_blocks), self.collect(blocks, &of_blocks));
+        let ((), credential, (other, before, blocks)) =
+            try_join3(self.execute(BEGIN), self.credential(credential), rows).await?;
+        let mut page = PageBuilder::new(self.request, limit);
+        let after = append_blocks(&mut page, &before, &blocks)?.unwrap_or(after);
+        if page.is_done() {
+            self.execute("COMMIT").await?;
+        } else {
+            let rest = self.append_batches(batches, &after, None, &mut page);
+            try_join(rest, self.execute("COMMIT")).await?;
+        }
+        Ok((credential, (other, page)))
+    }
+
+    async fn collect(
+        &self,
+        statement: Prepared,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Failure> {
+        Ok(self.query(statement, params).await?.try_collect().await?)
     }
 
     /// Prepares a statement, unless that is disabled or was already done on this connection.
@@ -270,7 +328,7 @@ impl Attempt<'_> {
             return if is_standby { Err(Failure::Lagging) } else { Ok(None) };
         };
         // Revocation and expiry are final, so a standby cannot be wrong about them.
-        let status = CredentialStatus::new(row.try_get(4)?, row.try_get(5)?, self.request.now);
+        let status = CredentialStatus::from_micros(row.try_get(4)?, row.try_get(5)?, self.request.now);
         if status != CredentialStatus::Active {
             return Ok(None);
         }
@@ -281,29 +339,69 @@ impl Attempt<'_> {
         Ok(Some(OrgVersion { version, moved_version: row.try_get(3)?, is_standby }))
     }
 
-    pub(super) async fn batches(
+    /// Appends the batches after a key.
+    async fn append_batches(
         &self,
         statement: Prepared,
+        after: &Key,
         moved_since: Option<i64>,
-    ) -> Result<PageBuilder, Failure> {
-        let PageLimit { rows, bytes } = self.request.limit;
-        let limit = PageLimit { rows: rows.min(bytes / BATCH_BYTES_SMALL + 1), bytes };
-        // One more than fits, to see whether more follow.
-        let row_limit = i64::try_from(limit.rows).unwrap_or(i64::MAX - 1) + 1;
-        let (org, Key { created, id }, end) =
-            (self.caller.org.0, self.request.after(), self.request.end_micros());
-        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&org, &created, &id, &end, &row_limit];
+        page: &mut PageBuilder,
+    ) -> Result<(), Failure> {
+        let (org, end) = (self.caller.org.0, self.request.end_micros());
+        let rows = row_limit(page.rows_left());
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&org, &after.created, &after.id, &end, &rows];
         params.extend(moved_since.iter().map(|version| version as &(dyn ToSql + Sync)));
         let mut rows = pin!(self.query(statement, &params).await?);
-        let mut page = PageBuilder::new(self.request, limit);
         while let Some(row) = rows.try_next().await? {
             // The rows after the end of a page have already been sent. They are read and discarded.
             if !page.is_done() {
                 page.append(row.try_get::<_, Text<'_>>(0)?.0)?;
             }
         }
-        Ok(page)
+        Ok(())
     }
+
+    /// With a limit of bytes, no more rows are requested than could fit.
+    fn limit(&self) -> PageLimit {
+        let PageLimit { rows, bytes } = self.request.limit;
+        PageLimit { rows: rows.min(bytes / BATCH_BYTES_SMALL + 1), bytes }
+    }
+}
+
+/// One more than fits, to see whether more follow.
+fn row_limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX - 1).saturating_add(1)
+}
+
+/// Appends batches, and the blocks after them as far as they fit. Returns the end of the last block.
+fn append_blocks(page: &mut PageBuilder, before: &[Row], blocks: &[Row]) -> Result<Option<Key>, Failure> {
+    for row in before {
+        if !page.is_done() {
+            page.append(row.try_get::<_, Text<'_>>(0)?.0)?;
+        }
+    }
+    let mut end: Option<Key> = None;
+    for block in blocks {
+        let (start, batches) = (key(block, 0)?, block.try_get::<_, i64>(4)?);
+        // A block may be missing.
+        if end.as_ref().is_some_and(|end| *end != start) {
+            break;
+        }
+        let batches = usize::try_from(batches).unwrap_or(usize::MAX);
+        if !page.has_room_for(batches) {
+            page.note_more();
+            break;
+        }
+        let piece = piece(block.try_get(5)?, block.try_get(6)?, block.try_get(7)?);
+        page.append_block(batches, piece, || last_position(block))?;
+        end = Some(key(block, 2)?);
+    }
+    Ok(end)
+}
+
+fn last_position(block: &Row) -> Option<Position> {
+    let created = UtcInstant::from_micros(block.try_get(2).ok()?)?;
+    Some(Position { created, id: BatchId::new(block.try_get::<_, String>(3).ok()?)? })
 }
 
 /// A text as bytes. It was valid UTF-8 when it was stored.

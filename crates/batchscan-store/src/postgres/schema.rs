@@ -67,10 +67,6 @@ pub(super) async fn migrate(hosts: &Hosts, url: &str, create: bool) -> Result<()
     Ok(())
 }
 
-pub(super) async fn version(client: &Client) -> Result<i32, Error> {
-    Ok(read(client).await?.version)
-}
-
 pub(super) fn store_error(url: &str, error: StoreError) -> OpenError {
     match error {
         StoreError::Unreachable(cause) => OpenError::Unreachable { url: url.into(), cause },
@@ -115,11 +111,12 @@ async fn read_once(client: &Client) -> Result<Schema, Error> {
                EXISTS (SELECT 1 FROM pg_class WHERE relname = 'schema_history' AND pg_table_is_visible(oid)),
                EXISTS (SELECT 1 FROM pg_class
                        WHERE relname IN ('organisation', 'credential', 'secret', 'service_key', 'batch',
-                                         'moved_batch', 'batches') AND pg_table_is_visible(oid))";
+                                         'batch_tombstone', 'batches') AND pg_table_is_visible(oid))";
     let row = client.query_typed_one(query, &[]).await?;
     let mut schema = Schema { encoding: row.try_get(0)?, version: 0, has_tables: row.try_get(2)? };
     if row.try_get(1)? {
-        schema.version = client.query_typed_one(migrations::CURRENT_VERSION, &[]).await?.try_get(0)?;
+        let version: i64 = client.query_typed_one(migrations::CURRENT_VERSION, &[]).await?.try_get(0)?;
+        schema.version = i32::try_from(version).unwrap_or(i32::MAX);
     }
     Ok(schema)
 }

@@ -4,39 +4,39 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use batchscan_model::UtcInstant;
 use deadpool_postgres::Transaction;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::audit;
-use super::failure::Failure;
 use super::hosts::Hosts;
 use super::route::Lease;
 use super::schema;
+use super::sql::PostgresSql;
 use super::tls;
 use super::url::PostgresUrl;
-use crate::audit::{Actor, Change};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::shares::Shares;
+use crate::sql::{Columns, Sql, Value};
+use crate::store::End;
 use crate::types::{Freshness, HostHealth, OpenOptions};
 
 /// How long opening waits for a host. A database that is just starting needs some seconds.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 const OPEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a change that is not important may take.
+const QUICK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pages read at the same time. Each is in memory completely; more would not be faster.
 const PAGES_AT_ONCE: usize = 8;
 
 /// The store on a PostgreSQL cluster.
 #[derive(Clone, Debug)]
-pub struct PostgresStore {
+pub(crate) struct PostgresStore {
     pub(super) hosts: Arc<Hosts>,
     /// Whether statements stay prepared on their connections.
     pub(super) prepare: bool,
     pub(super) page_permits: Arc<Semaphore>,
     pub(super) page_shares: Arc<Shares>,
     pub(super) connection_shares: Arc<Shares>,
-    pub(super) actor: Arc<Actor>,
 }
 
 /// Runs a request's read on one host after another, until one succeeds. A macro, because an async closure with captured
@@ -70,20 +70,16 @@ impl PostgresStore {
             page_permits: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
             page_shares: Arc::new(Shares::new(PAGES_AT_ONCE)),
             connection_shares: Arc::new(Shares::new(options.connections)),
-            actor: Arc::new(Actor::of_process()),
         };
         store.wait_for_host(&shown).await?;
         schema::migrate(&store.hosts, &shown, options.create).await?;
-        let unfinished_copy = store.exists("SELECT EXISTS (SELECT 1 FROM unfinished_copy)").await;
-        let is_unfinished = unfinished_copy.map_err(|error| schema::store_error(&shown, error))?;
+        let unfinished = "SELECT source_key FROM unfinished_copy";
+        let unfinished = store.read_rows(Freshness::Any, unfinished, &[], |_| Ok(())).await;
+        let is_unfinished = !unfinished.map_err(|error| schema::store_error(&shown, error))?.is_empty();
         if is_unfinished && !options.allow_unfinished_copy {
             return Err(OpenError::UnfinishedCopy(shown));
         }
         Ok(store)
-    }
-
-    pub(crate) fn acting_as(&self, actor: Actor) -> Self {
-        Self { actor: Arc::new(actor), ..self.clone() }
     }
 
     async fn wait_for_host(&self, url: &str) -> Result<(), OpenError> {
@@ -100,18 +96,6 @@ impl PostgresStore {
         Ok(())
     }
 
-    pub(crate) async fn has_orgs(&self) -> Result<bool, StoreError> {
-        self.exists("SELECT EXISTS (SELECT 1 FROM organisation)").await
-    }
-
-    /// The result of a query for one boolean.
-    async fn exists(&self, query: &str) -> Result<bool, StoreError> {
-        let row = on_any_host!(self, Freshness::Any, |client| async {
-            Ok(client.query_typed_one(query, &[]).await?)
-        });
-        Ok(row.try_get(0).map_err(Failure::from)?)
-    }
-
     pub(crate) fn health(&self) -> Vec<HostHealth> {
         self.hosts.health()
     }
@@ -120,51 +104,67 @@ impl PostgresStore {
         self.hosts.retries.load(Ordering::Relaxed)
     }
 
-    /// Runs a command's change on the primary in one transaction, committed if `work` succeeds.
-    pub(super) async fn change<T>(
+    /// The rows of one statement for a request.
+    pub(crate) async fn read_rows<T: Send>(
         &self,
-        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
-    ) -> Result<T, AdminError> {
-        self.on_primary(async |lease| {
-            let transaction = lease.begin().await?;
-            let done = work(&transaction).await?;
-            commit(transaction).await?;
-            Ok(done)
-        })
-        .await
-    }
-
-    /// The same with an entry in the audit log for each change that `work` returns.
-    pub(super) async fn change_audited<T>(
-        &self,
-        now: UtcInstant,
-        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError>,
-    ) -> Result<T, AdminError> {
-        self.change(async |transaction| {
-            let (done, changes) = work(transaction).await?;
-            audit::insert(transaction, &self.actor, now, &changes).await?;
-            Ok(done)
-        })
-        .await
+        freshness: Freshness,
+        statement: &str,
+        values: &[Value<'_>],
+        map: fn(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        Ok(on_any_host!(self, freshness, |client| async {
+            let sql: &mut dyn Sql = &mut PostgresSql(client);
+            sql.all(statement, values, map).await.map_err(|error| StoreError::from(error).into())
+        }))
     }
 
     /// Runs a command's read on the primary in one snapshot, without a timeout.
-    pub(super) async fn read_slowly<T>(
+    pub(crate) async fn snapshot<T>(
         &self,
-        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         self.on_primary(async |lease| {
             let snapshot = lease.begin().await?;
             snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-            let done = work(&snapshot).await?;
+            let done = work(&mut PostgresSql(snapshot.client())).await?;
             snapshot.rollback().await?;
             Ok(done)
         })
         .await
     }
 
+    /// Runs a command's transaction on the primary, without a timeout.
+    pub(crate) async fn transaction<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
+    ) -> Result<T, AdminError> {
+        self.on_primary(async |lease| {
+            let transaction = lease.begin().await?;
+            match work(&mut PostgresSql(transaction.client())).await? {
+                End::Commit(done) => {
+                    commit(transaction).await?;
+                    Ok(done)
+                }
+                End::RollBack(done) => {
+                    transaction.rollback().await?;
+                    Ok(done)
+                }
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn change_quickly(
+        &self,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError>,
+    ) -> Result<(), StoreError> {
+        let change = self.transaction(async |sql| work(sql).await.map(End::Commit));
+        let timed_out = |_| StoreError::Unreachable("timed out".into());
+        Ok(tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)??)
+    }
+
     /// Runs a command's work on the primary, without a timeout, unless the host goes down.
-    pub(super) async fn on_primary<T>(
+    async fn on_primary<T>(
         &self,
         work: impl AsyncFnOnce(&mut Lease<'_>) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
@@ -193,7 +193,7 @@ impl PostgresStore {
 }
 
 /// Commits. If there is no response, the outcome is unknown.
-pub(super) async fn commit(transaction: Transaction<'_>) -> Result<(), AdminError> {
+async fn commit(transaction: Transaction<'_>) -> Result<(), AdminError> {
     transaction.commit().await.map_err(|error| match AdminError::from(error) {
         AdminError::Store(StoreError::Unreachable(_)) => AdminError::CommitUnknown,
         other => other,

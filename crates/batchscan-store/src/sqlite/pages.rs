@@ -4,10 +4,10 @@
 use batchscan_model::{BatchId, OrgId, Position, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
-use super::blocks::{key, piece};
 use super::store::SqliteStore;
+use crate::blocks::{key, piece};
 use crate::credentials::CredentialStatus;
-use crate::errors::{AdminError, StoreError};
+use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 
@@ -30,7 +30,7 @@ const LATER: &str = select_batches!("created_at >= ?2 AND created_at <= ?3");
 /// Both without batches that may have been returned before they moved in the order.
 const WITHOUT_MOVED: &str = select_batches!(
     "(created_at, batch_id) > (?2, ?3) AND created_at <= ?4
-     AND NOT EXISTS (SELECT 1 FROM moved_batch m
+     AND NOT EXISTS (SELECT 1 FROM batch_tombstone m
                      WHERE m.org_id = ?1 AND m.batch_id = batch.batch_id AND m.version > ?5)"
 );
 
@@ -65,26 +65,18 @@ impl SqliteStore {
         &self,
         caller: &Caller,
         id: &BatchId,
-        now: UtcInstant,
+        request: PageRequest,
     ) -> Result<Option<OneBatch>, StoreError> {
         let (caller, id) = (caller.clone(), id.clone());
         self.read_for(caller.org, move |connection| {
             let mut credential = connection.prepare_cached(CREDENTIAL)?;
-            let Some(snapshot) = Snapshot::open(&mut credential, &caller, now)? else { return Ok(None) };
-            let json = batch_by_id(connection, caller.org, &id)?;
+            let Some(snapshot) = Snapshot::open(&mut credential, &caller, request.now)? else {
+                return Ok(None);
+            };
+            let find = "SELECT json FROM batch WHERE org_id = ?1 AND batch_id = ?2";
+            let mut find = connection.prepare_cached(find)?;
+            let json = find.query_row(params![caller.org.0, id.as_str()], |row| row.get(0)).optional()?;
             Ok(Some(OneBatch { version: snapshot.version, json }))
-        })
-        .await
-    }
-
-    pub(crate) async fn batches_by_id(
-        &self,
-        org: OrgId,
-        ids: Vec<BatchId>,
-    ) -> Result<Vec<Option<String>>, AdminError> {
-        self.read_slowly(move |connection| {
-            let snapshot = connection.transaction()?;
-            Ok(ids.iter().map(|id| batch_by_id(&snapshot, org, id)).collect::<Result<_, _>>()?)
         })
         .await
     }
@@ -98,12 +90,6 @@ impl SqliteStore {
         let caller = caller.clone();
         self.read_for(caller.org, move |connection| read(connection, &caller, &request, skip)).await
     }
-}
-
-fn batch_by_id(connection: &Connection, org: OrgId, id: &BatchId) -> Result<Option<String>, StoreError> {
-    let mut batch =
-        connection.prepare_cached("SELECT json FROM batch WHERE org_id = ?1 AND batch_id = ?2")?;
-    Ok(batch.query_row(params![org.0, id.as_str()], |row| row.get(0)).optional()?)
 }
 
 fn read<S>(
@@ -139,7 +125,7 @@ impl<'s> Snapshot<'s> {
     ) -> Result<Option<Self>, StoreError> {
         let mut rows = credential.query(params![caller.client.as_str(), caller.org.0])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        if CredentialStatus::new(row.get(3)?, row.get(4)?, now) != CredentialStatus::Active {
+        if CredentialStatus::from_micros(row.get(3)?, row.get(4)?, now) != CredentialStatus::Active {
             return Ok(None);
         }
         let version = DataVersion { number: row.get(0)?, mark: row.get(1)? };
@@ -199,7 +185,11 @@ fn append_blocks(
     while let Some(block) = blocks.next()? {
         let start = key(block, 0)?;
         let (last_created, batches) = (block.get::<_, i64>(2)?, block.get::<_, u32>(4)? as usize);
-        if last_created > end || !page.has_room_for(batches) {
+        if last_created > end {
+            break;
+        }
+        if !page.has_room_for(batches) {
+            page.note_more();
             break;
         }
         // The first block may begin before the page. Its other batches are appended one by one.
@@ -215,7 +205,9 @@ fn append_blocks(
                 break;
             }
         }
-        page.append_block(batches, piece(block, 5)?, || last_position(block))?;
+        let piece =
+            piece(block.get(5)?, block.get(6)?, block.get_ref(7)?.as_blob().map_err(rusqlite::Error::from)?);
+        page.append_block(batches, piece, || last_position(block))?;
         after = key(block, 2)?;
     }
     if page.is_done() {

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use batchscan_model::{OrgId, UtcInstant};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use batchscan_model::OrgId;
+use rusqlite::Connection;
 
-use super::audit;
 use super::file_identity::FileIdentity;
-use super::open;
+use super::open::{self, WRITE_LOCK_TIMEOUT};
+use super::sql::{SqliteSql, block_on};
 use super::threads::Threads;
-use crate::audit::{Actor, Change};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::shares::Shares;
-use crate::types::OpenOptions;
+use crate::sql::{Columns, Sql, Value};
+use crate::store::End;
+use crate::types::{Freshness, OpenOptions};
 
 /// Reader threads. More than the cores of a small machine, so that a slow disk read does not stop the others.
 const READERS: usize = 5;
@@ -24,16 +25,17 @@ const READS_QUEUED_MAX: usize = 4_096;
 const WRITES_QUEUED_MAX: usize = 64;
 /// How long a request may wait for its read: a response takes at most 5 s (decision 028).
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a change that is not important waits for another writer.
+const QUICK_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The store on one SQLite file.
 #[derive(Clone, Debug)]
-pub struct SqliteStore {
+pub(crate) struct SqliteStore {
     pub(super) path: PathBuf,
     identity: Arc<FileIdentity>,
     readers: Arc<Threads>,
     reader_shares: Arc<Shares>,
     writer: Arc<Threads>,
-    actor: Arc<Actor>,
 }
 
 impl SqliteStore {
@@ -52,7 +54,6 @@ impl SqliteStore {
             readers: Arc::new(Threads::start("reader", readers, READS_QUEUED_MAX)),
             reader_shares: Arc::new(Shares::new(READERS)),
             writer: Arc::new(Threads::start("writer", vec![writer], WRITES_QUEUED_MAX)),
-            actor: Arc::new(Actor::of_process()),
             path,
         })
     }
@@ -94,7 +95,36 @@ impl SqliteStore {
         self.readers.run(job).await?
     }
 
+    /// The rows of one statement for a request.
+    pub(crate) async fn read_rows<T: Send + 'static>(
+        &self,
+        _: Freshness,
+        statement: &str,
+        values: &[Value<'_>],
+        map: fn(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let statement = statement.to_owned();
+        let values: Vec<_> = values.iter().cloned().map(Value::into_owned).collect();
+        self.read(move |connection| {
+            let sql: &mut dyn Sql = &mut SqliteSql::new(connection);
+            Ok(block_on(sql.all(&statement, &values, map))?)
+        })
+        .await
+    }
+
     /// Runs an operator's read on a reader thread, without a timeout.
+    pub(crate) async fn snapshot<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<T, AdminError> + Send + 'static,
+    ) -> Result<T, AdminError> {
+        self.read_slowly(move |connection| {
+            let snapshot = Transaction::begin(connection, "BEGIN")?;
+            block_on(work(&mut SqliteSql::new(snapshot.0)))
+        })
+        .await
+    }
+
+    /// Runs a job on a reader thread, without a timeout.
     pub(super) async fn read_slowly<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Connection) -> Result<T, AdminError> + Send + 'static,
@@ -102,57 +132,67 @@ impl SqliteStore {
         self.readers.run(job).await?
     }
 
-    /// Runs a job on the writer thread, without a timeout.
-    pub(super) async fn write<T: Send + 'static>(
+    /// Runs a transaction on the writer thread, without a timeout.
+    pub(crate) async fn transaction<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Connection) -> Result<T, AdminError> + Send + 'static,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError> + Send + 'static,
     ) -> Result<T, AdminError> {
-        let job = |connection: &mut Connection| {
-            let done = job(connection);
-            if matches!(done, Err(AdminError::DiskFull)) {
-                // The log keeps its size otherwise, and the disk stays full as long as a service has the file open.
-                let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-            }
-            done
+        self.writer.run(move |connection| change(connection, work)).await?
+    }
+
+    /// An import can hold the lock for long, and a shutdown must not wait for that.
+    pub(crate) async fn change_quickly(
+        &self,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let job = move |connection: &mut Connection| {
+            connection.busy_timeout(QUICK_LOCK_TIMEOUT)?;
+            let changed = change(connection, async move |sql| work(sql).await.map(End::Commit));
+            connection.busy_timeout(WRITE_LOCK_TIMEOUT)?;
+            changed
         };
-        self.writer.run(job).await?
+        self.writer.run(job).await?.map_err(|error: AdminError| StoreError::Unreachable(error.to_string()))
     }
+}
 
-    /// Runs a job on the writer thread in one transaction, committed if the job succeeds.
-    pub(super) async fn change<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&Transaction<'_>) -> Result<T, AdminError> + Send + 'static,
-    ) -> Result<T, AdminError> {
-        self.write(|connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = job(&transaction)?;
-            transaction.commit()?;
-            Ok(done)
-        })
-        .await
+fn change<T>(
+    connection: &mut Connection,
+    work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
+) -> Result<T, AdminError> {
+    let run = |connection: &mut Connection| {
+        let transaction = Transaction::begin(connection, "BEGIN IMMEDIATE")?;
+        match block_on(work(&mut SqliteSql::new(transaction.0)))? {
+            End::Commit(done) => {
+                transaction.0.execute_batch("COMMIT")?;
+                Ok(done)
+            }
+            End::RollBack(done) => Ok(done),
+        }
+    };
+    let done = run(connection);
+    if matches!(done, Err(AdminError::DiskFull)) {
+        // The log keeps its size otherwise, and the disk stays full as long as a service has the file open.
+        let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
+    done
+}
 
-    /// The same with an entry in the audit log for each change that the job returns.
-    pub(super) async fn change_audited<T: Send + 'static>(
-        &self,
-        now: UtcInstant,
-        job: impl FnOnce(&Transaction<'_>) -> Result<(T, Vec<Change>), AdminError> + Send + 'static,
-    ) -> Result<T, AdminError> {
-        let actor = self.actor();
-        self.change(move |transaction| {
-            let (done, changes) = job(transaction)?;
-            audit::insert(transaction, &actor, now, &changes)?;
-            Ok(done)
-        })
-        .await
+/// A transaction that is rolled back when it is dropped, unless it was committed. Unlike that of `rusqlite`, it can be sent
+/// between threads.
+struct Transaction<'c>(&'c mut Connection);
+
+impl<'c> Transaction<'c> {
+    fn begin(connection: &'c mut Connection, begin: &str) -> rusqlite::Result<Self> {
+        connection.execute_batch(begin)?;
+        Ok(Self(connection))
     }
+}
 
-    pub(crate) fn acting_as(&self, actor: Actor) -> Self {
-        Self { actor: Arc::new(actor), ..self.clone() }
-    }
-
-    pub(super) fn actor(&self) -> Arc<Actor> {
-        Arc::clone(&self.actor)
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            let _ = self.0.execute_batch("ROLLBACK");
+        }
     }
 }
 

@@ -26,7 +26,7 @@ async fn entries(store: &Store) -> Vec<ImportEntry> {
 }
 
 pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
-    let store = fixture.store.acting_as(Actor { name: "op_1".into(), source: "10.0.0.7".into() });
+    let store = fixture.store.with_actor(Actor { name: "op_1".into(), source: "10.0.0.7".into() });
     let first = deliver(&store, "k1", 1, &[batch("a", 1), batch("b", 2)]).await.unwrap();
     let second = deliver(&store, "k2", 2, &[batch("a", 1)]).await.unwrap();
     assert_eq!((first.id, second.id), (Some(1), Some(2)));
@@ -53,7 +53,7 @@ pub(crate) async fn a_repeated_delivery_returns_the_first_result(fixture: &Fixtu
     deliver(&fixture.store, "k2", 2, &[commented(batch("a", 1), "corrected")]).await.unwrap();
     let before = fixture.version().await;
     let again = deliver(&fixture.second, "k1", 1, &old).await.unwrap();
-    assert_eq!(again, ImportResult { is_repeated: true, ..first });
+    assert_eq!(again, ImportResult { is_replay: true, ..first });
     assert_eq!(fixture.version().await, before);
     let reused = deliver(&fixture.store, "k1", 9, &old).await;
     assert!(matches!(reused, Err(AdminError::KeyReused)));

@@ -40,7 +40,7 @@ pub(crate) async fn a_known_id_is_corrected_even_if_its_date_moves(fixture: &Fix
     fixture.import(&[batch("a", 1), batch("b", 2)]).await;
     let moved = commented(batch("a", 3), "moved");
     let counts = fixture.import(&[moved.clone(), commented(batch("b", 2), "in place"), batch("c", 4)]).await;
-    assert_eq!(counts, ImportCounts { new: 1, corrected: 2, unchanged: 0, repeated: 0 });
+    assert_eq!(counts, ImportCounts { new: 1, corrected: 2, unchanged: 0, duplicates: 0 });
     assert_eq!(fixture.ids(whole(), 10).await, ["b", "a", "c"]);
     assert_eq!(texts_of(fixture.page(whole(), None, 10).await)[1], moved.to_json());
 }
@@ -49,7 +49,7 @@ pub(crate) async fn a_known_id_is_corrected_even_if_its_date_moves(fixture: &Fix
 pub(crate) async fn the_last_of_several_batches_with_one_id_wins(fixture: &Fixture) {
     let rows = [batch("a", 1), batch("b", 2), commented(batch("a", 5), "later"), batch("a", 6)];
     let counts = fixture.import(&rows).await;
-    assert_eq!(counts, ImportCounts { new: 2, corrected: 0, unchanged: 0, repeated: 2 });
+    assert_eq!(counts, ImportCounts { new: 2, corrected: 0, unchanged: 0, duplicates: 2 });
     assert_eq!(fixture.ids(whole(), 10).await, ["b", "a"]);
     assert_eq!(texts_of(fixture.page(whole(), None, 10).await)[1], batch("a", 6).to_json());
 }
@@ -61,7 +61,7 @@ pub(crate) async fn a_batch_that_is_restored_counts_as_unchanged(fixture: &Fixtu
     fixture.import(&export).await;
     let before = fixture.version().await;
     let counts = fixture.import(&export).await;
-    assert_eq!(counts, ImportCounts { new: 0, corrected: 0, unchanged: 1, repeated: 2 });
+    assert_eq!(counts, ImportCounts { new: 0, corrected: 0, unchanged: 1, duplicates: 2 });
     assert_eq!(fixture.version().await, before);
 }
 

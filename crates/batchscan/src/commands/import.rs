@@ -283,26 +283,26 @@ fn print_warnings(file: &Path, warnings: &Warnings) {
 
 fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -> String {
     let counts = &imported.counts;
-    let total = counts.new + counts.corrected + counts.unchanged + counts.repeated;
+    let total = counts.new + counts.corrected + counts.unchanged + counts.duplicates;
     if command.json {
         let summary = json!({
             "file": file.display().to_string(), "organisation": command.org, "dry_run": command.dry_run,
             "batches": total, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-            "repeated": counts.repeated, "warnings": imported.warnings.count, "seconds": took.as_secs_f64(),
+            "duplicates": counts.duplicates, "warnings": imported.warnings.count, "seconds": took.as_secs_f64(),
         });
         return format!("{summary}\n");
     }
     let verb = if command.dry_run { "would import" } else { "imported" };
-    let repeated = match counts.repeated {
+    let duplicates = match counts.duplicates {
         0 => String::new(),
-        repeated => format!(", {} repeated (the last one counts)", grouped(repeated)),
+        duplicates => format!(", {} duplicates (the last one counts)", grouped(duplicates)),
     };
     let warnings = match imported.warnings.count {
         0 => String::new(),
         warnings => format!(", {}", count(warnings, "warning", "warnings")),
     };
     format!(
-        "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{repeated}{warnings} in {:.1} s\n",
+        "{verb} {} from {} into \"{}\": {} new, {} corrected, {} unchanged{duplicates}{warnings} in {:.1} s\n",
         count(total, "batch", "batches"),
         display_name(file),
         command.org,

@@ -14,7 +14,6 @@ use rusqlite::Connection;
 use crate::program::{Outcome, batchscan, clean, executable};
 use crate::scans;
 use crate::site::{ORG, Site};
-use crate::upgrades::TO_FIRST_SCHEMA;
 
 /// `write` is not among them: it also wakes the threads of this program, and such a write never fails. SQLite uses
 /// `pwrite64`.
@@ -159,17 +158,6 @@ fn a_fault_in_a_copy_is_repaired_by_the_next_one() {
         let again = run(folder, &words);
         assert_eq!(again.code, Some(0), "{fault}: {again:?}");
         is_sound(folder, "copy.db", &[("old", OLD)], fault);
-    });
-}
-
-#[test]
-fn a_fault_in_an_upgrade_leaves_the_old_schema_or_the_new_one() {
-    let with_first_schema = |folder: &Path| {
-        with_batches(folder);
-        Connection::open(folder.join("scans.db")).unwrap().execute_batch(TO_FIRST_SCHEMA).unwrap();
-    };
-    sweep(&Site::without_org(), with_first_schema, &["org", "list"], |folder, fault| {
-        is_sound(folder, "scans.db", &[("old", OLD)], fault);
     });
 }
 

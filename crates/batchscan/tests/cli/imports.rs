@@ -63,7 +63,7 @@ fn a_dash_reads_standard_input() {
         let new = if format == "ndjson" { 50 } else { 0 };
         assert_eq!((&summary["batches"], &summary["new"]), (&50.into(), &new.into()), "{format}");
         assert_eq!((&summary["file"], &summary["organisation"]), (&"-".into(), &ORG.into()));
-        assert_eq!((&summary["repeated"], &summary["dry_run"]), (&0.into(), &false.into()));
+        assert_eq!((&summary["duplicates"], &summary["dry_run"]), (&0.into(), &false.into()));
         assert!(summary["seconds"].is_f64());
     }
 }

@@ -65,7 +65,6 @@ mod sessions;
 mod shared_database;
 mod shutdown;
 mod tls;
-mod upgrades;
 mod usage_errors;
 mod user_secrets;
 mod watch;

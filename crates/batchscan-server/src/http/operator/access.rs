@@ -65,7 +65,7 @@ impl FromRequestParts<App> for Operator {
             label => format!("{id} ({label})"),
         };
         let source = slot.address().map_or_else(|| "unknown".into(), |address| address.to_string());
-        Ok(Self { token, store: app.store.acting_as(Actor { name, source }) })
+        Ok(Self { token, store: app.store.with_actor(Actor { name, source }) })
     }
 }
 

@@ -281,14 +281,14 @@ async fn import(
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
     });
-    let Imported { id, counts, warnings, is_repeated } =
+    let Imported { id, counts, warnings, is_replay } =
         importing.await.map_err(|error| panicked(&error))??;
     let body = json!({
         "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
         "warnings": warnings.count,
     });
     let mut response = respond(StatusCode::OK, &body);
-    if is_repeated {
+    if is_replay {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)

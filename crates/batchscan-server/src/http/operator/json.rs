@@ -46,7 +46,7 @@ pub fn import(entry: &ImportEntry) -> Value {
         "new": entry.counts.new,
         "corrected": entry.counts.corrected,
         "unchanged": entry.counts.unchanged,
-        "repeated": entry.counts.repeated,
+        "duplicates": entry.counts.duplicates,
         "warnings": entry.warnings,
         "data_version": entry.version,
     })

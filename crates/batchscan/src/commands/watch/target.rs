@@ -152,7 +152,7 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
     let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
     let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
     match imported {
-        Ok(imported) if imported.is_repeated => Ok(Outcome::Repeated),
+        Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
         Ok(imported) => {
             let counts = imported.counts;
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
@@ -252,7 +252,7 @@ impl Service {
         };
         let response = response.map_err(Failure::Temporary)?;
         match response.status.as_u16() {
-            200 if response.is_repeated && response.counts().is_ok() => Ok(Outcome::Repeated),
+            200 if response.is_replay && response.counts().is_ok() => Ok(Outcome::Repeated),
             // Some are from a proxy, for example 413. All others can be fixed without touching the file.
             400 | 413 | 414 | 415 | 422 => {
                 if let Some(error) = errors_in_file(&response, delivery.format) {
@@ -271,17 +271,17 @@ impl Service {
         let failed = |error: reqwest::Error| reason(Error::from_http(&error, &self.imports));
         let response = request.bearer_auth(&token).send().await.map_err(failed)?;
         let status = response.status();
-        let is_repeated = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
+        let is_replay = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
         let body = read_body(response).await.map_err(failed)?;
         // Some servers repeat the request.
         let body = String::from_utf8_lossy(&body).replace(&token, "[redacted]");
-        Ok(ServiceResponse { status, is_repeated, body })
+        Ok(ServiceResponse { status, is_replay, body })
     }
 }
 
 struct ServiceResponse {
     status: StatusCode,
-    is_repeated: bool,
+    is_replay: bool,
     body: String,
 }
 
