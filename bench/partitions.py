@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares pages of a table with 20,000,000 batches of 10,000 organisations, partitioned by organisation, with pages of
-a table with 10,000 batches of one. For docs/SCALING.md."""
+a table with 10,000 batches of one. For docs/REFERENCE.md."""
 
 import argparse
 import http.client

@@ -1,6 +1,6 @@
 -- Partitions the batches of a PostgreSQL database by organisation. Run it once, while no batchscan process is running:
 --   psql -X -v ON_ERROR_STOP=1 -f partitions.sql postgres://…
--- It needs as much free disk space as the table has. docs/SCALING.md says when it helps.
+-- It needs as much free disk space as the table has. docs/REFERENCE.md says when it helps.
 BEGIN;
 
 LOCK TABLE organisation, batch;

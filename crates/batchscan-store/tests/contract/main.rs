@@ -1,7 +1,7 @@
 //! The contract of `batchscan_store`, checked on both databases.
 //!
 //! A claim is a function over a [`Fixture`]; `on_both_stores!` turns each into two tests.
-//! With `PARTITIONS=1`, the table of batches is partitioned on PostgreSQL (docs/SCALING.md).
+//! With `PARTITIONS=1`, the table of batches is partitioned on PostgreSQL (docs/REFERENCE.md).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
