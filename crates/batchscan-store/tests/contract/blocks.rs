@@ -1,20 +1,17 @@
-//! Claims about the blocks of SQLite (decision 049).
+//! Claims about blocks (decision 049).
 
 use std::sync::Arc;
 
 use batchscan_model::{Batch, DateRange};
 use batchscan_store::{Encoding, Page, PageLimit, PageRequest, Resume};
 use batchscan_testbed::Random;
-use rusqlite::Connection;
 
 use crate::changes::Mirror;
 use crate::fixture::{Fixture, ORG, batch, commented, range, request, text_of, whole};
 use crate::repairs::repair;
 
 /// Imports that append, insert, correct and move batches, many of them created at the same time.
-#[tokio::test]
-async fn a_gzip_page_has_the_text_of_the_plain_one_after_any_import() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn a_gzip_page_has_the_text_of_the_plain_one_after_any_import(fixture: &Fixture) {
     let mut random = Random(7);
     for round in 0..12 {
         let batches: Vec<Batch> = (0..random.below(260)).map(|_| random_batch(&mut random, round)).collect();
@@ -22,56 +19,48 @@ async fn a_gzip_page_has_the_text_of_the_plain_one_after_any_import() {
         for _ in 0..6 {
             for range in [whole(), range(random_end(&mut random), random_end(&mut random))] {
                 let rows = usize::try_from(1 + random.below(400)).unwrap();
-                compare_pages(&fixture, range, rows).await;
+                compare_pages(fixture, range, rows).await;
             }
         }
         for _ in 0..4 {
             let bytes = usize::try_from(2_000 + random.below(40_000)).unwrap();
-            compare_all(&fixture, range(random_end(&mut random), None), bytes).await;
+            compare_all(fixture, range(random_end(&mut random), None), bytes).await;
         }
     }
-    assert_eq!(findings(&fixture).await, Vec::<String>::new());
+    assert_eq!(findings(fixture).await, Vec::<String>::new());
 }
 
 /// Long batches, so that a limit of bytes is reached before a block.
-#[tokio::test]
-async fn no_block_is_added_to_a_full_page() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn no_block_is_added_to_a_full_page(fixture: &Fixture) {
     let long = |id: String, created| commented(batch(&id, created), &"x".repeat(3_000));
     let batches: Vec<Batch> = (0..400).map(|number| long(format!("b{number:04}"), number * 10)).collect();
     fixture.import(&batches).await;
     fixture.import(&[long("late1".into(), 1_005), long("late2".into(), 1_015)]).await;
     for start in (0..4_000).step_by(70) {
-        compare_all(&fixture, range(Some(start), None), 256 * 1024).await;
+        compare_all(fixture, range(Some(start), None), 256 * 1024).await;
     }
 }
 
 /// As if the row of the organisation had been deleted with SQL.
-#[tokio::test]
-async fn a_repair_deletes_blocks_without_an_organisation() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn a_repair_deletes_blocks_without_an_organisation(fixture: &Fixture) {
     fixture.import(&sequence(0, 200)).await;
     for table in ["batch", "block"] {
         fixture.sql(&format!("UPDATE {table} SET org_id = 77"));
     }
-    assert_eq!(repair(&fixture).await, ["batches without an organisation deleted: 200"]);
-    assert_eq!(blocks(&fixture), (0, 0));
+    assert_eq!(repair(fixture).await, ["batches without an organisation deleted: 200"]);
+    assert_eq!(blocks(fixture), (0, 0));
 }
 
-#[tokio::test]
-async fn the_newest_batches_stay_uncompressed_until_they_fill_a_block() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn the_newest_batches_stay_uncompressed_until_they_fill_a_block(fixture: &Fixture) {
     fixture.import(&sequence(0, 1_220)).await;
-    assert_eq!(blocks(&fixture), (24, 1_200));
+    assert_eq!(blocks(fixture), (24, 1_200));
     fixture.import(&sequence(1_220, 1_249)).await;
-    assert_eq!(blocks(&fixture), (24, 1_200));
+    assert_eq!(blocks(fixture), (24, 1_200));
     fixture.import(&sequence(1_249, 1_250)).await;
-    assert_eq!(blocks(&fixture), (25, 1_250));
+    assert_eq!(blocks(fixture), (25, 1_250));
 }
 
-#[tokio::test]
-async fn late_and_single_imports_do_not_leave_small_blocks() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn late_and_single_imports_do_not_leave_small_blocks(fixture: &Fixture) {
     let early: Vec<Batch> = (0..1_000).map(|number| batch(&format!("b{number:04}"), number * 10)).collect();
     fixture.import(&early).await;
     let mut random = Random(3);
@@ -80,40 +69,36 @@ async fn late_and_single_imports_do_not_leave_small_blocks() {
         fixture.import(&[batch(&format!("late{number}"), created)]).await;
         fixture.import(&[batch(&format!("older{number}"), -number)]).await;
     }
-    let (blocks, batches) = blocks(&fixture);
+    let (blocks, batches) = blocks(fixture);
     assert!(batches >= 1_100 && blocks <= 32, "{blocks} blocks of {batches} batches");
-    assert_eq!(findings(&fixture).await, Vec::<String>::new());
+    assert_eq!(findings(fixture).await, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_wrong_block_is_replaced_and_its_batches_are_sent_again() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn a_wrong_block_is_replaced_and_its_batches_are_sent_again(fixture: &Fixture) {
     fixture.import(&sequence(0, 300)).await;
     let mut mirror = Mirror::default();
-    mirror.ids(&fixture, 1_000).await;
+    mirror.ids(fixture, 1_000).await;
     // Changes a text, but not its block.
     let update = "UPDATE batch SET json = replace(json, '\"batch_name\":\"n\"', '\"batch_name\":\"m\"') WHERE batch_id = 'b0150'";
-    assert_eq!(file(&fixture).execute(update, []).unwrap(), 1);
+    fixture.sql(update);
     let version = fixture.version().await;
-    let repaired = repair(&fixture).await;
+    let repaired = repair(fixture).await;
     let expected = "new version; batches marked as changed: 50; compressed blocks replaced: 1";
     assert_eq!(repaired, [format!("\"{ORG}\": {expected}")]);
     assert_ne!(fixture.version().await, version, "cached pages are not used again");
-    compare_pages(&fixture, whole(), 1_000).await;
-    assert_eq!(blocks(&fixture), (6, 300));
-    mirror.ids(&fixture, 1_000).await;
+    compare_pages(fixture, whole(), 1_000).await;
+    assert_eq!(blocks(fixture), (6, 300));
+    mirror.ids(fixture, 1_000).await;
     assert!(mirror.batches["b0150"].contains("\"batch_name\":\"m\""), "read from the wrong block before");
 }
 
-#[tokio::test]
-async fn a_missing_block_is_harmless() {
-    let fixture = Fixture::sqlite().await;
+pub(crate) async fn a_missing_block_is_harmless(fixture: &Fixture) {
     fixture.import(&sequence(0, 300)).await;
-    file(&fixture).execute("DELETE FROM block WHERE id = 4", []).unwrap();
-    assert_eq!(findings(&fixture).await, Vec::<String>::new());
-    compare_pages(&fixture, whole(), 1_000).await;
+    fixture.sql("DELETE FROM block WHERE last_id = 'b0199'");
+    assert_eq!(findings(fixture).await, Vec::<String>::new());
+    compare_pages(fixture, whole(), 1_000).await;
     fixture.import(&[commented(batch("b0155", 155), "corrected")]).await;
-    assert_eq!(blocks(&fixture), (6, 300), "the next import in this range compresses it again");
+    assert_eq!(blocks(fixture), (6, 300), "the next import in this range compresses it again");
 }
 
 /// Compares the pages of both encodings.
@@ -168,14 +153,13 @@ async fn findings(fixture: &Fixture) -> Vec<String> {
     fixture.store.doctor(Arc::new(|_, _| ())).await.unwrap().findings
 }
 
-fn file(fixture: &Fixture) -> Connection {
-    Connection::open(fixture.folder.path().join("contract.db")).unwrap()
-}
-
 /// The number of blocks, and of the batches in them.
 fn blocks(fixture: &Fixture) -> (i64, i64) {
-    let count = "SELECT count(*), coalesce(sum(batches), 0) FROM block";
-    file(fixture).query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    let number = |query| fixture.sql(query).parse().unwrap();
+    (
+        number("SELECT count(*) FROM block"),
+        number("SELECT CAST(coalesce(sum(batches), 0) AS BIGINT) FROM block"),
+    )
 }
 
 fn random_batch(random: &mut Random, round: u64) -> Batch {

@@ -103,5 +103,12 @@ on_both_stores!(
     repairs::batches_newer_than_their_version_are_sent_again,
     repairs::a_client_continues_from_a_version_that_was_not_recorded,
     repairs::batches_without_an_organisation_are_deleted,
+    blocks::a_gzip_page_has_the_text_of_the_plain_one_after_any_import,
+    blocks::no_block_is_added_to_a_full_page,
+    blocks::a_repair_deletes_blocks_without_an_organisation,
+    blocks::the_newest_batches_stay_uncompressed_until_they_fill_a_block,
+    blocks::late_and_single_imports_do_not_leave_small_blocks,
+    blocks::a_wrong_block_is_replaced_and_its_batches_are_sent_again,
+    blocks::a_missing_block_is_harmless,
     model::random_operations_have_the_results_of_a_model,
 );

@@ -23,7 +23,7 @@ async fn ten_concurrent_opens_migrate_a_new_file_once() {
     }
     let file = Connection::open(folder.path().join("new.db")).unwrap();
     let applied: i64 = file.query_row("SELECT count(*) FROM schema_history", [], |row| row.get(0)).unwrap();
-    assert_eq!(applied, 6);
+    assert_eq!(applied, 1);
 }
 
 #[tokio::test]
@@ -70,5 +70,5 @@ async fn a_newer_schema_is_rejected() {
     let insert = "INSERT INTO schema_history VALUES (99, 'future', CURRENT_TIMESTAMP)";
     Connection::open(&path).unwrap().execute(insert, []).unwrap();
     let error = Store::open(&DatabaseUrl::Sqlite(path), OpenOptions::EXISTING).await.unwrap_err();
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 6 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 1 }), "{error}");
 }
