@@ -1,37 +1,192 @@
-//! Replaces a small file in one step: readers see the old content or the new one, also after a crash.
+//! Files that get their name only when they are complete: readers see the old content or the new one, also after a crash.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use tempfile::TempPath;
+
+/// The end of the temporary name.
+const PARTIAL: &str = ".batchscan-partial";
+
+/// A file that is being written. Removed if it is not finished; after a crash, the next one of that name removes it.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    path: PathBuf,
+    partial: TempPath,
+    /// Locked, so that two processes do not write the same file.
+    file: File,
+}
+
+impl NewFile {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        Self::with_mode(path, 0o666)
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, which must be free unless `may_replace`. Keeps the permissions of a replaced file.
+    pub(crate) fn finish(self, may_replace: bool) -> io::Result<()> {
+        if !may_replace {
+            return self.partial.persist_noclobber(&self.path).map_err(|failed| failed.error);
+        }
+        if let Ok(old) = fs::metadata(&self.path) {
+            self.file.set_permissions(old.permissions())?;
+        }
+        self.replace()
+    }
+
+    fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
+        let busy = || io::Error::new(ErrorKind::ResourceBusy, "another process is writing it");
+        let partial = with_suffix(path, PARTIAL);
+        remove_left(&partial)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => busy(),
+            _ => error,
+        })?;
+        // Before it was locked, another process may have removed it.
+        if !lock(&file) || !is_at(&file, &partial) {
+            return Err(busy());
+        }
+        Ok(Self { path: path.to_owned(), partial: TempPath::try_from_path(partial)?, file })
+    }
+
+    fn replace(self) -> io::Result<()> {
+        self.partial.persist(&self.path).map_err(|failed| failed.error)
+    }
+}
 
 /// Writes a file that can be recreated. Does not wait for the disk.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, bytes, 0o666, |_| Ok(()))
+    let mut new = NewFile::create(path)?;
+    new.file.write_all(bytes)?;
+    new.replace()
 }
 
 /// Writes a file that only its owner can read, and that survives a power failure.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, bytes, 0o600, File::sync_all)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut new = NewFile::with_mode(path, 0o600)?;
+    new.file.write_all(bytes)?;
+    new.file.sync_all()?;
+    new.replace()?;
     // The rename must reach the disk as well.
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(folder_of(path))?.sync_all()
 }
 
-/// The path with an ending added: `a.csv` and `.part` become `a.csv.part`.
+/// Checks that a file of `--output` can be created or replaced.
+pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let folder = folder_of(path);
+    if !folder.exists() {
+        bail!("folder {} does not exist; create it first", folder.display());
+    }
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    if metadata.is_dir() {
+        bail!("{} is a folder; name a file in it", path.display());
+    }
+    if !metadata.is_file() {
+        bail!("{} is not a regular file; use --output - and a pipe", path.display());
+    }
+    if !may_replace {
+        bail!("{} already exists; use --force to replace it", path.display());
+    }
+    Ok(())
+}
+
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The path with an ending added: `a.csv` and `.txt` become `a.csv.txt`.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-fn replace(path: &Path, bytes: &[u8], mode: u32, sync: fn(&File) -> io::Result<()>) -> io::Result<()> {
-    let new = with_suffix(path, ".new");
-    // Left by a killed process, or a link that must not be followed.
-    let _ = std::fs::remove_file(&new);
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new);
-    let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| sync(&file)));
-    let renamed = written.and_then(|()| std::fs::rename(&new, path));
-    renamed.inspect_err(|_| drop(std::fs::remove_file(&new)))
+/// Removes what a killed process has left. A file that is being written is locked.
+fn remove_left(partial: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(partial).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(());
+    }
+    match File::open(partial) {
+        Ok(left) if lock(&left) && is_at(&left, partial) => fs::remove_file(partial),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether no other process has locked the file. Some file systems have no locks.
+fn lock(file: &File) -> bool {
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether the path refers to the open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let inode = |metadata: io::Result<fs::Metadata>| metadata.map(|metadata| metadata.ino()).ok();
+    inode(file.metadata()) == inode(fs::symlink_metadata(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_existing_file_is_replaced_only_if_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let new = || {
+            let mut new = NewFile::create(&path).unwrap();
+            new.file.write_all(b"new").unwrap();
+            new
+        };
+        fs::write(&path, "old").unwrap();
+        assert_eq!(new().finish(false).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        new().finish(true).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn one_process_writes_and_what_a_killed_one_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let new = NewFile::create(&path).unwrap();
+        assert_eq!(write(&path, b"other").unwrap_err().kind(), ErrorKind::ResourceBusy);
+        drop(new);
+        fs::write(with_suffix(&path, PARTIAL), "left").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_with_the_temporary_name_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, precious) = (folder.path().join("a"), folder.path().join("precious"));
+        fs::write(&precious, "mine").unwrap();
+        std::os::unix::fs::symlink(&precious, with_suffix(&path, PARTIAL)).unwrap();
+        assert!(write(&path, b"new").is_err());
+        assert_eq!(fs::read(&precious).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn folders_and_devices_are_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, expected) in
+            [(folder.path(), "is a folder"), (Path::new("/dev/null"), "not a regular file")]
+        {
+            assert!(check_free(path, true).unwrap_err().to_string().contains(expected));
+        }
+    }
 }

@@ -101,9 +101,8 @@ pub(crate) struct ColumnsArgs {
 
 /// Download batches into a file: CSV, Excel, Parquet or JSON
 ///
-/// Writes all batches of the date range or fails: the file gets its name only when it is complete. Until then it is
-/// called FILE.part; after an interruption, the same command with --resume continues, and with --force it starts over.
-/// Temporary errors of the service are retried.
+/// Writes all batches of the date range or fails: the file gets its name only when it is complete. Temporary errors of
+/// the service are retried.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -135,10 +134,7 @@ pub(crate) struct Pull {
     #[arg(long, env = "BATCHSCAN_EXCEL", value_name = "SEPARATOR", num_args = 0..=1,
           default_missing_value = "semicolon", value_parser = excel_parser())]
     pub(crate) excel: Option<CsvStyle>,
-    /// Continue an interrupted pull; start one if there is none
-    #[arg(long, env = "BATCHSCAN_RESUME", value_parser = BoolishValueParser::new())]
-    pub(crate) resume: bool,
-    /// Replace the file if it exists; without --resume, also discard an interrupted pull
+    /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
     /// Do nothing if the data has not changed since the last pull with this flag; otherwise replace that file

@@ -14,7 +14,6 @@ use crate::date_range::{TypedDateRange, day_of};
 use crate::numbers::count;
 use crate::progress::progress_bar;
 use crate::pull::options::unknown_extension;
-use crate::pull::target;
 use crate::reports::summary::Summary as Report;
 use crate::selection::Selection;
 use crate::terminal::{Screen, print};
@@ -23,7 +22,7 @@ pub(crate) async fn run(command: Summary) -> anyhow::Result<()> {
     let dates = date_range("summary", &command.dates);
     let output = command.output.as_deref().map(OutputFile::new);
     if let Some(output) = &output {
-        target::check_free(&output.path, command.force)?;
+        atomic_file::check_free(&output.path, command.force)?;
     }
     let selection = command.selection.selection();
     let profile = connection::resolve(&command.connection)?;
@@ -94,7 +93,7 @@ impl OutputFile {
         let bytes = if self.is_workbook { report.xlsx()? } else { report.csv().into_bytes() };
         let file = self.path.display();
         // It may have appeared while the batches were read.
-        target::check_free(&self.path, may_replace)?;
+        atomic_file::check_free(&self.path, may_replace)?;
         atomic_file::write(&self.path, &bytes).with_context(|| format!("cannot write {file}"))?;
         let Period { text, hint } = period;
         let batches = count(report.batches(), "batch", "batches");

@@ -1,8 +1,6 @@
 //! Downloads pages, converts them to rows in parallel, and writes them in order.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -12,24 +10,13 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::journal::Next;
-use super::partial_file::PartialFile;
+use super::output::{Output, PullError};
 use crate::selection::Selection;
 
 /// Pages between download and writer. Enough to keep both busy; bounds the memory.
 const PAGES_QUEUED_MAX: usize = 6;
 /// Names of unknown fields in a note.
 const UNKNOWN_MAX: usize = 10;
-
-/// Where rows are written to.
-#[derive(Debug)]
-pub(crate) enum Sink {
-    /// A file that can be resumed.
-    Partial(Box<PartialFile>),
-    Stdout,
-    /// An unnamed file, for a binary format on standard output.
-    TempFile(File),
-}
 
 /// Which batches are written, and how.
 #[derive(Clone, Debug)]
@@ -39,11 +26,11 @@ pub(crate) struct RowFormat {
     pub(crate) selection: Selection,
 }
 
-/// Writes pages to a sink.
+/// Writes pages to the output.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
     format: Arc<RowFormat>,
-    pub(crate) sink: Sink,
+    pub(crate) output: Output,
     pub(crate) totals: Totals,
 }
 
@@ -51,54 +38,15 @@ pub(crate) struct PageWriter {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) batches: u64,
-    pub(crate) bytes: u64,
     pub(crate) first_date: Option<UtcInstant>,
     pub(crate) last_date: Option<UtcInstant>,
     /// Names of fields that are not in the API contract.
     pub(crate) unknown_fields: BTreeSet<String>,
-    /// Whether the last page is written.
-    pub(crate) is_complete: bool,
-}
-
-/// Why a pull did not complete.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PullError {
-    /// The service failed.
-    #[error(transparent)]
-    Service(#[from] Error),
-    /// The file cannot be written.
-    #[error(transparent)]
-    Write(#[from] anyhow::Error),
-    /// The file is complete but cannot be renamed.
-    #[error(transparent)]
-    Rename(anyhow::Error),
-    /// The reader of standard output has closed the pipe.
-    #[error("broken pipe")]
-    BrokenPipe,
-    /// By a signal.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl PullError {
-    /// Whether `--resume` can succeed. Not if the disk is full or the data is invalid.
-    pub(crate) fn can_resume(&self) -> bool {
-        match self {
-            PullError::Interrupted | PullError::Rename(_) => true,
-            PullError::Service(error) => !matches!(error, Error::InvalidBatch(_) | Error::PaginationLoop(_)),
-            PullError::Write(_) | PullError::BrokenPipe => false,
-        }
-    }
 }
 
 impl PageWriter {
-    pub(crate) fn new(format: RowFormat, sink: Sink) -> Self {
-        let mut totals = Totals::default();
-        if let Sink::Partial(partial) = &sink {
-            (totals.batches, totals.bytes) = (partial.journal.batches, partial.len());
-            totals.is_complete = partial.journal.next == Next::End;
-        }
-        Self { format: Arc::new(format), sink, totals }
+    pub(crate) fn new(format: RowFormat, output: Output) -> Self {
+        Self { format: Arc::new(format), output, totals: Totals::default() }
     }
 
     /// Writes pages until the last one or until `stop` is done. Calls `on_page` after each.
@@ -107,7 +55,7 @@ impl PageWriter {
         mut pages: Pages,
         stop: impl Future<Output = ()>,
         on_page: impl Fn(&Totals) + Send + 'static,
-    ) -> anyhow::Result<(Self, Result<(), PullError>)> {
+    ) -> Result<Self, PullError> {
         let format = self.format.clone();
         let (sender, receiver) = channel(PAGES_QUEUED_MAX);
         let runtime = Handle::current();
@@ -128,39 +76,27 @@ impl PageWriter {
                     }
                 }
                 Ok(None) => break None,
-                Err(error) => break Some(PullError::Service(error)),
+                Err(error) => break Some(PullError::Failed(error.into())),
             }
         };
         drop(sender);
-        let (writer, written) = writing.await.context("the writer failed")?;
-        Ok((writer, written.and(stopped.map_or(Ok(()), Err))))
-    }
-
-    /// Writes the journal also after an error, so that the pull can be resumed.
-    fn write_all(
-        mut self,
-        pages: Receiver<JoinHandle<Result<Rows, Error>>>,
-        runtime: &Handle,
-        on_page: &dyn Fn(&Totals),
-    ) -> (Self, Result<(), PullError>) {
-        let written = self.write_pages(pages, runtime, on_page);
-        let journaled = self.sink.write_journal();
-        (self, written.and(journaled))
+        let writer = writing.await.context("the writer failed")??;
+        stopped.map_or(Ok(writer), Err)
     }
 
     /// Several pages are converted at once; rows are written in order.
-    fn write_pages(
-        &mut self,
+    fn write_all(
+        mut self,
         mut pages: Receiver<JoinHandle<Result<Rows, Error>>>,
         runtime: &Handle,
         on_page: &dyn Fn(&Totals),
-    ) -> Result<(), PullError> {
+    ) -> Result<Self, PullError> {
         while let Some(rows) = pages.blocking_recv() {
             let rows = runtime.block_on(rows).context("cannot convert a page")?;
-            self.write(rows?)?;
+            self.write(rows.map_err(anyhow::Error::new)?)?;
             on_page(&self.totals);
         }
-        Ok(())
+        Ok(self)
     }
 
     fn write(&mut self, mut rows: Rows) -> Result<(), PullError> {
@@ -169,18 +105,16 @@ impl PageWriter {
         if self.totals.batches == 0 {
             rows.text.replace_range(..form.separator().len().min(rows.text.len()), "");
         }
-        if self.totals.bytes == 0 {
+        if self.output.bytes == 0 {
             let mut head = String::new();
             form.push_header(&mut head, columns);
             rows.text.insert_str(0, &head);
         }
-        if rows.next == Next::End {
+        if rows.is_last {
             form.push_footer(&mut rows.text);
         }
-        self.sink.append(rows.text.as_bytes(), rows.batches, rows.next.clone())?;
-        self.totals.bytes += rows.text.len() as u64;
+        self.output.append(rows.text.as_bytes())?;
         self.totals.batches += rows.batches;
-        self.totals.is_complete = rows.next == Next::End;
         self.totals.first_date = self.totals.first_date.or(rows.first_date);
         self.totals.last_date = rows.last_date.or(self.totals.last_date);
         let room = UNKNOWN_MAX.saturating_sub(self.totals.unknown_fields.len());
@@ -196,15 +130,14 @@ struct Rows {
     first_date: Option<UtcInstant>,
     last_date: Option<UtcInstant>,
     unknown_fields: BTreeSet<String>,
-    next: Next,
+    is_last: bool,
 }
 
 impl Rows {
     fn from_page(format: &RowFormat, page: &Page) -> Result<Self, Error> {
-        let next = page.next_token().map_or(Next::End, |token| Next::After(token.to_owned()));
-        let text = String::with_capacity(page.size());
+        let (text, is_last) = (String::with_capacity(page.size()), page.next_token().is_none());
         let unknown_fields = BTreeSet::new();
-        let mut rows = Self { text, batches: 0, first_date: None, last_date: None, unknown_fields, next };
+        let mut rows = Self { text, batches: 0, first_date: None, last_date: None, unknown_fields, is_last };
         for row in page.rows() {
             let (received, source) = row?;
             rows.first_date = rows.first_date.or(Some(received.batch_creation_date));
@@ -219,34 +152,5 @@ impl Rows {
             rows.unknown_fields.extend(received.unknown.into_keys().take(room));
         }
         Ok(rows)
-    }
-}
-
-impl Sink {
-    fn append(&mut self, bytes: &[u8], batches: u64, next: Next) -> Result<(), PullError> {
-        match self {
-            Sink::Partial(partial) => partial.append(bytes, batches, next)?,
-            Sink::TempFile(file) => file.write_all(bytes).context("cannot write to a temporary file")?,
-            Sink::Stdout => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush()).map_err(stdout_error)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the journal, if the sink has one.
-    fn write_journal(&mut self) -> Result<(), PullError> {
-        match self {
-            Sink::Partial(partial) => Ok(partial.write_journal()?),
-            Sink::TempFile(_) | Sink::Stdout => Ok(()),
-        }
-    }
-}
-
-pub(super) fn stdout_error(error: std::io::Error) -> PullError {
-    match error.kind() {
-        ErrorKind::BrokenPipe => PullError::BrokenPipe,
-        _ => anyhow::Error::new(error).context("cannot write to standard output").into(),
     }
 }

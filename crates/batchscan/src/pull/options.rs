@@ -6,9 +6,7 @@ use std::path::Path;
 use batchscan_formats::Format;
 use batchscan_formats::write::{Columns, CsvStyle, TextFormat};
 
-use super::journal::Settings;
 use crate::args::{Pull, usage_error};
-use crate::date_range::TypedDateRange;
 use crate::selection::Selection;
 
 /// The format of the output file.
@@ -53,7 +51,7 @@ impl OutputFormat {
         !matches!(self, OutputFormat::Text(TextFormat::Ndjson | TextFormat::Json))
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             OutputFormat::Text(TextFormat::Csv(CsvStyle::Plain)) => "csv",
             OutputFormat::Text(TextFormat::Csv(CsvStyle::ExcelSemicolon)) => "csv for Excel with semicolons",
@@ -80,30 +78,6 @@ pub(crate) struct Contents {
     pub(crate) columns: Columns,
 }
 
-pub(crate) fn settings(
-    format: OutputFormat,
-    contents: &Contents,
-    dates: &TypedDateRange,
-    url: &str,
-    client_id: &str,
-) -> Settings {
-    let columns = match &contents.columns {
-        Columns::All => None,
-        Columns::Chosen(fields) => {
-            Some(fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(","))
-        }
-    };
-    Settings {
-        url: url.to_owned(),
-        client_id: client_id.to_owned(),
-        start_date: dates.start.as_ref().map(|start| start.text.clone()),
-        end_date: dates.end.as_ref().map(|end| end.text.clone()),
-        format: format.name().to_owned(),
-        selection: contents.selection.description(),
-        columns,
-    }
-}
-
 /// Rejects options that do not work with standard output.
 pub(crate) fn check_stdout(command: &Pull, format: OutputFormat) -> Result<(), clap::Error> {
     if command.output != Path::new("-") {
@@ -113,8 +87,7 @@ pub(crate) fn check_stdout(command: &Pull, format: OutputFormat) -> Result<(), c
         let text = format!("cannot write {} to a terminal; use a file or a pipe", format.name());
         return Err(usage_error("pull", text));
     }
-    let flags =
-        [("--resume", command.resume), ("--if-changed", command.if_changed), ("--force", command.force)];
+    let flags = [("--if-changed", command.if_changed), ("--force", command.force)];
     match flags.into_iter().find(|(_, is_set)| *is_set) {
         Some((flag, _)) => {
             Err(usage_error("pull", format!("'{flag}' needs a file; it does not work with '--output -'")))

@@ -196,7 +196,7 @@ fn a_full_disk_is_reported_and_no_file_remains() {
         let file = format!("a.{format}");
         let outcome = limited(&file, 100);
         assert_eq!(outcome.code, Some(1));
-        assert_eq!(outcome.err, format!("error: cannot write {file}.part: File too large (os error 27)\n"));
+        assert_eq!(outcome.err, format!("error: cannot write {file}: File too large (os error 27)\n"));
         assert_eq!(user.files(), [""; 0], "{format}");
     }
     // The batches fit, but the Excel file does not.

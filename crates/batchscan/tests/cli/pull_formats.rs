@@ -244,7 +244,7 @@ fn the_json_summary_is_complete() {
     assert_eq!(
         summary,
         json!({
-            "changed": true, "batches": 2, "resumed_batches": 0, "start_date": "2026-02-01T00:00:00Z",
+            "changed": true, "batches": 2, "start_date": "2026-02-01T00:00:00Z",
             "end_date": "2026-02-02T23:59:59.999999Z", "file": "a.csv", "bytes": user.read("a.csv").len(),
             "seconds": null, "retries": 0,
         })

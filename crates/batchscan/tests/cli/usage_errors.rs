@@ -77,7 +77,6 @@ fn a_wrong_command_line_is_rejected() {
             "pull -o -",
             "pull -o a.xlsx --excel",
             "pull -o a.json --excel=comma",
-            "pull -o - --format csv --resume",
             "pull -o - --format csv --if-changed",
             "pull -o - --format csv --force",
         ],
