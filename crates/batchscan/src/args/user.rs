@@ -177,9 +177,7 @@ pub(crate) struct Mirror {
     pub(crate) follow: bool,
 }
 
-/// List the latest batches of a service
-///
-/// Newest first. TREND shows the germination rates of up to eight matching batches of the crop, ending with that one.
+/// List the latest batches of a service, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -2,6 +2,5 @@
 
 pub(crate) mod cells;
 pub(crate) mod latest_batches;
-mod sparkline;
 mod statistics;
 pub(crate) mod summary;
