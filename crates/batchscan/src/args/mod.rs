@@ -1,4 +1,5 @@
-//! The command line. Settings have a `BATCHSCAN_*` variable; confirmations (`--yes`, `--force`, `--now`) do not.
+//! The command line. Connection settings, and the settings of processes that run for long, have a `BATCHSCAN_*`
+//! variable; what belongs to one call does not.
 
 mod database;
 mod operator;
@@ -76,8 +77,8 @@ impl Cli {
     }
 }
 
-/// Whether `credential issue` has options of links without `--link`. Their variables may be set for other commands, so
-/// clap's `requires` would reject too much.
+/// Whether `credential issue` has options of links without `--link`. BATCHSCAN_PUBLIC_URL may be set for other commands,
+/// so clap's `requires` would reject too much.
 fn has_unused_link_option(matches: &ArgMatches) -> bool {
     let credential = matches.subcommand_matches("credential");
     let Some(issue) = credential.and_then(|matches| matches.subcommand_matches("issue")) else {

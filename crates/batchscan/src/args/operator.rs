@@ -12,13 +12,13 @@ use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
-    format_parser, parse_address, parse_batch_id, parse_count, parse_date, parse_duration, parse_expiry,
+    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
     parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
-    parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser,
+    parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser, whole_number,
 };
 use crate::date_range::TypedDate;
 
-/// Start a service with generated data, for trying it out
+/// Start a service with generated data, to try it out
 ///
 /// Generates one year of plausible batches of several crops in a temporary database. Prints the address, credentials,
 /// a link that opens the dashboard signed in, and curl commands to paste. Ctrl-C stops it and removes the data.
@@ -32,10 +32,10 @@ pub(crate) struct Demo {
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Number of batches to generate
-    #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = parse_count)]
+    #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = whole_number(0..=10_000_000))]
     pub(crate) batches: u64,
     /// Seed of the random numbers: the same seed generates the same batches on the same day
-    #[arg(long, env = "BATCHSCAN_SEED", value_name = "N", default_value_t = 1)]
+    #[arg(long, env = "BATCHSCAN_SEED", value_name = "N", default_value_t = 1, value_parser = whole_number(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Share of batch requests that fail with 503, from 0 to 1
     #[arg(long, env = "BATCHSCAN_FAIL_RATE", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
@@ -64,7 +64,7 @@ pub(crate) struct Serve {
     pub(crate) token_ttl: Duration,
     /// Batches per page of v2, from 1 to 10000
     #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
-          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+          value_parser = whole_number(1..=10_000))]
     pub(crate) page_size: u16,
     /// Address that clients use, if it differs from --listen
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
@@ -90,7 +90,7 @@ pub(crate) struct Serve {
     /// Separate address for the operator API, /healthz, /readyz and /metrics
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
-    /// Maximum size of a file that is delivered to the operator API, such as 500M or 10G
+    /// Maximum size of a file that is imported through the operator API, such as 500M or 10G
     #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub(crate) max_delivery: u64,
     /// Also serve /metrics on the public address; it names database hosts and organisations
@@ -103,14 +103,14 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_DRAIN", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) drain: Duration,
     /// Size of the page cache in MiB
-    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64)]
+    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64, value_parser = whole_number(0..=u32::MAX))]
     pub(crate) cache_mib: u32,
     /// PostgreSQL hosts to read from: any host, or standbys while one is up to date
     #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any", value_parser = read_from_parser())]
     pub(crate) read_from: ReadFrom,
     /// Maximum number of connections to each PostgreSQL host
     #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
-          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+          value_parser = whole_number(1..=1_000))]
     pub(crate) database_connections: u16,
     /// Day on which v1 ends: adds Deprecation and Sunset headers to v1 responses
     #[arg(long, env = "BATCHSCAN_V1_SUNSET", value_name = "DATE", value_parser = parse_date)]
@@ -143,7 +143,7 @@ pub(crate) enum OrgCommand {
     /// List the organisations
     List {
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Rename an organisation
@@ -178,30 +178,30 @@ pub(crate) enum CredentialCommand {
     /// Issue a client id and secret; the secret is shown only once
     Issue {
         /// Organisation whose batches the client may read
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        #[arg(long, value_name = "NAME")]
         org: String,
         /// Label that says what the credential is for
-        #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "", value_parser = parse_label)]
+        #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
         /// Expire after this time, such as 365d
-        #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
+        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
         expires: Option<Duration>,
         /// Print a sign-in link for the dashboard instead of the secret
-        #[arg(long, env = "BATCHSCAN_LINK", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         link: bool,
         #[command(flatten)]
         link_options: LinkOptions,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// List the credentials of an organisation (no secrets)
     List {
         /// Organisation
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        #[arg(long, value_name = "NAME")]
         org: String,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Issue a new secret; the old one keeps working for a while
@@ -209,10 +209,10 @@ pub(crate) enum CredentialCommand {
         /// Client id of the credential
         client_id: String,
         /// Time for which the old secret keeps working; 0s ends it now
-        #[arg(long, env = "BATCHSCAN_RETIRE_AFTER", value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
         retire_after: Duration,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Print a single-use sign-in link for the dashboard
@@ -222,7 +222,7 @@ pub(crate) enum CredentialCommand {
         #[command(flatten)]
         options: LinkOptions,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Revoke a credential: no new tokens; already issued tokens stop working within 5 s
@@ -236,7 +236,7 @@ pub(crate) enum CredentialCommand {
 #[derive(Debug, Args)]
 pub(crate) struct LinkOptions {
     /// Time for which the link works, 15m to 7d, but never longer than the credential is valid
-    #[arg(long, env = "BATCHSCAN_LINK_VALID", value_name = "TIME", default_value = "24h", value_parser = parse_link_time)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_link_time)]
     pub(crate) link_valid: Duration,
     /// URL of the dashboard, for the link [default: http://127.0.0.1:8080]
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
@@ -257,10 +257,10 @@ pub(crate) enum SessionCommand {
     /// List the browsers that are signed in, and unused sign-in links
     List {
         /// Organisation
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        #[arg(long, value_name = "NAME")]
         org: String,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// End a session, or all sessions of a credential
@@ -299,26 +299,26 @@ pub(crate) enum OperatorCommand {
 pub(crate) enum TokenCommand {
     /// Issue a token; it is shown only once
     Issue {
-        /// admin: use the whole operator API; ingest: only deliver batches
-        #[arg(long, env = "BATCHSCAN_ROLE", value_name = "ROLE", value_parser = role_parser())]
+        /// admin: use the whole operator API; ingest: only import batches
+        #[arg(long, value_name = "ROLE", value_parser = role_parser())]
         role: OperatorRole,
-        /// The only organisation to deliver to [default: all]
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        /// The only organisation to import into [default: all]
+        #[arg(long, value_name = "NAME")]
         org: Option<String>,
         /// Label that says what the token is for
-        #[arg(long, env = "BATCHSCAN_LABEL", value_name = "TEXT", default_value = "", value_parser = parse_label)]
+        #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
         /// Expire after this time, such as 365d
-        #[arg(long, env = "BATCHSCAN_EXPIRES", value_name = "TIME", value_parser = parse_expiry)]
+        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
         expires: Option<Duration>,
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// List the tokens (not their secrets)
     List {
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Revoke a token
@@ -340,10 +340,10 @@ pub(crate) struct Audit {
     pub(crate) database: DatabaseArg,
     /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 30d, 12w or 2026-01-31T08:00:00Z
     /// [default: all entries]
-    #[arg(long, env = "BATCHSCAN_SINCE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) since: Option<TypedDate>,
     /// Print JSON, one entry per line
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -358,25 +358,25 @@ pub(crate) struct Import {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
     /// Organisation to import into
-    #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) org: String,
     /// Files to import; - is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Format of the files [default: by file extension]
-    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
     pub(crate) format: Option<Format>,
     /// Maximum size of standard input, such as 500M or 10G
-    #[arg(long, env = "BATCHSCAN_MAX_INPUT", value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
     pub(crate) max_input: u64,
     /// Reject files with warnings
-    #[arg(long, env = "BATCHSCAN_STRICT", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) strict: bool,
     /// Check the files without importing them
-    #[arg(long, env = "BATCHSCAN_DRY_RUN", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print the summary as JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -397,10 +397,10 @@ pub(crate) struct Watch {
     /// Folder to watch
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Organisation to deliver to
+    /// Organisation to import into
     #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
     pub(crate) org: String,
-    /// Deliver to the operator API at this address (of `serve --operator-listen`) instead of the database
+    /// Import through the operator API at this address (of `serve --operator-listen`) instead of into the database
     #[arg(long, env = "BATCHSCAN_OPERATOR_URL", value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,
     /// File that contains only the operator token [default: the token in BATCHSCAN_OPERATOR_TOKEN]
@@ -438,7 +438,7 @@ pub(crate) enum BatchCommand {
     /// Print batches as JSON, one per line
     Show {
         /// Organisation
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        #[arg(long, value_name = "NAME")]
         org: String,
         /// Ids of the batches
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
@@ -447,14 +447,14 @@ pub(crate) enum BatchCommand {
     /// Remove batches by id; if one id does not exist, none is removed
     Remove {
         /// Organisation
-        #[arg(long, env = "BATCHSCAN_ORG", value_name = "NAME")]
+        #[arg(long, value_name = "NAME")]
         org: String,
         /// Ids of the batches
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
         ids: Vec<BatchId>,
         /// Keep the record of removals for this time; a copy that was last updated earlier is read again from the start
-        #[arg(long, env = "BATCHSCAN_KEEP_REMOVALS", value_name = "DAYS", default_value_t = 400,
-              value_parser = clap::value_parser!(u16).range(1..))]
+        #[arg(long, value_name = "DAYS", default_value_t = 400,
+              value_parser = whole_number(1..=u16::MAX))]
         keep_removals: u16,
         /// Do not ask for confirmation
         #[arg(long)]
@@ -494,7 +494,7 @@ pub(crate) struct CopyDatabase {
     #[arg(long, env = "BATCHSCAN_TO", hide_env_values = true, value_name = "URL", value_parser = DatabaseUrlParser)]
     pub(crate) to: DatabaseUrl,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -512,7 +512,7 @@ pub(crate) enum KeyCommand {
     /// List keys (no key material)
     List {
         /// Print JSON
-        #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+        #[arg(long)]
         json: bool,
     },
     /// Create new keys; old keys still verify already issued tokens
@@ -538,7 +538,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) repair: bool,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -12,8 +12,8 @@ use clap::{ArgMatches, Args};
 
 use super::database::{FileParser, MirrorOutput, MirrorOutputParser};
 use super::values::{
-    excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date, parse_limit,
-    parse_public_url, parse_start_date, parse_url,
+    excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date,
+    parse_public_url, parse_start_date, parse_url, whole_number,
 };
 use crate::date_range::TypedDate;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
@@ -67,10 +67,10 @@ impl Connection {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DateRangeArgs {
     /// First date (UTC): 2026-01-31, 2026-01, 2026, today, yesterday, 30d, 12w, 6m, 1y, now or 2026-01-31T08:00:00Z
-    #[arg(long, env = "BATCHSCAN_START_DATE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) start_date: Option<TypedDate>,
     /// Last date (UTC), in the same formats; includes the whole day, month or year
-    #[arg(long, env = "BATCHSCAN_END_DATE", value_name = "DATE", allow_hyphen_values = true, value_parser = parse_end_date)]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_end_date)]
     pub(crate) end_date: Option<TypedDate>,
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct DateRangeArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Only batches whose crop contains this name, ignoring case; can be repeated
-    #[arg(long = "crop", env = "BATCHSCAN_CROP", value_name = "NAME", value_parser = parse_crop)]
+    #[arg(long = "crop", value_name = "NAME", value_parser = parse_crop)]
     crops: Vec<String>,
     /// Only batches with warnings
-    #[arg(long, env = "BATCHSCAN_WARNINGS", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     warnings: bool,
 }
 
@@ -95,7 +95,7 @@ impl SelectionArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ColumnsArgs {
     /// Only these fields, in this order [default: all]
-    #[arg(long, env = "BATCHSCAN_COLUMNS", value_name = "FIELDS", value_delimiter = ',', value_parser = field_parser())]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = field_parser())]
     pub(crate) columns: Vec<Field>,
 }
 
@@ -124,24 +124,24 @@ pub(crate) struct Pull {
     #[command(flatten)]
     pub(crate) columns: ColumnsArgs,
     /// File to write; - is standard output
-    #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "FILE", value_parser = FileParser)]
+    #[arg(long, short, value_name = "FILE", value_parser = FileParser)]
     pub(crate) output: PathBuf,
     /// File format [default: by file extension]
-    #[arg(long, env = "BATCHSCAN_FORMAT", value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser(&Format::ALL))]
     pub(crate) format: Option<Format>,
     /// Write CSV that opens directly in Excel: with semicolons and decimal commas, or with commas and decimal points.
     /// Text that looks like a formula is escaped
-    #[arg(long, env = "BATCHSCAN_EXCEL", value_name = "SEPARATOR", num_args = 0..=1,
+    #[arg(long, value_name = "SEPARATOR", num_args = 0..=1,
           default_missing_value = "semicolon", value_parser = excel_parser())]
     pub(crate) excel: Option<CsvStyle>,
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
     /// Do nothing if the data has not changed since the last pull with this flag; otherwise replace that file
-    #[arg(long, env = "BATCHSCAN_IF_CHANGED", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) if_changed: bool,
     /// Print the summary as JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct Mirror {
     #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "TARGET", value_parser = MirrorOutputParser)]
     pub(crate) output: MirrorOutput,
     /// Continue after this position; only for -o -
-    #[arg(long, env = "BATCHSCAN_SINCE", value_name = "POSITION", allow_hyphen_values = true)]
+    #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub(crate) since: Option<String>,
     /// Wait for changes until stopped
     #[arg(long, env = "BATCHSCAN_FOLLOW", value_parser = BoolishValueParser::new())]
@@ -195,10 +195,10 @@ pub(crate) struct List {
     #[command(flatten)]
     pub(crate) columns: ColumnsArgs,
     /// Number of batches, from 1 to 10000
-    #[arg(long, short = 'n', env = "BATCHSCAN_LIMIT", value_name = "N", default_value = "20", value_parser = parse_limit)]
+    #[arg(long, short = 'n', value_name = "N", default_value = "20", value_parser = whole_number(1..=10_000))]
     pub(crate) limit: usize,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -223,13 +223,13 @@ pub(crate) struct Summary {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
     /// File to write, .xlsx or .csv [default: a table on standard output]
-    #[arg(long, short, env = "BATCHSCAN_OUTPUT", hide_env_values = true, value_name = "FILE", value_parser = FileParser, conflicts_with = "json")]
+    #[arg(long, short, value_name = "FILE", value_parser = FileParser, conflicts_with = "json")]
     pub(crate) output: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -248,7 +248,7 @@ pub(crate) struct Login {
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// List saved profiles (no secrets)
-    #[arg(long, env = "BATCHSCAN_LIST", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) list: bool,
 }
 
@@ -276,10 +276,10 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// Also check batchscan's own decisions where the API contract is silent
-    #[arg(long, env = "BATCHSCAN_STRICT", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) strict: bool,
     /// Print JSON
-    #[arg(long, env = "BATCHSCAN_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -298,6 +298,6 @@ pub(crate) struct Openapi {
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
     /// Print the document of the operator API instead
-    #[arg(long, env = "BATCHSCAN_OPERATOR", value_parser = BoolishValueParser::new())]
+    #[arg(long)]
     pub(crate) operator: bool,
 }

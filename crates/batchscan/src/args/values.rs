@@ -1,6 +1,9 @@
 //! Parsers of option values: durations, rates, dates, origins, names.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -20,8 +23,6 @@ use crate::date_range::TypedDate;
 const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;
 /// The longest lifetime of a token: one day.
 const TOKEN_TTL_SECS_MAX: u64 = 86_400;
-/// Maximum number of demo batches. They fit on any disk.
-const BATCHES_MAX: u64 = 10_000_000;
 
 /// A host or an IP address, and a port.
 pub(crate) fn parse_address(text: &str) -> Result<String, String> {
@@ -71,7 +72,7 @@ pub(crate) fn parse_expiry(text: &str) -> Result<Duration, String> {
 
 /// The lifetime of a sign-in link.
 pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
-    const RANGE: std::ops::RangeInclusive<u64> = 15 * 60..=7 * 24 * 3_600;
+    const RANGE: RangeInclusive<u64> = 15 * 60..=7 * 24 * 3_600;
     let time = parse_duration(text)?;
     if RANGE.contains(&time.as_secs()) { Ok(time) } else { Err("must be from 15m to 7d".into()) }
 }
@@ -165,17 +166,17 @@ pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
     })
 }
 
-/// A number of demo batches.
-pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
-    let count = text.replace('_', "").parse().ok().filter(|count| *count <= BATCHES_MAX);
-    count.ok_or_else(|| format!("expected a whole number up to {BATCHES_MAX}"))
-}
-
-/// A number of batches to list.
-pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
-    const LIMIT_MAX: usize = 10_000;
-    let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
-    limit.ok_or_else(|| format!("expected a whole number from 1 to {LIMIT_MAX}"))
+/// A whole number in a range.
+pub(crate) fn whole_number<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + Display + PartialOrd + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// A number from 0 to 1.

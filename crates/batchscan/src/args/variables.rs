@@ -47,3 +47,33 @@ fn warning(name: &str, known: &BTreeSet<String>) -> String {
     let hint = nearest.map_or_else(String::new, |nearest| format!(": did you mean {nearest}?"));
     format!("ignoring unknown environment variable {name}{hint}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG_RUNNING: [&str; 4] = ["demo", "serve", "watch", "mirror"];
+    const CONNECTION: [&str; 10] = [
+        "CA_CERT",
+        "CLIENT_ID",
+        "CLIENT_SECRET_FILE",
+        "DATABASE",
+        "FROM",
+        "PROFILE",
+        "PUBLIC_URL",
+        "RETRY_FOR",
+        "TO",
+        "URL",
+    ];
+
+    #[test]
+    fn options_of_one_call_have_no_variable() {
+        let mut found = BTreeSet::new();
+        for command in Cli::command().get_subcommands() {
+            if !LONG_RUNNING.contains(&command.get_name()) {
+                add_variables(command, &mut found);
+            }
+        }
+        assert_eq!(found, CONNECTION.map(|name| format!("BATCHSCAN_{name}")).into());
+    }
+}

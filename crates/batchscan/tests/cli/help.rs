@@ -14,9 +14,6 @@ fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.split('/')
 }
 
-/// Options without an environment variable: confirmations, what must be asked for each time, and clap's own.
-const WITHOUT_VARIABLE: [&str; 6] = ["yes", "force", "now", "repair", "help", "version"];
-
 fn help(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
     Outcome::run(&mut batchscan(&words)).succeeds()
@@ -28,38 +25,6 @@ fn the_help_of_every_command_is_as_in_the_snapshot() {
         commands().map(|command| format!("$ batchscan {command} --help\n{}\n", help(command))).collect();
     assert_snapshot(&all, file!["snapshots/help.txt"]);
     assert!(!all.contains('\u{1B}'), "no colours without a terminal");
-}
-
-/// The options in a help text, each with its description.
-fn options(text: &str) -> Vec<String> {
-    let mut options: Vec<String> = Vec::new();
-    let section = text.lines().skip_while(|line| *line != "Options:").skip(1);
-    for line in section.take_while(|line| line.is_empty() || line.starts_with(' ')) {
-        let indent = line.len() - line.trim_start().len();
-        match options.last_mut() {
-            _ if (2..=6).contains(&indent) && line.trim_start().starts_with('-') => {
-                options.push(line.to_owned());
-            }
-            Some(option) if indent >= 10 => option.push_str(line),
-            _ => {}
-        }
-    }
-    options
-}
-
-#[test]
-fn every_option_except_confirmations_has_an_environment_variable() {
-    for command in commands() {
-        for option in options(&help(command)) {
-            let option = option.split_whitespace().collect::<Vec<_>>().join(" ");
-            let name = option.split(' ').find_map(|word| word.strip_prefix("--")).unwrap();
-            let name = name.split(['[', '=']).next().unwrap();
-            // BATCHSCAN_URL is the public address.
-            let setting = if (command, name) == ("watch", "url") { "operator-url" } else { name };
-            let variable = format!("[env: BATCHSCAN_{}", setting.to_uppercase().replace('-', "_"));
-            assert_eq!(option.contains(&variable), !WITHOUT_VARIABLE.contains(&name), "{command}: {option}");
-        }
-    }
 }
 
 #[test]
@@ -117,13 +82,4 @@ fn commands_without_a_database_reject_the_option() {
         &["demo --database sqlite:a.db", "list --database sqlite:a.db", "openapi --database sqlite:a.db"],
         file!["snapshots/commands_without_a_database_reject_the_option.txt"],
     );
-}
-
-#[test]
-fn options_can_be_set_in_the_environment() {
-    let site = Site::new();
-    let mut issue = site.command(&["credential", "issue"]);
-    issue.env("BATCHSCAN_ORG", ORG).env("BATCHSCAN_LABEL", "from outside").env("BATCHSCAN_JSON", "true");
-    assert!(Outcome::run(&mut issue).succeeds().starts_with("{\"client_id\":\"bs_"));
-    assert!(site.run(&["credential", "list", "--org", ORG]).succeeds().contains("from outside"));
 }
