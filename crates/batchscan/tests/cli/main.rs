@@ -14,7 +14,7 @@
 //!
 //! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. `SNAPSHOTS=overwrite` updates
 //! the snapshots, `FAULTS=all` tests every fault, `MIRROR_KILLS=100` kills each mirror
-//! as often, `WATCH_FILES=10000` delivers as many files while watchers are killed.
+//! as often, `WATCH_FILES=10000` imports as many files while watchers are killed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

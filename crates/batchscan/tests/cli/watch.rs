@@ -1,4 +1,4 @@
-//! `batchscan watch`: files of a folder are delivered once, to the database or to the operator API.
+//! `batchscan watch`: files of a folder are imported once, into the database or through the operator API.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -25,7 +25,7 @@ use crate::site::{ORG, Site};
 /// For what takes some polls of the folder. Only a defect takes longer, also on a very slow machine.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
 
-/// Where a watcher delivers to.
+/// Where a watcher imports into.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum To {
     Database,
@@ -59,7 +59,7 @@ impl Inbox {
         self.watch_with(&self.operator_token, "2s")
     }
 
-    /// Delivers files as soon as they are found.
+    /// Imports files as soon as they are found.
     fn watch_hastily(&self) -> Watcher {
         self.watch_with(&self.operator_token, "0s")
     }
@@ -177,7 +177,7 @@ pub(crate) fn comments(service: &Service, token: &str) -> BTreeMap<String, Strin
     batches.map(|batch| (text(batch, "batch_id"), text(batch, "comment"))).collect()
 }
 
-fn files_are_delivered_or_fail_with_their_errors(to: To) {
+fn files_are_imported_or_fail_with_their_errors(to: To) {
     let inbox = Inbox::new(to);
     let service = inbox.serve();
     let token = token(&service, &inbox.site.credential());
@@ -191,7 +191,7 @@ fn files_are_delivered_or_fail_with_their_errors(to: To) {
     inbox.write("notes.txt", "not batches");
     std::fs::create_dir(inbox.path("sub.csv")).unwrap();
     let watcher = inbox.watch();
-    inbox.wait_for_status(" ok: 3 delivered, 3 rejected, 0 waiting");
+    inbox.wait_for_status(" ok: 3 imported, 3 rejected, 0 waiting");
     inbox.wait_for_files("", &["notes.txt"]);
     inbox.wait_for_files("done", &["a.ndjson", "b.CSV", "c.parquet"]);
     let reasons = ["cut.json", "not a workbook.xlsx", "wrong.csv"]
@@ -209,7 +209,7 @@ fn files_are_delivered_or_fail_with_their_errors(to: To) {
     inbox.wait_for_files("failed", &reasons.concat()[..4].iter().map(String::as_str).collect::<Vec<_>>());
     let log = watcher.stop();
     assert_eq!(
-        (log.matches(": delivered file=").count(), log.matches(": rejected file=").count()),
+        (log.matches(": imported file=").count(), log.matches(": rejected file=").count()),
         (4, 3),
         "{log}"
     );
@@ -224,13 +224,13 @@ fn files_are_delivered_or_fail_with_their_errors(to: To) {
 }
 
 #[test]
-fn files_are_delivered_to_the_database_or_fail_with_their_errors() {
-    files_are_delivered_or_fail_with_their_errors(To::Database);
+fn files_are_imported_into_the_database_or_fail_with_their_errors() {
+    files_are_imported_or_fail_with_their_errors(To::Database);
 }
 
 #[test]
-fn files_are_delivered_to_a_service_or_fail_with_their_errors() {
-    files_are_delivered_or_fail_with_their_errors(To::Service);
+fn files_are_imported_into_a_service_or_fail_with_their_errors() {
+    files_are_imported_or_fail_with_their_errors(To::Service);
 }
 
 fn an_old_file_does_not_undo_a_correction(to: To) {
@@ -250,7 +250,7 @@ fn an_old_file_does_not_undo_a_correction(to: To) {
     let found: Vec<String> = comments(&service, &token).into_values().collect();
     assert_eq!(found, ["old", "corrected", "old"]);
     let log = watcher.stop();
-    let counts = [": delivered file=", ": delivered before file="].map(|text| log.matches(text).count());
+    let counts = [": imported file=", ": imported before file="].map(|text| log.matches(text).count());
     assert_eq!(counts, [2, 2], "{log}");
 }
 
@@ -265,21 +265,21 @@ fn an_old_file_does_not_undo_a_correction_on_a_service() {
 }
 
 #[test]
-fn files_wait_while_the_service_is_away() {
+fn files_wait_while_the_service_is_unreachable() {
     let inbox = Inbox::new(To::Service);
     let watcher = inbox.watch();
     for number in 0..3 {
         inbox.write(&format!("{number}.json"), scans::array(number..number + 1, "x"));
     }
-    inbox.wait_for_status(": connection refused: 0 delivered, 0 rejected, 3 waiting");
+    inbox.wait_for_status(": connection refused: 0 imported, 0 rejected, 3 waiting");
     assert!(inbox.status().contains(&format!("Z waiting for http://127.0.0.1:{}: ", inbox.port)));
     // Some retries.
     std::thread::sleep(Duration::from_secs(3));
     let service = inbox.serve();
-    inbox.wait_for_status("Z ok: 3 delivered, 0 rejected, 0 waiting");
+    inbox.wait_for_status("Z ok: 3 imported, 0 rejected, 0 waiting");
     assert_eq!(comments(&service, &token(&service, &inbox.site.credential())).len(), 3);
     let log = watcher.stop();
-    assert_eq!((log.matches(" WARN ").count(), log.matches("delivering again").count()), (1, 1), "{log}");
+    assert_eq!((log.matches(" WARN ").count(), log.matches("importing again").count()), (1, 1), "{log}");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_wrong_token_is_reported_before_there_are_files() {
     let watcher = inbox.watch_with(&wrong, "2s");
     inbox.wait_for_status(": it responded with 401 Unauthorized (The operator token is ");
     inbox.write("a.json", scans::array(0..1, "x"));
-    inbox.wait_for_status("0 delivered, 0 rejected, 1 waiting");
+    inbox.wait_for_status("0 imported, 0 rejected, 1 waiting");
     let log = watcher.stop() + &inbox.status();
     assert!(!log.contains(&inbox.operator_token) && !log.contains("canary"), "{log}");
 }
@@ -336,7 +336,7 @@ fn a_new_token_in_the_file_is_used_without_a_restart() {
 }
 
 #[test]
-fn the_status_shows_a_delivery_that_takes_long() {
+fn the_status_shows_an_import_that_takes_long() {
     let inbox = Inbox::new(To::Service);
     let (_end, until_the_end) = std::sync::mpsc::channel::<()>();
     let _service = ScriptedService::start(&inbox, move |_| {
@@ -345,7 +345,7 @@ fn the_status_shows_a_delivery_that_takes_long() {
     });
     inbox.write("a.json", scans::array(0..1, "x"));
     let _watcher = inbox.watch();
-    inbox.wait_for_status(" delivering \"a.json\" for 1");
+    inbox.wait_for_status(" importing \"a.json\" for 1");
 }
 
 /// An operator API whose responses are scripted, except the first, which accepts the settings.
@@ -409,8 +409,8 @@ fn respond(stream: TcpStream, script: impl FnOnce(&str, &str) -> &'static str) {
         .unwrap();
 }
 
-/// Delivers two files to a service that fails for the first one, with these statuses. It should get these requests.
-fn deliver_after(failures: &'static [&str], requests: &[&str]) {
+/// Imports two files to a service that fails for the first one, with these statuses. It should get these requests.
+fn import_after(failures: &'static [&str], requests: &[&str]) {
     let inbox = Inbox::new(To::Service);
     let mut failures = failures.iter();
     let service = ScriptedService::start(&inbox, move |file| match file {
@@ -423,12 +423,12 @@ fn deliver_after(failures: &'static [&str], requests: &[&str]) {
     let log = watcher.stop() + &inbox.status();
     assert_eq!(service.files(), requests, "{log}");
     assert!(!log.contains(&inbox.operator_token), "{log}");
-    assert!(log.contains(" WARN ") && log.contains("waiting to deliver \"1-day.json\" to http://"), "{log}");
+    assert!(log.contains(" WARN ") && log.contains("waiting to import \"1-day.json\" into http://"), "{log}");
     assert_eq!(inbox.files("failed"), [""; 0]);
 }
 
 #[test]
-fn newer_files_wait_for_a_file_that_may_be_delivered_later() {
+fn newer_files_wait_for_a_file_that_may_be_imported_later() {
     let temporary: [&[&str]; 6] = [
         &["500 Internal Server Error", "507 Insufficient Storage"],
         &["503 Service Unavailable", "502 Bad Gateway"],
@@ -442,7 +442,7 @@ fn newer_files_wait_for_a_file_that_may_be_delivered_later() {
     let requests = ["1-day.json", "1-day.json", "1-day.json", "2-correction.json"];
     std::thread::scope(|scope| {
         for failures in temporary {
-            scope.spawn(move || deliver_after(failures, &requests));
+            scope.spawn(move || import_after(failures, &requests));
         }
     });
 }
@@ -451,7 +451,7 @@ fn newer_files_wait_for_a_file_that_may_be_delivered_later() {
 #[test]
 fn files_wait_while_everything_is_refused() {
     let failures = &["400 Bad Request", "400 Bad Request"];
-    deliver_after(failures, &["1-day.json", "check", "1-day.json", "2-correction.json"]);
+    import_after(failures, &["1-day.json", "check", "1-day.json", "2-correction.json"]);
 }
 
 #[test]
@@ -472,20 +472,21 @@ fn a_file_that_is_refused_fails_with_the_reason() {
         assert!(inbox.path("failed").join(file).is_file());
         let reason = std::fs::read_to_string(inbox.path("failed").join(format!("{file}.txt"))).unwrap();
         let address = format!("http://127.0.0.1:{}", inbox.port);
-        let expected =
-            format!("cannot deliver {file} to {address}: it responded with {status}. Nothing was imported; ");
+        let expected = format!(
+            "cannot import {file} into {address}: it responded with {status}. Nothing was imported; "
+        );
         assert!(reason.starts_with(&expected), "{reason}");
     }
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_delivered_is_delivered_again_before_newer_ones() {
+fn a_file_that_changes_while_it_is_imported_is_imported_again_before_newer_ones() {
     let inbox = Inbox::new(To::Service);
-    let delivering = inbox.path("delivering");
+    let importing = inbox.path("importing");
     let mut is_first = true;
     let service = ScriptedService::start(&inbox, move |_| {
         if std::mem::take(&mut is_first) {
-            let path = std::fs::read_dir(&delivering).unwrap().next().unwrap().unwrap().path();
+            let path = std::fs::read_dir(&importing).unwrap().next().unwrap().unwrap().path();
             writeln!(OpenOptions::new().append(true).open(path).unwrap()).unwrap();
         }
         ACCEPTED
@@ -523,7 +524,7 @@ fn an_import_that_outlives_its_client_does_not_undo_a_correction() {
     inbox.write("2-correction.json", scans::array(0..1, "corrected"));
     lock.execute_batch("ROLLBACK").unwrap();
     inbox.wait_for_files("done", &["1-day.json", "2-correction.json"]);
-    // The check, and three deliveries.
+    // The check, and three imports.
     assert!(holds_within(SOON, || service.log().matches("/imports").count() >= 4), "{}", service.log());
     assert_eq!(comments(&service, &token).into_values().collect::<Vec<_>>(), ["corrected"]);
 }
@@ -536,9 +537,9 @@ fn two_watchers_share_a_folder() {
         inbox.write(&format!("{number}.json"), scans::array(number..number + 1, "x"));
         inbox.write(&format!("{number} wrong.json"), format!("wrong {number}"));
     }
-    assert!(holds_within(SOON, || inbox.files("").is_empty() && inbox.files("delivering").is_empty()));
+    assert!(holds_within(SOON, || inbox.files("").is_empty() && inbox.files("importing").is_empty()));
     let logs = watchers.map(Watcher::stop).concat();
-    assert_eq!((inbox.files("done").len(), logs.matches(": delivered file=").count()), (40, 40), "{logs}");
+    assert_eq!((inbox.files("done").len(), logs.matches(": imported file=").count()), (40, 40), "{logs}");
     assert_eq!((inbox.files("failed").len(), logs.matches(": rejected file=").count()), (80, 40), "{logs}");
     assert_eq!(logs.matches(" WARN ").count(), 40, "{logs}");
 }

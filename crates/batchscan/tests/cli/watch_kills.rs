@@ -1,4 +1,4 @@
-//! Watchers and services that are killed lose no file and deliver none twice.
+//! Watchers and services that are killed lose no file and import none twice.
 //!
 //! Files are written in pieces, renamed into place, copied, corrected, and truncated and later fixed. `WATCH_FILES` is
 //! their number.
@@ -18,7 +18,7 @@ use crate::watch::{Inbox, SOON, To, comments, holds_within};
 
 const FILES: u64 = 60;
 const KILLS_MIN: u64 = 4;
-/// A file is complete after 2 s, so that a watcher delivers nothing before.
+/// A file is complete after 2 s, so that a watcher imports nothing before.
 const RUN_TIME_MIN: Duration = Duration::from_millis(1_800);
 const RUN_TIME_MAX: Duration = Duration::from_secs(4);
 /// The writing of all files takes about this long, but each file at most [`PAUSE_MAX`].
@@ -126,8 +126,8 @@ fn nothing_is_lost_or_doubled(to: To, seed: u64) {
         while !writing.is_finished() || kills < KILLS_MIN {
             let watcher = inbox.watch();
             if random.below(2) == 0 {
-                // In the middle of a delivery, however long it takes until there is one.
-                holds_within(SOON, || !inbox.files("delivering").is_empty() || inbox.files("").is_empty());
+                // In the middle of an import, however long it takes until there is one.
+                holds_within(SOON, || !inbox.files("importing").is_empty() || inbox.files("").is_empty());
                 std::thread::sleep(Duration::from_micros(random.below(8_000)));
             } else {
                 let more = u64::try_from((RUN_TIME_MAX - RUN_TIME_MIN).as_micros()).unwrap();
@@ -144,7 +144,7 @@ fn nothing_is_lost_or_doubled(to: To, seed: u64) {
         writing.join().unwrap();
     });
     let watcher = inbox.watch();
-    let is_empty = || inbox.files("").is_empty() && inbox.files("delivering").is_empty();
+    let is_empty = || inbox.files("").is_empty() && inbox.files("importing").is_empty();
     assert!(holds_within(2 * SOON, is_empty), "{}", watcher.log());
     watcher.stop();
     println!("{to:?}: {files} files, {} truncated, {kills} kills", writer.truncated.len());
@@ -159,7 +159,7 @@ fn check(inbox: &Inbox, writer: &Writer<'_>, found: &BTreeMap<String, String>) {
     let sums = "SELECT sum(added), sum(corrected) FROM import";
     let sums = inbox.site.sql().query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let added = i64::try_from(writer.expected.len()).unwrap();
-    assert_eq!(sums, (added, writer.corrections.cast_signed()), "something was delivered twice");
+    assert_eq!(sums, (added, writer.corrections.cast_signed()), "something was imported twice");
     let missing = "SELECT (SELECT count(*) FROM import WHERE added + corrected > 0)
                         - (SELECT count(*) FROM audit WHERE action = 'import')";
     let missing: i64 = inbox.site.sql().query_row(missing, [], |row| row.get(0)).unwrap();

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 use crate::atomic_file;
 
-/// Files that are being delivered.
-const DELIVERING: &str = "delivering";
+/// Files that are being imported.
+const IMPORTING: &str = "importing";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
 /// Leaves room for what is added to a name: the time of the claim, a hash, `.txt`.
@@ -37,17 +37,17 @@ pub(super) struct Folder {
 struct Seen {
     version: FileVersion,
     since: Instant,
-    /// Its place in the order of delivery: its modification time, unless that is in the future.
+    /// Its place in the order of import: its modification time, unless that is in the future.
     order: SystemTime,
 }
 
-/// A file to deliver.
+/// A file to import.
 pub(super) struct FoundFile {
     /// The name that its writer gave it, as text.
     pub(super) name: String,
     /// The version that is complete.
     pub(super) version: FileVersion,
-    /// Whether it is in `delivering`.
+    /// Whether it is in `importing`.
     pub(super) is_claimed: bool,
     /// Whether it has not changed for a while.
     pub(super) is_complete: bool,
@@ -79,10 +79,10 @@ impl Folder {
         Self { path: path.to_owned(), stable, seen: HashMap::new() }
     }
 
-    /// Lists the files in the order of delivery: those of earlier rounds, then by modification time.
+    /// Lists the files in the order of import: those of earlier rounds, then by modification time.
     pub(super) fn list(&mut self) -> io::Result<Vec<FoundFile>> {
         // Also if someone removed them.
-        for name in [DELIVERING, DONE, FAILED] {
+        for name in [IMPORTING, DONE, FAILED] {
             let path = self.path.join(name);
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
@@ -91,11 +91,11 @@ impl Folder {
             }
         }
         let (now, mut seen, mut files) = (Instant::now(), HashMap::new(), Vec::new());
-        // `delivering` is read last, so that a file that another watcher claims meanwhile is not missed.
-        for (folder, is_claimed) in [(self.path.clone(), false), (self.path.join(DELIVERING), true)] {
+        // `importing` is read last, so that a file that another watcher claims meanwhile is not missed.
+        for (folder, is_claimed) in [(self.path.clone(), false), (self.path.join(IMPORTING), true)] {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
-                let Some(version) = version_to_deliver(&path)? else { continue };
+                let Some(version) = version_to_import(&path)? else { continue };
                 let last = self.seen.get(&path).filter(|last| last.version == version).copied();
                 let order = version.modified.min(SystemTime::now());
                 let last = last.unwrap_or(Seen { version, since: now, order });
@@ -106,7 +106,7 @@ impl Folder {
             }
         }
         self.seen = seen;
-        // Names in `delivering` begin with the time of the claim. Modification times are those of the last tick, on some
+        // Names in `importing` begin with the time of the claim. Modification times are those of the last tick, on some
         // shares of the last second: then `scans.csv` comes before `scans corrected.csv`.
         files.sort_by(|a, b| {
             let by_age = if a.is_claimed { Ordering::Equal } else { a.order.cmp(&b.order) };
@@ -116,7 +116,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// Moves a file to `delivering`, and returns its new path.
+    /// Moves a file to `importing`, and returns its new path.
     pub(super) fn claim(&self, file: &FoundFile) -> io::Result<PathBuf> {
         if file.is_claimed {
             return Ok(file.path.clone());
@@ -125,7 +125,7 @@ impl Folder {
         let unique = format!("{nanos}-{}-", std::process::id());
         let mut name = OsStr::new(&unique).to_owned();
         name.push(shorten(file.path.file_name().unwrap_or_default()));
-        let claimed = self.path.join(DELIVERING).join(name);
+        let claimed = self.path.join(IMPORTING).join(name);
         fs::rename(&file.path, &claimed)?;
         Ok(claimed)
     }
@@ -180,8 +180,8 @@ fn require_folder(path: &Path) -> io::Result<()> {
     )))
 }
 
-/// The version of a file that is to be delivered; `None` for anything else in the folder.
-fn version_to_deliver(path: &Path) -> io::Result<Option<FileVersion>> {
+/// The version of a file that is to be imported; `None` for anything else in the folder.
+fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
     let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     if is_hidden || Format::for_reading(path).is_none() {
         return Ok(None);
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(folder.claim(&last).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
-    /// As `watch` looks at a folder, with its default settings. Then the delivery takes the rest of 4 s.
+    /// As `watch` looks at a folder, with its default settings. Then the import takes the rest of 4 s.
     #[tokio::test(start_paused = true)]
     async fn a_file_is_complete_at_most_three_seconds_after_its_last_change() {
         #[derive(clap::Parser)]
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn links_instead_of_the_folders_are_not_followed() {
-        for name in [DELIVERING, DONE, FAILED] {
+        for name in [IMPORTING, DONE, FAILED] {
             let temporary = tempfile::tempdir().unwrap();
             let elsewhere = tempfile::tempdir().unwrap();
             let mut folder = Folder::new(temporary.path(), Duration::ZERO);

@@ -1,16 +1,16 @@
-//! `batchscan watch`: delivers the files of a folder.
+//! `batchscan watch`: imports the files of a folder.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `folder` | which files are complete, and where they are moved |
-//! | `target` | delivers a file to the database or to the operator API |
+//! | `target` | imports a file into the database, or through the operator API |
 //! | `status` | the status file |
 //!
-//! A file is first moved to `delivering/`, then delivered with the hash of its content as the key, then moved to `done/`
-//! or `failed/`. After a failure it is delivered again: a key that was used before changes nothing.
+//! A file is first moved to `importing/`, then imported with the hash of its content as the key, then moved to `done/`
+//! or `failed/`. After a failure it is imported again: a key that was used before changes nothing.
 //!
 //! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the next watcher begins
-//! with the file in `delivering/`. An import of it that the service has not finished by then has the same key, so that it
+//! with the file in `importing/`. An import of it that the service has not finished by then has the same key, so that it
 //! cannot undo the correction.
 
 mod folder;
@@ -28,17 +28,17 @@ use tokio::time::{Instant, timeout};
 
 use self::folder::{FileVersion, Folder, FoundFile};
 use self::status::Status;
-use self::target::{Counts, Delivery, Outcome, Target};
+use self::target::{ClaimedFile, Counts, Outcome, Target};
 use super::context::shutdown_signal;
 use super::import::describe_rejection;
 use crate::args::{Watch, unknown_variables};
 use crate::log;
 use crate::terminal::print;
 
-/// Waits before failed deliveries are repeated: the first one, and the longest.
+/// Waits before failed imports are repeated: the first one, and the longest.
 const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
-/// How long a delivery may take after the signal to stop. It is repeated at the next start.
+/// How long an import may take after the signal to stop. It is repeated at the next start.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
@@ -62,11 +62,11 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why a file is not delivered yet.
+/// Why a file is not imported yet.
 enum Failure {
     /// It was written to, or another watcher has moved it.
     Changed,
-    /// It cannot be delivered now.
+    /// It cannot be imported now.
     Temporary(String),
 }
 
@@ -81,7 +81,7 @@ impl From<io::Error> for Failure {
 
 /// The result of one look at the folder.
 enum Round {
-    /// Every complete file was delivered or rejected.
+    /// Every complete file was imported or rejected.
     Complete,
     /// A file of an earlier round still waits.
     Waiting,
@@ -89,7 +89,7 @@ enum Round {
     Failed(String),
 }
 
-/// When a failed delivery is repeated.
+/// When a failed import is repeated.
 struct Retry {
     at: Instant,
     wait: Duration,
@@ -123,7 +123,7 @@ struct Watcher {
 impl Watcher {
     async fn run(mut self, poll: Duration) {
         while !*self.stop.borrow() {
-            match self.deliver_all().await {
+            match self.import_all().await {
                 Round::Complete => {
                     self.retry = Retry::new();
                     self.status.set_problem(None);
@@ -136,8 +136,8 @@ impl Watcher {
         }
     }
 
-    /// Delivers the complete files, up to the first one that may be delivered later.
-    async fn deliver_all(&mut self) -> Round {
+    /// Imports the complete files, up to the first one that may be imported later.
+    async fn import_all(&mut self) -> Round {
         let files = match self.folder.list() {
             Ok(files) => files,
             Err(error) => return Round::Failed(format!("cannot use the folder: {error}")),
@@ -160,7 +160,7 @@ impl Watcher {
             if *self.stop.borrow() {
                 return Round::Waiting;
             }
-            match self.deliver(&file).await {
+            match self.import(&file).await {
                 Ok(()) => {
                     self.retry = Retry::new();
                     self.status.set_problem(None);
@@ -169,25 +169,25 @@ impl Watcher {
                 Err(Failure::Temporary(error)) => {
                     self.retry.postpone();
                     let (name, address) = (file.name, &self.target.address);
-                    return Round::Failed(format!("waiting to deliver {name:?} to {address}: {error}"));
+                    return Round::Failed(format!("waiting to import {name:?} into {address}: {error}"));
                 }
             }
         }
         Round::Complete
     }
 
-    /// Delivers a file, unless it changes meanwhile.
-    async fn deliver(&mut self, file: &FoundFile) -> Result<(), Failure> {
+    /// Imports a file, unless it changes meanwhile.
+    async fn import(&mut self, file: &FoundFile) -> Result<(), Failure> {
         let claimed = self.folder.claim(file)?;
-        let delivery = Delivery::open(&claimed, file).await?;
-        let hash = delivery.hash;
+        let content = ClaimedFile::open(&claimed, file).await?;
+        let hash = content.hash;
         let mut stop = self.stop.clone();
         let is_overdue = async move {
             let _ = stop.wait_for(|stop| *stop).await;
             tokio::time::sleep(STOP_TIMEOUT).await;
         };
         let result = tokio::select! {
-            result = self.status.deliver(&file.name, self.target.deliver(delivery)) => result,
+            result = self.status.during_import(&file.name, self.target.import(content)) => result,
             () = is_overdue => return Err(Failure::Temporary("stopped before it responded".into())),
         };
         if FileVersion::read(&claimed)? != Some(file.version) {
@@ -199,21 +199,21 @@ impl Watcher {
     /// Moves a file to `done` or `failed`.
     fn finish(&mut self, claimed: &Path, hash: &[u8; 32], name: &str, outcome: Outcome) -> io::Result<()> {
         let reason = match outcome {
-            Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }) => {
+            Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning }) => {
                 self.folder.move_to_done(claimed, hash)?;
-                tracing::info!(file = name, new, corrected, unchanged, warnings, first_warning, "delivered");
-                self.status.count_delivered();
+                tracing::info!(file = name, new, corrected, unchanged, warnings, first_warning, "imported");
+                self.status.count_imported();
                 return Ok(());
             }
             Outcome::Repeated => {
                 self.folder.move_to_done(claimed, hash)?;
-                tracing::info!(file = name, "delivered before");
-                self.status.count_delivered();
+                tracing::info!(file = name, "imported before");
+                self.status.count_imported();
                 return Ok(());
             }
             Outcome::Invalid(error) => describe_errors(name, &error),
             Outcome::Refused(error) => vec![format!(
-                "cannot deliver {name} to {}: {error}. Nothing was imported; when this is fixed, move the file back to the \
+                "cannot import {name} into {}: {error}. Nothing was imported; when this is fixed, move the file back to the \
                  watched folder",
                 self.target.address
             )],

@@ -16,22 +16,22 @@ pub(super) struct Status {
     path: PathBuf,
     written_at: Instant,
     /// Files since the start.
-    delivered: u64,
+    imported: u64,
     rejected: u64,
     waiting: usize,
     /// Why files wait.
     problem: Option<String>,
-    /// The file that is being delivered, and since when.
-    delivering: Option<(String, Instant)>,
+    /// The file that is being imported, and since when.
+    importing: Option<(String, Instant)>,
 }
 
 impl Status {
     pub(super) fn new(folder: &Path) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let path = folder.join(format!("watch-{host}.status"));
-        let (written_at, delivering) = (Instant::now(), None);
+        let (written_at, importing) = (Instant::now(), None);
         let mut status =
-            Self { path, written_at, delivered: 0, rejected: 0, waiting: 0, problem: None, delivering };
+            Self { path, written_at, imported: 0, rejected: 0, waiting: 0, problem: None, importing };
         status.write();
         status
     }
@@ -43,8 +43,8 @@ impl Status {
         }
     }
 
-    pub(super) fn count_delivered(&mut self) {
-        self.delivered += 1;
+    pub(super) fn count_imported(&mut self) {
+        self.imported += 1;
         self.waiting = self.waiting.saturating_sub(1);
         self.write();
     }
@@ -61,7 +61,7 @@ impl Status {
         }
         match &problem {
             Some(problem) => tracing::warn!("{problem}; trying again"),
-            None => tracing::info!("delivering again"),
+            None => tracing::info!("importing again"),
         }
         self.problem = problem;
         self.write();
@@ -78,23 +78,23 @@ impl Status {
         }
     }
 
-    /// Shows a delivery that takes long.
-    pub(super) async fn deliver<T>(&mut self, name: &str, delivery: impl Future<Output = T>) -> T {
-        self.delivering = Some((name.to_owned(), Instant::now()));
-        let result = self.refresh_during(delivery).await;
-        self.delivering = None;
+    /// Shows an import that takes long.
+    pub(super) async fn during_import<T>(&mut self, name: &str, import: impl Future<Output = T>) -> T {
+        self.importing = Some((name.to_owned(), Instant::now()));
+        let result = self.refresh_during(import).await;
+        self.importing = None;
         result
     }
 
     fn write(&mut self) {
-        let Self { delivered, rejected, waiting, .. } = self;
+        let Self { imported, rejected, waiting, .. } = self;
         let time = Clock::system().now().to_whole_secs();
-        let state = match (&self.problem, &self.delivering) {
+        let state = match (&self.problem, &self.importing) {
             (Some(problem), _) => problem.clone(),
-            (None, Some((name, since))) => format!("delivering {name:?} for {} s", since.elapsed().as_secs()),
+            (None, Some((name, since))) => format!("importing {name:?} for {} s", since.elapsed().as_secs()),
             (None, None) => "ok".into(),
         };
-        let line = format!("{time} {state}: {delivered} delivered, {rejected} rejected, {waiting} waiting\n");
+        let line = format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting\n");
         // If the folder is not writable, the log says so for the files.
         let _ = atomic_file::write(&self.path, line.as_bytes());
         self.written_at = Instant::now();

@@ -1,4 +1,4 @@
-//! Delivers files to the database, or to the operator API of a service.
+//! Imports files into the database, or through the operator API of a service.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -33,7 +33,7 @@ use crate::commands::context::open;
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a delivery may make no progress: the service responds when the file is imported. Lost connections are
+/// How long an import may make no progress: the service responds when the file is imported. Lost connections are
 /// detected earlier, by TCP.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of a file that are sent at once.
@@ -43,8 +43,8 @@ const RESPONSE_BYTES_MAX: usize = 256 * 1024;
 /// How much of a service's own text is shown.
 const DETAIL_CHARS_MAX: usize = 300;
 
-/// A file to deliver.
-pub(super) struct Delivery {
+/// A file to import.
+pub(super) struct ClaimedFile {
     pub(super) hash: [u8; 32],
     file: File,
     name: String,
@@ -52,13 +52,13 @@ pub(super) struct Delivery {
     size: u64,
 }
 
-impl Delivery {
+impl ClaimedFile {
     /// Opens and hashes a file. Fails if it is not the version that was found.
     pub(super) async fn open(path: &Path, found: &FoundFile) -> Result<Self, Failure> {
         if FileVersion::read(path)? != Some(found.version) {
             return Err(Failure::Changed);
         }
-        // A pipe would block, and a link would deliver another file.
+        // A pipe would block, and a link would import another file.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut file = File::options().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
@@ -73,16 +73,16 @@ impl Delivery {
         Ok(Self { hash, file, name, format, size: found.version.size })
     }
 
-    /// The same content is delivered once, whatever its name.
+    /// The same content is imported once, whatever its name.
     fn key(&self) -> String {
         format!("sha256:{}", hex(&self.hash))
     }
 }
 
-/// The result of a delivery.
+/// The result of an import.
 pub(super) enum Outcome {
-    Delivered(Counts),
-    /// The same content was delivered before.
+    Imported(Counts),
+    /// The same content was imported before.
     Repeated,
     /// Errors in the file.
     Invalid(ReadError),
@@ -102,7 +102,7 @@ pub(super) struct Counts {
     pub(super) first_warning: Option<String>,
 }
 
-/// Where files are delivered to.
+/// Where files are imported into.
 pub(super) struct Target {
     /// The database or the service, without secrets.
     pub(super) address: String,
@@ -138,19 +138,19 @@ impl Target {
         }
     }
 
-    pub(super) async fn deliver(&self, delivery: Delivery) -> Result<Outcome, Failure> {
+    pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
         match &self.destination {
-            Destination::Database(store) => import(store, &self.org, delivery).await,
-            Destination::Service(service) => service.send(delivery).await,
+            Destination::Database(store) => import_into_database(store, &self.org, file).await,
+            Destination::Service(service) => service.send(file).await,
         }
     }
 }
 
-async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome, Failure> {
-    let key = Some(delivery.key());
-    let source = ImportSource { file: Some(delivery.name), key, hash: Some(delivery.hash), org: None };
+async fn import_into_database(store: &Store, org: &str, file: ClaimedFile) -> Result<Outcome, Failure> {
+    let key = Some(file.key());
+    let source = ImportSource { file: Some(file.name), key, hash: Some(file.hash), org: None };
     let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
-    let imported = import_file(store, org, (delivery.format, delivery.file), options, Arc::default()).await;
+    let imported = import_file(store, org, (file.format, file.file), options, Arc::default()).await;
     match imported {
         Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
         Ok(imported) => {
@@ -158,7 +158,7 @@ async fn import(store: &Store, org: &str, delivery: Delivery) -> Result<Outcome,
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
             let warnings = imported.warnings.count;
             let first_warning = imported.warnings.first.first().map(ToString::to_string);
-            Ok(Outcome::Delivered(Counts { new, corrected, unchanged, warnings, first_warning }))
+            Ok(Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning }))
         }
         // A failing disk or share is not an error of the file.
         Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
@@ -227,7 +227,7 @@ impl Service {
         Ok(token.to_owned())
     }
 
-    /// Delivers nothing, as a dry run.
+    /// Imports nothing, as a dry run.
     async fn check(&self) -> Result<(), String> {
         let request = self.http.post(self.imports.clone()).query(&[("dry_run", "true")]);
         let request =
@@ -236,16 +236,16 @@ impl Service {
         response.counts().map(|_| ())
     }
 
-    async fn send(&self, delivery: Delivery) -> Result<Outcome, Failure> {
+    async fn send(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
         let (progress, progressed) = watch::channel(());
         let request = self
             .http
             .post(self.imports.clone())
-            .query(&[("file", &delivery.name)])
-            .header("Idempotency-Key", delivery.key())
-            .header(CONTENT_TYPE, media_type(delivery.format))
-            .header(CONTENT_LENGTH, delivery.size)
-            .body(Body::wrap_stream(read_noting_progress(delivery.file, progress)));
+            .query(&[("file", &file.name)])
+            .header("Idempotency-Key", file.key())
+            .header(CONTENT_TYPE, media_type(file.format))
+            .header(CONTENT_LENGTH, file.size)
+            .body(Body::wrap_stream(read_noting_progress(file.file, progress)));
         let response = tokio::select! {
             response = self.respond(request) => response,
             () = stop_of(progressed) => Err(format!("no progress for {} s", RESPONSE_TIMEOUT.as_secs())),
@@ -255,14 +255,14 @@ impl Service {
             200 if response.is_replay && response.counts().is_ok() => Ok(Outcome::Repeated),
             // Some are from a proxy, for example 413. All others can be fixed without touching the file.
             400 | 413 | 414 | 415 | 422 => {
-                if let Some(error) = errors_in_file(&response, delivery.format) {
+                if let Some(error) = errors_in_file(&response, file.format) {
                     return Ok(Outcome::Invalid(error));
                 }
                 // With a wrong address, every file would be refused.
                 self.check().await.map_err(Failure::Temporary)?;
                 Ok(Outcome::Refused(response.text()))
             }
-            _ => response.counts().map(Outcome::Delivered).map_err(Failure::Temporary),
+            _ => response.counts().map(Outcome::Imported).map_err(Failure::Temporary),
         }
     }
 
@@ -411,7 +411,7 @@ mod tests {
     use super::super::folder::Folder;
     use super::*;
 
-    /// What a file becomes between the list and the delivery, and whether it is then delivered.
+    /// What a file becomes between the list and the import, and whether it is then imported.
     async fn is_opened(change: impl FnOnce(&Path)) -> bool {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("a.csv");
@@ -420,7 +420,7 @@ mod tests {
         let found = folder.list().unwrap().pop().unwrap();
         change(&path);
         let claimed = folder.claim(&found).unwrap();
-        Delivery::open(&claimed, &found).await.is_ok()
+        ClaimedFile::open(&claimed, &found).await.is_ok()
     }
 
     #[tokio::test]
