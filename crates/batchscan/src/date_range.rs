@@ -27,12 +27,12 @@ pub(crate) fn start_of(day: Date) -> Option<UtcInstant> {
 
 /// One end of a date range: the text, and the instant it meant when it was typed. `30d` is another day tomorrow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TypedDate {
+pub(crate) struct DateArg {
     pub(crate) text: String,
     pub(crate) instant: UtcInstant,
 }
 
-impl TypedDate {
+impl DateArg {
     /// The first instant of a day, month or year.
     pub(crate) fn parse_start(text: &str, now: UtcInstant) -> Result<Self, String> {
         let (first, _) = parse(text, now).ok_or_else(|| invalid(text, now))?;
@@ -48,14 +48,14 @@ impl TypedDate {
 
 /// A date range with the texts it was typed as. Its end is never before its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TypedDateRange {
-    pub(crate) start: Option<TypedDate>,
-    pub(crate) end: Option<TypedDate>,
+pub(crate) struct DateArgRange {
+    pub(crate) start: Option<DateArg>,
+    pub(crate) end: Option<DateArg>,
 }
 
-impl TypedDateRange {
+impl DateArgRange {
     /// A range of both ends; an error if they are in the wrong order.
-    pub(crate) fn new(start: Option<TypedDate>, end: Option<TypedDate>) -> Result<Self, String> {
+    pub(crate) fn new(start: Option<DateArg>, end: Option<DateArg>) -> Result<Self, String> {
         if let (Some(start), Some(end)) = (&start, &end)
             && start.instant > end.instant
         {
@@ -65,12 +65,12 @@ impl TypedDateRange {
     }
 
     pub(crate) fn range(&self) -> DateRange {
-        let instant = |end: &Option<TypedDate>| end.as_ref().map(|date| date.instant);
+        let instant = |end: &Option<DateArg>| end.as_ref().map(|date| date.instant);
         DateRange { start: instant(&self.start), end: instant(&self.end) }
     }
 }
 
-impl fmt::Display for TypedDateRange {
+impl fmt::Display for DateArgRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.range() {
             DateRange { start: Some(start), end: Some(end) } => write!(f, "{start} to {end}"),
@@ -81,7 +81,7 @@ impl fmt::Display for TypedDateRange {
     }
 }
 
-impl fmt::Display for TypedDate {
+impl fmt::Display for DateArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = self.instant.to_string();
         if self.text == instant { f.write_str(&instant) } else { write!(f, "{} ({instant})", self.text) }
@@ -171,21 +171,21 @@ mod tests {
     }
 
     fn start(text: &str, now: UtcInstant) -> Result<UtcInstant, String> {
-        TypedDate::parse_start(text, now).map(|date| date.instant)
+        DateArg::parse_start(text, now).map(|date| date.instant)
     }
 
     fn end(text: &str, now: UtcInstant) -> Result<UtcInstant, String> {
-        TypedDate::parse_end(text, now).map(|date| date.instant)
+        DateArg::parse_end(text, now).map(|date| date.instant)
     }
 
     fn both(text: &str) -> (String, String) {
         (start(text, now()).unwrap().to_string(), end(text, now()).unwrap().to_string())
     }
 
-    fn typed(start: Option<&str>, end: Option<&str>) -> Result<TypedDateRange, String> {
-        let start = start.map(|text| TypedDate::parse_start(text, now())).transpose()?;
-        let end = end.map(|text| TypedDate::parse_end(text, now())).transpose()?;
-        TypedDateRange::new(start, end)
+    fn typed(start: Option<&str>, end: Option<&str>) -> Result<DateArgRange, String> {
+        let start = start.map(|text| DateArg::parse_start(text, now())).transpose()?;
+        let end = end.map(|text| DateArg::parse_end(text, now())).transpose()?;
+        DateArgRange::new(start, end)
     }
 
     fn assert_days(text: &str, first: &str, last: &str) {

@@ -12,11 +12,11 @@ use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::values::{
-    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
-    parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share,
-    parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser, whole_number,
+    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry, parse_label,
+    parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share, parse_size,
+    parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser, whole_number,
 };
-use crate::date_range::TypedDate;
+use crate::date_range::DateArg;
 
 /// Start a service with generated data, to try it out
 ///
@@ -341,7 +341,7 @@ pub(crate) struct Audit {
     /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 30d, 12w or 2026-01-31T08:00:00Z
     /// [default: all entries]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
-    pub(crate) since: Option<TypedDate>,
+    pub(crate) since: Option<DateArg>,
     /// Print JSON, one entry per line
     #[arg(long)]
     pub(crate) json: bool,

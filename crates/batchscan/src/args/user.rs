@@ -12,10 +12,10 @@ use clap::{ArgMatches, Args};
 
 use super::database::{FileParser, MirrorOutput, MirrorOutputParser};
 use super::values::{
-    excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date,
-    parse_public_url, parse_start_date, parse_url, whole_number,
+    excel_parser, field_parser, format_parser, parse_crop, parse_duration, parse_end_date, parse_public_url,
+    parse_start_date, parse_url, whole_number,
 };
-use crate::date_range::TypedDate;
+use crate::date_range::DateArg;
 use crate::profiles::{DEFAULT_NAME, ProfileName};
 use crate::selection::Selection;
 
@@ -68,10 +68,10 @@ impl Connection {
 pub(crate) struct DateRangeArgs {
     /// First date (UTC): 2026-01-31, 2026-01, 2026, today, yesterday, 30d, 12w, 6m, 1y, now or 2026-01-31T08:00:00Z
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
-    pub(crate) start_date: Option<TypedDate>,
+    pub(crate) start_date: Option<DateArg>,
     /// Last date (UTC), in the same formats; includes the whole day, month or year
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_end_date)]
-    pub(crate) end_date: Option<TypedDate>,
+    pub(crate) end_date: Option<DateArg>,
 }
 
 /// Which of these batches.

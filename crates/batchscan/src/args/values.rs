@@ -17,7 +17,7 @@ use batchscan_store::{OperatorRole, OrgName, ReadFrom};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 
-use crate::date_range::TypedDate;
+use crate::date_range::DateArg;
 
 /// The longest duration of any option: 100 years.
 const DURATION_SECS_MAX: u64 = 100 * 365 * 86_400;
@@ -186,13 +186,13 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 /// The start of a date range.
-pub(crate) fn parse_start_date(text: &str) -> Result<TypedDate, String> {
-    TypedDate::parse_start(text, now())
+pub(crate) fn parse_start_date(text: &str) -> Result<DateArg, String> {
+    DateArg::parse_start(text, now())
 }
 
 /// The end of a date range.
-pub(crate) fn parse_end_date(text: &str) -> Result<TypedDate, String> {
-    TypedDate::parse_end(text, now())
+pub(crate) fn parse_end_date(text: &str) -> Result<DateArg, String> {
+    DateArg::parse_end(text, now())
 }
 
 /// The same instant for both ends of a range.

@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
 use crate::args::{ColumnsArgs, DatabaseArg, DateRangeArgs, usage_error};
-use crate::date_range::TypedDateRange;
+use crate::date_range::DateArgRange;
 use crate::terminal::note;
 
 /// How long a command waits for PostgreSQL before it says so.
@@ -42,8 +42,8 @@ pub(super) fn is_new(url: &DatabaseUrl) -> bool {
 }
 
 /// The date range of a command. Exits with a usage error if it ends before it starts.
-pub(super) fn date_range(command: &str, dates: &DateRangeArgs) -> TypedDateRange {
-    let range = TypedDateRange::new(dates.start_date.clone(), dates.end_date.clone());
+pub(super) fn date_range(command: &str, dates: &DateRangeArgs) -> DateArgRange {
+    let range = DateArgRange::new(dates.start_date.clone(), dates.end_date.clone());
     range.unwrap_or_else(|error| usage_error(command, error).exit())
 }
 

@@ -184,7 +184,7 @@ fn parse_client_id(text: &str) -> anyhow::Result<ClientId> {
 }
 
 fn no_randomness() -> anyhow::Error {
-    anyhow!("the system has no random numbers: nothing was issued")
+    anyhow!("the random number generator failed: nothing was issued")
 }
 
 fn list(all: &[StoredCredential], org: &str, now: UtcInstant) -> String {

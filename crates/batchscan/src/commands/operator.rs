@@ -47,7 +47,7 @@ async fn issue(
     let keys = KeyRing::new(&store.keys(now).await?, now)?;
     let new = auth::new_operator_token(&keys, access, label, expires_at, now);
     let (token, secret) =
-        new.ok_or_else(|| anyhow!("the system has no random numbers: nothing was issued"))?;
+        new.ok_or_else(|| anyhow!("the random number generator failed: nothing was issued"))?;
     let id = token.id.clone();
     store.add_operator_token(token).await?;
     let text = match json {

@@ -16,7 +16,7 @@ use super::context::{columns, date_range, shutdown_signal};
 use crate::args::Pull;
 use crate::atomic_file;
 use crate::connection::{self, Service};
-use crate::date_range::TypedDateRange;
+use crate::date_range::DateArgRange;
 use crate::numbers::{count, grouped, size};
 use crate::progress::progress_bar;
 use crate::pull::download::{PageWriter, RowFormat, Totals};
@@ -71,7 +71,7 @@ fn file_of(output: &Path) -> anyhow::Result<Option<PathBuf>> {
 
 struct PullTask {
     command: Pull,
-    dates: TypedDateRange,
+    dates: DateArgRange,
     format: OutputFormat,
     contents: Contents,
     /// The output file; `None` for standard output.

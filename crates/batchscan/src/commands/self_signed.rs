@@ -1,4 +1,4 @@
-//! `serve --self-signed`: a certificate for trying HTTPS.
+//! `serve --self-signed`: a certificate for testing HTTPS.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,7 +10,7 @@ use batchscan_server::tls::Tls;
 use crate::atomic_file;
 
 /// The first line of the file. Only a file with this line is replaced.
-const FIRST_LINE: &str = "# Certificate of `batchscan serve --self-signed`, for trying only\n";
+const FIRST_LINE: &str = "# Certificate of `batchscan serve --self-signed`, for testing only\n";
 
 /// Makes a certificate and writes it to the file. Its key exists only in this process.
 pub(super) fn create(file: &Path, listen: &str) -> anyhow::Result<Arc<Tls>> {
@@ -22,7 +22,7 @@ pub(super) fn create(file: &Path, listen: &str) -> anyhow::Result<Arc<Tls>> {
     let sha256 = made.fingerprint;
     tracing::warn!(
         sha256,
-        "self-signed certificate, for trying only: clients trust it with --ca-cert {shown}"
+        "self-signed certificate, for testing only: clients trust it with --ca-cert {shown}"
     );
     Ok(tls)
 }

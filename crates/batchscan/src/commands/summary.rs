@@ -10,7 +10,7 @@ use super::context::date_range;
 use crate::args::{SUMMARY_START, Summary};
 use crate::atomic_file;
 use crate::connection;
-use crate::date_range::{TypedDateRange, day_of};
+use crate::date_range::{DateArgRange, day_of};
 use crate::numbers::count;
 use crate::progress::progress_bar;
 use crate::pull::options::unknown_extension;
@@ -54,9 +54,9 @@ struct Period {
 }
 
 impl Period {
-    fn new(dates: &TypedDateRange) -> Self {
+    fn new(dates: &DateArgRange) -> Self {
         match dates {
-            TypedDateRange { start: Some(start), end: None } if start.text == SUMMARY_START => Self {
+            DateArgRange { start: Some(start), end: None } if start.text == SUMMARY_START => Self {
                 text: format!("the last 12 weeks (from {})", day_of(start.instant)),
                 hint: "; --start-date selects another period",
             },

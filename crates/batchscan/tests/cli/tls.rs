@@ -67,7 +67,7 @@ fn a_self_signed_certificate_is_written_for_clients() {
         let service = site.serve(&["--self-signed", &file]);
         let url = &service.url;
         assert!(url.starts_with("https://127.0.0.1:"), "{url}");
-        let hint = format!("for trying only: clients trust it with --ca-cert {file}");
+        let hint = format!("for testing only: clients trust it with --ca-cert {file}");
         wait_until("the hint is logged", || service.log().contains(&hint));
         let log = service.log();
         let mut openssl = clean("openssl");
