@@ -27,7 +27,8 @@ fn generate(workspace: &Workspace, folder: &Path) -> Result<()> {
     let man = folder.join("man");
     std::fs::create_dir_all(&man).with_context(|| format!("cannot create {}", man.display()))?;
     let executable = workspace.built("dist", "batchscan");
-    run_command(workspace.command(&executable).arg("man").arg(&man))?;
+    let write_pages = "test --workspace --bin batchscan every_command_has_a_manual_page";
+    run_command(workspace.cargo(write_pages).env("MAN_PAGES", &man))?;
     for (shell, name) in COMPLETIONS {
         let script = File::create(folder.join(name))?;
         run_command(workspace.command(&executable).args(["completions", shell]).stdout(script))?;

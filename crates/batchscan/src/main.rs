@@ -89,7 +89,6 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(check) => return commands::check::run(check).await,
         Command::Openapi(openapi) => commands::openapi::run(openapi)?,
         Command::Completions(completions) => commands::completions::run(&completions)?,
-        Command::Man(man) => commands::man::run(&man)?,
     }
     Ok(ExitCode::SUCCESS)
 }

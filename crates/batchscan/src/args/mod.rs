@@ -8,7 +8,6 @@ mod values;
 mod variables;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::parser::ValueSource;
@@ -143,7 +142,6 @@ pub(crate) enum Command {
     Check(Check),
     Openapi(Openapi),
     Completions(Completions),
-    Man(Man),
 }
 
 impl Command {
@@ -170,10 +168,16 @@ pub(crate) struct Completions {
     pub(crate) shell: Shell,
 }
 
-/// Write the manual pages, for packages
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct Man {
-    /// Folder to write them to
-    pub(crate) folder: PathBuf,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo xtask package` takes the pages from here, so that the executable does not contain their writer.
+    #[test]
+    fn every_command_has_a_manual_page() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = std::env::var_os("MAN_PAGES").map_or(temporary.path().to_owned(), Into::into);
+        clap_mangen::generate_to(Cli::command(), &folder).unwrap();
+        assert!(folder.join("batchscan-credential-issue.1").exists());
+    }
 }

@@ -16,7 +16,6 @@ pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
-pub(crate) mod man;
 pub(crate) mod mirror;
 pub(crate) mod openapi;
 pub(crate) mod operator;
