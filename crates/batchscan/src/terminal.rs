@@ -115,6 +115,12 @@ pub(crate) fn prompt(question: &str) -> anyhow::Result<Option<String>> {
     Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
+/// Whether the user types what is expected.
+pub(crate) fn is_confirmed(question: &str, expected: &str) -> anyhow::Result<bool> {
+    let typed = prompt(question)?;
+    Ok(typed.context("cannot ask for confirmation without a terminal: add --yes")? == expected)
+}
+
 pub(crate) fn use_colours() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

@@ -9,7 +9,7 @@ use super::context::{format_time, open};
 use crate::args::{Batch, BatchCommand};
 use crate::numbers::count;
 use crate::table::{sanitize, table};
-use crate::terminal::{print, prompt};
+use crate::terminal::{is_confirmed, print};
 
 const DAY_SECS: i64 = 86_400;
 
@@ -42,7 +42,8 @@ async fn remove(
     fail_if_missing(org, &missing)?;
     print(&list(&found)?)?;
     let batches = count(ids.len() as u64, "batch", "batches");
-    if !yes && !is_confirmed(&format!("Remove {batches}? This cannot be undone. Type yes to confirm: "))? {
+    let question = format!("Remove {batches}? This cannot be undone. Type yes to confirm: ");
+    if !yes && !is_confirmed(&question, "yes")? {
         bail!("not confirmed: nothing was removed");
     }
     let now = Clock::system().now();
@@ -78,11 +79,4 @@ fn list(found: &[String]) -> anyhow::Result<String> {
     };
     let rows = found.iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(table(["CREATED", "ID", "NAME"], &rows))
-}
-
-fn is_confirmed(question: &str) -> anyhow::Result<bool> {
-    match prompt(question)? {
-        Some(typed) => Ok(typed == "yes"),
-        None => bail!("cannot ask for confirmation without a terminal: add --yes to remove them"),
-    }
 }

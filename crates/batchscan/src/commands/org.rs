@@ -9,7 +9,7 @@ use super::context::{format_time, is_new, open, open_database, shell_quoted};
 use crate::args::{DatabaseArg, Org, OrgCommand};
 use crate::numbers::{count, grouped};
 use crate::table::table;
-use crate::terminal::{note, print, print_hint, prompt};
+use crate::terminal::{is_confirmed, note, print, print_hint};
 
 pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
     match command {
@@ -53,13 +53,6 @@ async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result
     }
     store.remove_org(name, Clock::system().now()).await?;
     print(&format!("removed {what}\n"))
-}
-
-fn is_confirmed(question: &str, expected: &str) -> anyhow::Result<bool> {
-    match prompt(question)? {
-        Some(typed) => Ok(typed == expected),
-        None => bail!("cannot ask for confirmation without a terminal: add --yes to remove it"),
-    }
 }
 
 fn list(orgs: &[Organisation]) -> String {

@@ -91,11 +91,6 @@ fn removing_needs_a_confirmation() {
     site.transcript(&["org remove 'Green Valley'"], file!["snapshots/removing_needs_a_confirmation.txt"]);
     let mut piped = site.command(&["org", "remove", ORG]);
     assert_eq!(Outcome::with_input(&mut piped, format!("{ORG}\n").into()).code, Some(1));
-    // No variable confirms it.
-    assert_eq!(
-        Outcome::run(site.command(&["org", "remove", ORG]).env("BATCHSCAN_YES", "true")).code,
-        Some(1)
-    );
     let refused = on_a_terminal(&site, "org remove 'Green Valley'", "yes\n");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.out.contains("Type the name to confirm: "), "{refused:?}");

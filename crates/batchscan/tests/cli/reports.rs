@@ -170,30 +170,3 @@ fn an_organisation_without_batches_has_empty_reports() {
         file!["snapshots/an_organisation_without_batches_has_empty_reports.txt"],
     );
 }
-
-#[test]
-fn names_in_the_data_cannot_control_the_terminal() {
-    let site = Site::new();
-    let (name, crop) = ("\u{1b}[2J\u{1b}]0;owned\u{7}Tray", "Le\u{202e}ek\u{9b}31m\r\n");
-    let service = serve(&site, &[batch("2026-01-31", name, Some(crop), Some(("50.00", "40.00")), false)]);
-    let user = User::of(&site, &service);
-    let list = user.run(&["list"]).succeeds();
-    assert!(list.contains("  �[2J�]0;owned�Tray  Le�ek�31m��  "), "{list}");
-    assert_eq!(list.lines().count(), 2, "{list}");
-    let summary = user.run(&["summary", "--start-date", "2026-01", "--end-date", "2026-01"]).succeeds();
-    assert!(summary.contains("\nLe�ek�31m��\n"), "{summary}");
-    for text in [list, summary] {
-        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
-    }
-    // In JSON they are escaped.
-    let listed = user.run(&["list", "--json"]).succeeds();
-    assert!(!listed.trim_end().chars().any(|c| c.is_ascii_control()), "{listed:?}");
-    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap()[0]["batch_name"], name);
-}
-
-#[test]
-fn an_unreachable_service_is_reported() {
-    let site = Site::new();
-    let user = User::with(&site, "http://127.0.0.1:9", site.credential());
-    user.transcript(&["list", "summary"], file!["snapshots/an_unreachable_service_is_reported.txt"]);
-}
