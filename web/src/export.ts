@@ -6,16 +6,16 @@ import { csv, exportColumns, fetchFile, xlsx } from './data/export';
 import { activeFilters } from './data/filter';
 import { results } from './results.svelte';
 import { session } from './session.svelte';
-import { text } from './text';
 import { locale } from './text/language';
 import { view } from './view.svelte';
+import { reasonText } from './views/shared-text';
 
 /** Saves the shown batches. The suffix is added to the file name. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
   const { sortedRows: rows } = results;
   // None until everything is compared.
   const outliers = results.isComparing ? [] : results.outliers;
-  const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(text.outliers.reason).join(' ')]));
+  const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(reasonText).join(' ')]));
   const columns = exportColumns(results.columns, fields, reasons);
   save(extension === 'xlsx' ? await xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }

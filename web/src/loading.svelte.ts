@@ -3,7 +3,7 @@
 import { loadPages, ServiceError, type Failure, type PageLoad, type Progress, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import type { Period } from './data/period';
-import { dayOf } from './data/zone';
+import { dayOf } from './time/zone';
 import { session } from './session.svelte';
 import { text } from './text';
 

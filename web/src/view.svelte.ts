@@ -6,7 +6,7 @@ import { NO_FILTER, type Filter } from './data/filter';
 import { DEFAULT_PRESET, isPeriod, isPreset, plusDays, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
 import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
-import { dayAt } from './data/zone';
+import { dayAt } from './time/zone';
 import { measurePaint } from './paint-timing';
 import { readSetting, storeSetting } from './settings';
 import { idleTimer } from './visibility.svelte';

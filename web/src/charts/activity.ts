@@ -1,6 +1,6 @@
 // Scans per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
-import { dayNumber, dayText } from '../data/day';
-import { count, date, month } from '../data/format';
+import { dayNumber, dayText } from '../time/day';
+import { count, date, month } from '../text/format';
 import { text } from '../text';
 import { locale } from '../text/language';
 import type { Option } from './echarts';

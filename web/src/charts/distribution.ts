@@ -1,7 +1,7 @@
 // The distribution of a rate per crop as box plots, with a dot for the lowest batch beyond the whisker.
 import type { Distribution } from '../data/statistics';
 import { cropLabel } from '../crop-colours';
-import { count, percent } from '../data/format';
+import { count, percent } from '../text/format';
 import { text } from '../text';
 import type { Option } from './echarts';
 import { onScale, scaleOf } from './rates';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { shortDate } from '../data/format';
+import { shortDate } from '../text/format';
 import type { Distribution, SeriesPoint } from '../data/statistics';
 import { comparisonOption } from './comparison';
 import { distributionOption, distributionTooltip } from './distribution';

@@ -1,7 +1,7 @@
 // A rate over time: mean (line) and middle 80% of batches (band).
-import { DAY_MS, dayNumber } from '../data/day';
+import { DAY_MS, dayNumber } from '../time/day';
 import type { SeriesPoint } from '../data/statistics';
-import { count, percent, shortDate } from '../data/format';
+import { count, percent, shortDate } from '../text/format';
 import type { Range } from '../data/outliers';
 import type { Period } from '../data/period';
 import { text } from '../text';

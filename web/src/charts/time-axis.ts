@@ -1,7 +1,7 @@
 // The positions of the steps on the time axis, and its labels. In UTC.
-import { DAY_MS, dayNumber, dayText, weekNumber } from '../data/day';
-import type { SeriesPoint, Step } from '../data/statistics';
-import { date, month, shortDate } from '../data/format';
+import { DAY_MS, dayNumber, dayText, weekNumber, type Step } from '../time/day';
+import type { SeriesPoint } from '../data/statistics';
+import { date, month, shortDate } from '../text/format';
 import { dayCount, type Period } from '../data/period';
 import { text } from '../text';
 

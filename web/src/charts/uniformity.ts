@@ -1,6 +1,6 @@
 // Seedling size and its variation: one dot per batch. Crops differ in colour and in shape.
 import type { Dot } from '../data/statistics';
-import { decimal, percent } from '../data/format';
+import { decimal, percent } from '../text/format';
 import { text } from '../text';
 import type { Option } from './echarts';
 import { axisStyle, cropColour, type Theme } from './theme';

@@ -1,7 +1,7 @@
 // A batch as the API sends it: its fields, their labels, and its validation.
 
 import { text } from '../text';
-import { instantMs } from './day';
+import { instantMs } from '../time/day';
 
 /** A decimal exactly as sent, such as "92.50". Converted to a number only for charts, means and sorting. */
 export type Decimal = string;

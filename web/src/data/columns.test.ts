@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { Columns } from './columns';
-import { dayNumber } from './day';
+import { dayNumber } from '../time/day';
 import { manyBatches, sampleBatch, sampleColumns } from './test-data';
 
 it('keeps a batch unchanged', () => {

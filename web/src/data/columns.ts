@@ -2,8 +2,8 @@
 // derived from each (numbers, days, search text).
 
 import type { Batch, Decimal } from './batch';
-import { instantMs } from './day';
-import { dayNumberAt } from './zone';
+import { instantMs } from '../time/day';
+import { dayNumberAt } from '../time/zone';
 
 // One page of the service.
 const INITIAL_ROWS = 1024;

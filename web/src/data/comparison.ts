@@ -2,7 +2,8 @@
 
 import type { Columns } from './columns';
 import type { Period } from './period';
-import { meanOf, series, type Measure, type SeriesPoint, type Step } from './statistics';
+import { meanOf, series, type Measure, type SeriesPoint } from './statistics';
+import type { Step } from '../time/day';
 
 /** `a` and `b` are crops or people; '' stands for "not recorded". */
 export type Comparison = { by: 'crop' | 'operator'; a: string; b: string } | { by: 'year' };

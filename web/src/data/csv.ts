@@ -4,7 +4,7 @@
 import { text } from '../text';
 import type { Batch } from './batch';
 import type { ExportColumn } from './export-columns';
-import { clockMs } from './zone';
+import { clockMs } from '../time/zone';
 
 export function csv(columns: readonly ExportColumn[], rows: Int32Array, locale: string): Blob {
   const style = styleFor(locale);

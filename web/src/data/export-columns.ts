@@ -3,7 +3,7 @@
 import { text } from '../text';
 import { findField, personName, type Batch, type Field, type FieldKind } from './batch';
 import type { Columns } from './columns';
-import { timeZone } from './zone';
+import { timeZone } from '../time/zone';
 
 export interface ExportColumn {
   head: string;

@@ -1,7 +1,7 @@
 // Which rows match the filter.
 
 import { normalize, searchWords, type Columns } from './columns';
-import { dayNumber } from './day';
+import { dayNumber } from '../time/day';
 import { findOutliers, type TypicalRanges } from './outliers';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';

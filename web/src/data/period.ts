@@ -1,7 +1,7 @@
 // The period shown: days, both ends inclusive. Knows nothing about batches; today comes from outside.
 
-import { dayNumber, dayText, weekStart } from './day';
-import { dayStartMs } from './zone';
+import { dayNumber, dayText, weekStart } from '../time/day';
+import { dayStartMs } from '../time/zone';
 
 /** `from` and `to` are 'YYYY-MM-DD', both inclusive. */
 export interface Period {

@@ -3,8 +3,8 @@
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
-import { DAY_MS, dayNumber, dayText, weekStart } from './day';
-import { dayNumberAt } from './zone';
+import { DAY_MS, dayNumber, dayText, weekStart } from '../time/day';
+import { dayNumberAt } from '../time/zone';
 
 export interface SearchDate {
   /** The days it stands for; without a year, those of every year. */

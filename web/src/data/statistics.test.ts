@@ -9,8 +9,8 @@ import {
   stepFor,
   wholeSteps,
   type SeriesPoint,
-  type Step,
 } from './statistics';
+import type { Step } from '../time/day';
 import { allRows, sampleColumns } from './test-data';
 
 const on = (day: string, rate: string | null, crop_type: string | null = 'Tomato') => ({

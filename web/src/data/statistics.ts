@@ -1,7 +1,7 @@
 // The statistics of the overview. Means and percentiles ignore missing values. Days, ISO weeks and months are UTC.
 
 import type { Columns } from './columns';
-import { dayNumber, dayText, weekStart } from './day';
+import { dayNumber, dayText, weekStart, type Step } from '../time/day';
 import { ascendingValues, mean, percentile, presentValues, splitRows } from './percentile';
 import { dayCount, type Period } from './period';
 
@@ -31,8 +31,6 @@ export function headline(columns: Columns, rows: Int32Array): Headline {
     warnings,
   };
 }
-
-export type Step = 'day' | 'week' | 'month';
 
 // Between ten and eighty points read as a line.
 const DAYS_BY_DAY_MAX = 45;

@@ -10,7 +10,7 @@ import {
   type View,
 } from './url';
 import { FIELDS } from './batch';
-import { dayNumber, dayText } from './day';
+import { dayNumber, dayText } from '../time/day';
 import { PRESETS, presetPeriod } from './period';
 import { seededRandom } from './test-data';
 

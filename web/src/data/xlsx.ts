@@ -2,10 +2,10 @@
 
 import { text } from '../text';
 import type { Batch, FieldKind } from './batch';
-import { DAY_MS } from './day';
+import { DAY_MS } from '../time/day';
 import type { ExportColumn } from './export-columns';
 import { zip } from './zip';
-import { clockMs } from './zone';
+import { clockMs } from '../time/zone';
 
 // A limit of Excel.
 const TEXT_CHARS_MAX = 32_767;

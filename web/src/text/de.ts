@@ -1,11 +1,8 @@
 // The German texts.
-import type { Range } from '../data/outliers';
-import { ago, count, date, decimal, percent } from '../data/format';
+import { ago, count, date, decimal, percent } from './format';
 import type { Text } from './en';
 
 const batches = (n: number): string => (n === 1 ? '1 Charge' : `${count(n)} Chargen`);
-const typical = (range: Range | null): string =>
-  range === null ? '' : ` (üblich: ${percent(range.low, 0)} bis ${percent(range.high, 0)})`;
 
 const MINUTE_MS = 60_000;
 
@@ -78,21 +75,13 @@ export const de: Text = {
     submitting: 'Anmeldung läuft\u00a0…',
     again: 'Erneut anmelden',
     expired: 'Ihre Sitzung ist abgelaufen. Melden Sie sich erneut an, oder bitten Sie um einen neuen Anmeldelink.',
-    error: (failure) => {
-      switch (failure.kind) {
-        case 'wrong-credentials':
-        case 'signed-out':
-          return 'Client-ID oder Secret ist falsch. Prüfen Sie beide und versuchen Sie es erneut.';
-        case 'used-link':
-          return 'Dieser Anmeldelink wurde schon benutzt oder ist abgelaufen. Bitten Sie um einen neuen.';
-        case 'unavailable':
-          return 'Der Dienst ist nicht verfügbar. Versuchen Sie es in einigen Sekunden erneut.';
-        case 'offline':
-          return 'Der Dienst ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.';
-        case 'rejected':
-          return `Der Dienst hat die Anmeldung abgelehnt: ${failure.detail}`;
-      }
+    errors: {
+      'wrong-credentials': 'Client-ID oder Secret ist falsch. Prüfen Sie beide und versuchen Sie es erneut.',
+      'used-link': 'Dieser Anmeldelink wurde schon benutzt oder ist abgelaufen. Bitten Sie um einen neuen.',
+      unavailable: 'Der Dienst ist nicht verfügbar. Versuchen Sie es in einigen Sekunden erneut.',
+      offline: 'Der Dienst ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.',
     },
+    rejected: (detail) => `Der Dienst hat die Anmeldung abgelehnt: ${detail}`,
     retrying: 'Diese Seite versucht es alle paar Sekunden erneut.',
   },
 
@@ -301,18 +290,14 @@ export const de: Text = {
     order: 'Reihenfolge',
     why: 'Warum auffällig',
     orders: { worst: 'Schlechteste zuerst', newest: 'Neueste zuerst' },
-    reason: (reason) => {
-      switch (reason.kind) {
-        case 'low-germination':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} gekeimt${typical(reason.typical)}.`;
-        case 'low-usable':
-          return `${reason.value === 0 ? 'Nichts' : `Nur ${percent(reason.value, 0)}`} brauchbar${typical(reason.typical)}.`;
-        case 'high-variation':
-          return `Die Größe streut um ${percent(reason.value, 0)}${typical(reason.typical)}.`;
-        case 'warning':
-          return reason.isMeasured ? 'Warnung des Scanners.' : 'Warnung des Scanners, nichts gemessen.';
-      }
+    reasons: {
+      'low-germination': (rate) => `${rate === 0 ? 'Nichts' : `Nur ${percent(rate, 0)}`} gekeimt`,
+      'low-usable': (rate) => `${rate === 0 ? 'Nichts' : `Nur ${percent(rate, 0)}`} brauchbar`,
+      'high-variation': (variation) => `Die Größe streut um ${percent(variation, 0)}`,
     },
+    range: (range) => ` (üblich: ${range})`,
+    warning: 'Warnung des Scanners.',
+    warningOnly: 'Warnung des Scanners, nichts gemessen.',
   },
 
   distribution: {
@@ -364,7 +349,7 @@ export const de: Text = {
     lowestUsable: 'Niedrigster Anteil brauchbar zuerst',
     warningsFirst: 'Warnungen zuerst',
     warning: 'Warnung',
-    typical: (range) => (range === null ? '' : `üblich ${range.low}–${percent(range.high, 0)}`),
+    typical: (low, high) => `üblich ${low}–${percent(high, 0)}`,
     germination: 'Gekeimt',
     usable: 'Brauchbar',
   },

@@ -1,13 +1,8 @@
 // The English texts. Every other language has the same keys.
-import type { Failure } from '../data/errors';
-import type { Range, Reason } from '../data/outliers';
-import type { Preset } from '../data/period';
-import type { Measure, Step } from '../data/statistics';
-import { ago, count, date, decimal, percent } from '../data/format';
+import type { Step } from '../time/day';
+import { ago, count, date, decimal, percent } from './format';
 
 const batches = (n: number): string => (n === 1 ? '1 batch' : `${count(n)} batches`);
-const typical = (range: Range | null): string =>
-  range === null ? '' : ` (typical: ${percent(range.low, 0)} to ${percent(range.high, 0)})`;
 
 const MINUTE_MS = 60_000;
 
@@ -41,7 +36,7 @@ export const en = {
     warnings: 'Warnings',
   },
   perTray: 'per tray',
-  measures: { germination: 'Germination rate', usable: 'Usable rate' } satisfies Record<Measure, string>,
+  measures: { germination: 'Germination rate', usable: 'Usable rate' },
 
   layout: {
     skip: 'Skip to content',
@@ -81,21 +76,13 @@ export const en = {
     submitting: 'Signing in…',
     again: 'Sign in again',
     expired: 'Your session has expired. Sign in again, or ask for a new sign-in link.',
-    error: (failure: Failure): string => {
-      switch (failure.kind) {
-        case 'wrong-credentials':
-        case 'signed-out':
-          return 'Wrong client ID or secret. Check both and try again.';
-        case 'used-link':
-          return 'This sign-in link was already used or has expired. Ask for a new one.';
-        case 'unavailable':
-          return 'The service is unavailable. Try again in a few seconds.';
-        case 'offline':
-          return 'The service is unreachable. Check your connection and try again.';
-        case 'rejected':
-          return `The service rejected the sign-in: ${failure.detail}`;
-      }
+    errors: {
+      'wrong-credentials': 'Wrong client ID or secret. Check both and try again.',
+      'used-link': 'This sign-in link was already used or has expired. Ask for a new one.',
+      unavailable: 'The service is unavailable. Try again in a few seconds.',
+      offline: 'The service is unreachable. Check your connection and try again.',
     },
+    rejected: (detail: string): string => `The service rejected the sign-in: ${detail}`,
     retrying: 'This page retries every few seconds.',
   },
 
@@ -113,7 +100,7 @@ export const en = {
       '365d': 'Last 365 days',
       'this-year': 'This year',
       'last-year': 'Last year',
-    } satisfies Record<Preset, string>,
+    },
     presetsLabel: 'Presets',
     from: 'From',
     to: 'To',
@@ -241,11 +228,11 @@ export const en = {
   rates: {
     title: (measure: string): string => `${measure} over time`,
     choice: 'Rate',
-    steps: { day: 'Day', week: 'Week of', month: 'Month' } satisfies Record<Step, string>,
+    steps: { day: 'Day', week: 'Week of', month: 'Month' },
     weekNumber: (week: number): string => `W${week}`,
     weekOf: (day: string): string => `Week of ${day}`,
     single: (mean: string): string => `Average ${mean}.`,
-    soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' } satisfies Record<Step, string>,
+    soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' },
     soFarKey: 'Hollow dot: still running.',
     summary: (highWhen: string, high: string, lowWhen: string, low: string, last: string): string =>
       `Highest ${highWhen} (${high}), lowest ${lowWhen} (${low})${last}.`,
@@ -308,18 +295,14 @@ export const en = {
     order: 'Order',
     why: 'Why unusual',
     orders: { worst: 'Worst first', newest: 'Newest first' },
-    reason: (reason: Reason): string => {
-      switch (reason.kind) {
-        case 'low-germination':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} germinated${typical(reason.typical)}.`;
-        case 'low-usable':
-          return `${reason.value === 0 ? 'Nothing' : `Only ${percent(reason.value, 0)}`} usable${typical(reason.typical)}.`;
-        case 'high-variation':
-          return `Seedling size varies by ${percent(reason.value, 0)}${typical(reason.typical)}.`;
-        case 'warning':
-          return reason.isMeasured ? 'Scanner warning.' : 'Scanner warning, nothing measured.';
-      }
+    reasons: {
+      'low-germination': (rate: number): string => `${rate === 0 ? 'Nothing' : `Only ${percent(rate, 0)}`} germinated`,
+      'low-usable': (rate: number): string => `${rate === 0 ? 'Nothing' : `Only ${percent(rate, 0)}`} usable`,
+      'high-variation': (variation: number): string => `Seedling size varies by ${percent(variation, 0)}`,
     },
+    range: (range: string): string => ` (typical: ${range})`,
+    warning: 'Scanner warning.',
+    warningOnly: 'Scanner warning, nothing measured.',
   },
 
   distribution: {
@@ -372,7 +355,7 @@ export const en = {
     lowestUsable: 'Lowest usable rate first',
     warningsFirst: 'Warnings first',
     warning: 'Warning',
-    typical: (range: Range | null): string => (range === null ? '' : `typical ${range.low}–${percent(range.high, 0)}`),
+    typical: (low: number, high: number): string => `typical ${low}–${percent(high, 0)}`,
     germination: 'Germination',
     usable: 'Usable',
   },

@@ -1,8 +1,6 @@
 // The text and column width of a field.
 import { personName, type Batch, type Field } from '../data/batch';
-import { weekLabel } from '../charts/time-axis';
-import { count, date, decimal, instant, NONE, percent } from '../data/format';
-import type { Range } from '../data/outliers';
+import { count, decimal, instant, NONE, percent } from '../text/format';
 import { text } from '../text';
 
 /** Rates are whole numbers, as the typical ranges are, unless the exact value is asked for. */
@@ -24,26 +22,6 @@ export function cellText(batch: Batch, field: Field, digits = 0): string {
     case 'link':
       return field.name === 'scanned_by_email' ? personName(String(value)) : String(value);
   }
-}
-
-/** Whether a value is typical, below or above, with the range. */
-export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
-  const { low, high } = range;
-  const typical = text.batch.to(show(low), show(high));
-  const rounded = Math.round(value);
-  if (rounded >= low && rounded <= high) return text.batch.within(typical);
-  return text.batch.outside(rounded < low, typical);
-}
-
-/** How far a rate is from what is normal; null if that is not known. */
-export function fromNormalText(difference: number | null): string | null {
-  return difference === null ? null : text.figures.fromNormal(Math.round(difference * 10) / 10);
-}
-
-/** Since when a crop is below what is normal. */
-export function sinceText({ start, mean, normal }: { start: string; mean: number; normal: number }): string {
-  const points = Math.round(normal * 10) - Math.round(mean * 10);
-  return text.rates.below(percent(mean), weekLabel(start, date(start)), decimal(points / 10, 1), percent(normal));
 }
 
 export function isNumber(field: Field): boolean {

@@ -2,6 +2,8 @@
 
 export const DAY_MS = 86_400_000;
 
+export type Step = 'day' | 'week' | 'month';
+
 /** Days since 1970-01-01 of 'YYYY-MM-DD'; NaN for an invalid date. */
 export function dayNumber(day: string): number {
   return day.length === 10 ? dayAtStart(day) : NaN;

@@ -1,10 +1,9 @@
 // Numbers and dates in the user's locale and time zone. Never throws for invalid values. Caches the Intl formatters, which are
 // slow to create.
 
-import type { Decimal } from './batch';
-import { locale } from '../text/language';
-import { dayNumber, DAY_MS, instantMs } from './day';
-import { timeZone } from './zone';
+import { locale } from './language';
+import { dayNumber, DAY_MS, instantMs } from '../time/day';
+import { timeZone } from '../time/zone';
 
 /** Shown for a missing value. */
 export const NONE = '–';
@@ -14,7 +13,7 @@ export interface Formatter {
   /** 92.5 is "92.5%". */
   percent(n: number | null, digits?: number): string;
   /** A decimal with the digits it was sent with; a number with two. */
-  decimal(value: Decimal | number | null, digits?: number): string;
+  decimal(value: string | number | null, digits?: number): string;
   /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
   date(day: string | null): string;
   /** With its day of the week. */
@@ -91,7 +90,7 @@ const AGO: readonly [number, number, Intl.RelativeTimeFormatUnit][] = [
 // Style 'percent' would expect fractions.
 const PERCENT = { style: 'unit', unit: 'percent' } as const;
 
-function digitsOf(decimal: Decimal): number {
+function digitsOf(decimal: string): number {
   const point = decimal.indexOf('.');
   return point === -1 ? 0 : decimal.length - point - 1;
 }
