@@ -28,10 +28,10 @@ async function select(page: Page, menu: 'Crop' | 'Scanned by', [name, batches]: 
   await expect(panel).toBeHidden();
 }
 
-test('crop, warnings, operator and text filter the batches', async ({ page, demo }) => {
+test('crop, warnings, person and text filter the batches', async ({ page, demo }) => {
   const all = await fetchBatches(demo, lastDays(90));
   const crop = tally(all, 'crop_type')[0]!;
-  const operator = tally(all, 'scanned_by_email')[0]!;
+  const person = tally(all, 'scanned_by_email')[0]!;
   await openSignedIn(page, demo);
   await expectFigures(page, all);
 
@@ -51,19 +51,19 @@ test('crop, warnings, operator and text filter the batches', async ({ page, demo
   }
   await button(page, 'Clear filters').click();
 
-  await select(page, 'Scanned by', operator);
+  await select(page, 'Scanned by', person);
   await expectFigures(
     page,
-    all.filter((batch) => batch.scanned_by_email === operator[0]),
+    all.filter((batch) => batch.scanned_by_email === person[0]),
   );
   await button(page, 'Clear filters').click();
 
   // The dashboard shows the name in the address; both are found.
-  for (const text of [operator[0], operator[0].split('@')[0]!.replace('.', ' ')]) {
+  for (const text of [person[0], person[0].split('@')[0]!.replace('.', ' ')]) {
     await field(page, 'Search').fill(text);
     await expectFigures(
       page,
-      all.filter((batch) => batch.scanned_by_email === operator[0]),
+      all.filter((batch) => batch.scanned_by_email === person[0]),
     );
   }
   await button(page, 'Clear filters').click();

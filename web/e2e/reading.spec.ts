@@ -161,7 +161,7 @@ test('a comparison is of two different things, and people with different crops c
     'Better: ben, by 4.5 points, compared with what is normal for the crops. ben: 82.0%, 1.5 points above normal. carl: 91.0%, 3.0 points below normal.',
   );
   // Of one crop, the lines are the rates.
-  await openSignedIn(page, service, '/?crop=Leek&compare=operator&with=anna&with=ben');
+  await openSignedIn(page, service, '/?crop=Leek&compare=person&with=anna&with=ben');
   await panel.getByText('Show as table').click();
   await expect(panel.getByRole('row', { name: /80\.0% 82\.0%$/ }).first()).toBeVisible();
 });

@@ -65,7 +65,7 @@ class Results {
   activity = $derived(activity(this.columns, this.rows, view.current.period));
 
   crops = $derived(this.#counts('crop'));
-  operators = $derived(this.#counts('operator'));
+  people = $derived(this.#counts('person'));
   /** For the filter: also the crops that are loaded, but not in the period. */
   knownCrops = $derived.by(() => {
     void batches.version;
@@ -151,7 +151,7 @@ class Results {
     return meanFromNormal(this.columns, this.rows, this.ranges, measure)?.points ?? null;
   }
 
-  #counts(by: 'crop' | 'operator'): { name: string | null; batches: number }[] {
+  #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {
     return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
   }
 

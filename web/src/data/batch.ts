@@ -75,7 +75,7 @@ export function isFieldName(name: string): name is keyof Batch {
 /** The name in an e-mail address: "M. Okafor" of m.okafor@example.org, "Ines Moreau" of ines.moreau@example.org. */
 export function personName(email: string | null): string {
   const name = /^(.+)@/.exec(email ?? '')?.[1];
-  if (name === undefined) return email || text.unknownOperator;
+  if (name === undefined) return email || text.personNotRecorded;
   return name
     .replace(/[._]+/g, ' ')
     .replace(/(^| )(\p{L}) /gu, '$1$2. ')

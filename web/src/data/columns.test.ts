@@ -8,13 +8,13 @@ it('keeps a batch unchanged', () => {
   expect(sampleColumns([batch]).batch(0)).toEqual({ ...batch });
 });
 
-it('stores NaN for a missing value, and -1 for a missing crop or operator', () => {
+it('stores NaN for a missing value, and -1 for a missing crop or person', () => {
   const columns = sampleColumns([
     { avg_germination_rate: null, total_cells_per_tray: null, crop_type: null, scanned_by_email: null },
   ]);
   expect(columns.germination[0]).toBeNaN();
   expect(columns.cells[0]).toBeNaN();
-  expect([columns.crop[0], columns.operator[0]]).toEqual([-1, -1]);
+  expect([columns.crop[0], columns.person[0]]).toEqual([-1, -1]);
   expect(columns.cropName(-1)).toBeNull();
 });
 

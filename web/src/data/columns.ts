@@ -9,7 +9,7 @@ import { dayNumberAt } from '../time/zone';
 const INITIAL_ROWS = 1024;
 
 const FLOAT_COLUMNS = ['germination', 'usable', 'variation', 'size', 'ms', 'images', 'cells'] as const;
-const INT_COLUMNS = ['day', 'crop', 'operator'] as const;
+const INT_COLUMNS = ['day', 'crop', 'person'] as const;
 
 /**
  * Rows in the order of their arrival. The arrays are longer than `length` and are replaced when they grow: read them
@@ -27,11 +27,11 @@ export class Columns {
   images = new Float64Array(INITIAL_ROWS);
   cells = new Float64Array(INITIAL_ROWS);
   warning = new Uint8Array(INITIAL_ROWS);
-  /** Indices into `crops` and `operators`; -1 where the batch has none. */
+  /** Indices into `crops` and `people`; -1 where the batch has none. */
   crop = new Int32Array(INITIAL_ROWS);
   crops: string[] = [];
-  operator = new Int32Array(INITIAL_ROWS);
-  operators: string[] = [];
+  person = new Int32Array(INITIAL_ROWS);
+  people: string[] = [];
   /** What the search compares of each row. */
   readonly searchText: string[] = [];
   readonly searchId: string[] = [];
@@ -39,7 +39,7 @@ export class Columns {
   #batches: Batch[] = [];
   #rowById = new Map<string, number>();
   #cropIndex = new Map<string, number>();
-  #operatorIndex = new Map<string, number>();
+  #personIndex = new Map<string, number>();
   #version = 0;
   #oldestFirst = true;
 
@@ -93,7 +93,7 @@ export class Columns {
     this.cells[row] = batch.total_cells_per_tray ?? NaN;
     this.warning[row] = batch.warnings ? 1 : 0;
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
-    this.operator[row] = indexOf(batch.scanned_by_email, this.operators, this.#operatorIndex);
+    this.person[row] = indexOf(batch.scanned_by_email, this.people, this.#personIndex);
     this.searchText[row] = searchTextOf(batch);
     this.searchId[row] = normalize(batch.batch_id);
   }

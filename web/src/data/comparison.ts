@@ -6,7 +6,7 @@ import { meanOf, series, type Measure, type SeriesPoint } from './statistics';
 import type { Step } from '../time/day';
 
 /** `a` and `b` are crops or people; '' stands for "not recorded". */
-export type Comparison = { by: 'crop' | 'operator'; a: string; b: string } | { by: 'year' };
+export type Comparison = { by: 'crop' | 'person'; a: string; b: string } | { by: 'year' };
 
 export interface Side {
   rows: Int32Array;

@@ -23,10 +23,10 @@ describe('select', () => {
     expect(selected(columns, { crops: ['Unknown'] })).toEqual([]);
   });
 
-  it('selects by operator', () => {
+  it('selects by person', () => {
     const columns = sampleColumns([{ scanned_by_email: 'a@x.org' }, { scanned_by_email: null }]);
-    expect(selected(columns, { operators: ['a@x.org'] })).toEqual([0]);
-    expect(selected(columns, { operators: [''] })).toEqual([1]);
+    expect(selected(columns, { people: ['a@x.org'] })).toEqual([0]);
+    expect(selected(columns, { people: [''] })).toEqual([1]);
   });
 
   it('selects batches with or without warnings', () => {
@@ -57,7 +57,7 @@ describe('select', () => {
     expect([...select(columns, NO_FILTER, { from: '2026-03-01', to: '2026-03-02' })]).toEqual([1, 2]);
   });
 
-  it('searches name, crop, comment and operator, without case and accents', () => {
+  it('searches name, crop, comment and person, without case and accents', () => {
     const columns = sampleColumns([
       { batch_name: 'ÉTÉ 3' },
       { crop_type: 'Wild Été' },

@@ -11,16 +11,16 @@ export interface Filter {
   crops: string[];
   /** 'unusual': the outliers, with warnings or without. */
   warnings: 'all' | 'with' | 'without' | 'unusual';
-  /** Empty: all. '' stands for "unknown operator". */
-  operators: string[];
-  /** Words that must all occur in a batch's name, crop, comment or operator; or a day or week; or the start of its id. */
+  /** Empty: all. '' stands for "person not recorded". */
+  people: string[];
+  /** Words that must all occur in a batch's name, crop, comment or person; or a day or week; or the start of its id. */
   text: string;
 }
 
 export const NO_FILTER: Filter = Object.freeze({
   crops: Object.freeze([]) as unknown as string[],
   warnings: 'all',
-  operators: Object.freeze([]) as unknown as string[],
+  people: Object.freeze([]) as unknown as string[],
   text: '',
 });
 
@@ -32,7 +32,7 @@ export function isSearch({ text }: Filter): boolean {
 export function activeFilters(filter: Filter): number {
   return (
     Number(filter.crops.length > 0) +
-    Number(filter.operators.length > 0) +
+    Number(filter.people.length > 0) +
     Number(filter.warnings !== 'all') +
     Number(isSearch(filter))
   );
@@ -71,11 +71,11 @@ function collect(
   date: SearchDate | null,
   into: Int32Array,
 ): number {
-  const { length, day, warning, crop, operator, searchText, searchId } = columns;
+  const { length, day, warning, crop, person, searchText, searchId } = columns;
   const first = period === undefined ? -Infinity : dayNumber(period.from);
   const last = period === undefined ? Infinity : dayNumber(period.to);
   const crops = selectedFlags(filter.crops, columns.crops);
-  const operators = selectedFlags(filter.operators, columns.operators);
+  const people = selectedFlags(filter.people, columns.people);
   const wanted = filter.warnings === 'with' ? 1 : filter.warnings === 'without' ? 0 : -1;
   const id = normalize(filter.text.trim());
   const isTextMatchable = phrases.length > 0 || id === '';
@@ -85,7 +85,7 @@ function collect(
     if (day[row]! < first || day[row]! > last) continue;
     if (wanted !== -1 && warning[row] !== wanted) continue;
     if (crops !== null && crops[crop[row]! + 1] === 0) continue;
-    if (operators !== null && operators[operator[row]! + 1] === 0) continue;
+    if (people !== null && people[person[row]! + 1] === 0) continue;
     const isFound = isTextMatchable && includesAll(searchText[row]!, phrases);
     const isOnDate = date?.days.has(day[row]!) && includesAll(searchText[row]!, datePhrases);
     if (!isFound && !isOnDate && !isStartOf(id, searchId[row]!)) continue;

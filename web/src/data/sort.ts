@@ -46,7 +46,7 @@ function rankingOf(columns: Columns, field: keyof Batch): Ranking {
 
 function rank(columns: Columns, field: keyof Batch, before?: readonly number[]): Ranking {
   if (field === 'crop_type') return rankByName(columns.crop, columns.crops, columns.length);
-  if (field === 'scanned_by_email') return rankByName(columns.operator, columns.operators, columns.length);
+  if (field === 'scanned_by_email') return rankByName(columns.person, columns.people, columns.length);
   const kind = findField(field)?.kind;
   if (kind !== 'text' && kind !== 'link') return rankNumbers(numbersOf(columns, field));
   const texts = new Array<string | null>(columns.length);

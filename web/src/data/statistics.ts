@@ -197,9 +197,9 @@ export interface Group {
   rows: Int32Array;
 }
 
-/** The rows of each crop or operator, those with most batches first, then by name, "not recorded" last. */
-export function rowsBy(by: 'crop' | 'operator', columns: Columns, rows: Int32Array): Group[] {
-  const names = by === 'crop' ? columns.crops : columns.operators;
+/** The rows of each crop or person, those with most batches first, then by name, "not recorded" last. */
+export function rowsBy(by: 'crop' | 'person', columns: Columns, rows: Int32Array): Group[] {
+  const names = by === 'crop' ? columns.crops : columns.people;
   return splitRows(rows, names.length + 1, (row) => columns[by][row]! + 1)
     .map((rows, group) => ({ name: names[group - 1] ?? null, rows }))
     .filter(({ rows }) => rows.length > 0)

@@ -82,12 +82,12 @@ function randomView(random: () => number): View {
     filter: {
       crops: some(['', ...UNUSUAL], 4),
       warnings: pick(['all', 'with', 'without', 'unusual']),
-      operators: some(['', ...UNUSUAL], 4),
+      people: some(['', ...UNUSUAL], 4),
       text: pick(['', text()]),
     },
     sort: { field: pick(FIELDS).name, descending: random() < 0.5 },
     fields: fields.length === 0 ? defaultView().fields : fields,
-    compare: pick<View['compare']>([null, { by: 'year' }, { by: 'crop', a: text(), b: '' }, { by: 'operator', a: '', b: text() }]),
+    compare: pick<View['compare']>([null, { by: 'year' }, { by: 'crop', a: text(), b: '' }, { by: 'person', a: '', b: text() }]),
   };
 }
 
@@ -114,7 +114,7 @@ describe('parseUrl and toUrl', () => {
       screen: { name: 'batch', id: 'a/b c' },
       period: { from: '2026-01-01', to: '2026-01-31' },
       preset: null,
-      filter: { crops: ['Tomato', ''], warnings: 'with', operators: ['a@x.org'], text: 'dry' },
+      filter: { crops: ['Tomato', ''], warnings: 'with', people: ['a@x.org'], text: 'dry' },
       sort: { field: 'batch_name', descending: false },
       fields: ['batch_id', 'warnings'],
     };

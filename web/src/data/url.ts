@@ -58,7 +58,7 @@ export function parseUrl(url: URL, today: string, preset: Preset = DEFAULT_PRESE
     filter: {
       crops: parseList(query, 'crop'),
       warnings: parseWarnings(query.get('warnings')),
-      operators: parseList(query, 'by'),
+      people: parseList(query, 'by'),
       text: truncate(query.get('q') ?? ''),
     },
     sort: parseSort(query.get('sort')),
@@ -84,7 +84,7 @@ export function toUrl(view: View): string {
   } else query.set('window', preset);
   for (const crop of filter.crops) query.append('crop', crop);
   if (filter.warnings !== 'all') query.set('warnings', filter.warnings);
-  for (const operator of filter.operators) query.append('by', operator);
+  for (const person of filter.people) query.append('by', person);
   if (filter.text !== '') query.set('q', filter.text);
   if (sort.field !== DEFAULT_SORT.field || sort.descending !== DEFAULT_SORT.descending) {
     query.set('sort', (sort.descending ? '-' : '') + sort.field);
@@ -162,7 +162,7 @@ function parseComparison(query: URLSearchParams): Comparison | null {
   const by = query.get('compare');
   if (by === 'year') return { by };
   const [a, b] = query.getAll('with');
-  return (by === 'crop' || by === 'operator') && a !== undefined && b !== undefined ? { by, a, b } : null;
+  return (by === 'crop' || by === 'person') && a !== undefined && b !== undefined ? { by, a, b } : null;
 }
 
 function parseFields(text: string | null): (keyof Batch)[] {

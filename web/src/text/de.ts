@@ -10,7 +10,7 @@ export const de: Text = {
   batches,
   someBatches: (some, all) => `${count(some)} von ${batches(all)}`,
   cropNotRecorded: 'Kultur nicht erfasst',
-  unknownOperator: 'Person nicht erfasst',
+  personNotRecorded: 'Person nicht erfasst',
   quoted: (text) => `„${text}“`,
   otherCrops: 'Andere Kulturen',
 
@@ -124,7 +124,7 @@ export const de: Text = {
     unusual: 'Auffällige',
     withWarnings: 'Mit Warnungen',
     withoutWarnings: 'Ohne Warnungen',
-    operators: {
+    people: {
       label: 'Gescannt von',
       all: 'Alle',
       some: (n) => `${count(n)} Personen`,
@@ -253,14 +253,14 @@ export const de: Text = {
   compare: {
     title: 'Vergleich',
     choice: 'Vergleichen',
-    by: { crop: 'Zwei Kulturen', operator: 'Zwei Personen', year: 'Mit dem Vorjahr' },
+    by: { crop: 'Zwei Kulturen', person: 'Zwei Personen', year: 'Mit dem Vorjahr' },
     first: 'Erste',
     second: 'Zweite',
     thisPeriod: 'Dieser Zeitraum',
     lastYear: 'Ein Jahr davor',
     none: {
       crop: 'In diesem Zeitraum gibt es nur eine Kultur.',
-      operator: 'Alle Scans in diesem Zeitraum sind von einer Person.',
+      person: 'Alle Scans in diesem Zeitraum sind von einer Person.',
     },
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',

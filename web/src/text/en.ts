@@ -11,7 +11,7 @@ export const en = {
   /** "12 of 30 batches". */
   someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
   cropNotRecorded: 'Crop not recorded',
-  unknownOperator: 'Person not recorded',
+  personNotRecorded: 'Person not recorded',
   quoted: (text: string): string => `“${text}”`,
   otherCrops: 'Other crops',
 
@@ -127,7 +127,7 @@ export const en = {
     unusual: 'Unusual',
     withWarnings: 'With warnings',
     withoutWarnings: 'Without warnings',
-    operators: {
+    people: {
       label: 'Scanned by',
       all: 'Anyone',
       some: (n: number): string => `${count(n)} people`,
@@ -260,12 +260,12 @@ export const en = {
   compare: {
     title: 'Compare',
     choice: 'Compare',
-    by: { crop: 'Two crops', operator: 'Two people', year: 'A year earlier' },
+    by: { crop: 'Two crops', person: 'Two people', year: 'A year earlier' },
     first: 'First',
     second: 'Second',
     thisPeriod: 'This period',
     lastYear: 'A year earlier',
-    none: { crop: 'All batches shown are of one crop.', operator: 'All batches shown are by one person.' },
+    none: { crop: 'All batches shown are of one crop.', person: 'All batches shown are by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Lines adjusted for crop: as if both had scanned the same crops.',
     noDifference: 'No real difference, compared with what is normal for the crops. ',

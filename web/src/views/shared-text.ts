@@ -29,7 +29,7 @@ export function describeView({ period, filter }: View): string {
     `${formatPeriod(period)}, ${text.period.days(dayCount(period))}`,
     ...filter.crops.map((name) => name || text.cropNotRecorded),
     ...warnings,
-    ...filter.operators.map(personName),
+    ...filter.people.map(personName),
     ...(isSearch(filter) ? [text.quoted(filter.text.trim())] : []),
   ];
   return parts.join(' · ');
