@@ -157,7 +157,7 @@ test('the export of the overview has the filtered batches with all fields and ex
 }) => {
   const batches = newestFirst(await fetchBatches(demo, lastDays(90))).filter((batch) => batch.warnings);
   await openSignedIn(page, demo, '/?warnings=with');
-  await expect(page.getByText(/^Typical is the range/)).toBeVisible();
+  await expect(page.getByText(/^Usual range: that of most batches/)).toBeVisible();
   const { name, head, rows } = await exportCsv(page);
   expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-filtered.csv`);
   expect(head.slice(0, 6)).toEqual(['Name', 'Scanned (UTC)', 'Crop', 'Scanned by', 'Why unusual', 'Comment']);

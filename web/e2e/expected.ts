@@ -53,8 +53,8 @@ export async function expectCompared(page: Page, before: Batch[]): Promise<void>
   await expect
     .poll(async () => (await firstFigures(page, 'compared')).slice(0, 2))
     .toEqual(counts.map((n) => `${n} before`));
-  const normal = async () => (await firstFigures(page, 'compared'))[2];
-  await expect.poll(normal).toMatch(/^(normal|[\d.]+ points (above|below) normal)$/);
+  const fromUsual = async () => (await firstFigures(page, 'compared'))[2];
+  await expect.poll(fromUsual).toMatch(/^(as usual|[\d.]+ points (above|below) usual)$/);
 }
 
 /** How often each value of a field occurs, most frequent first. Ignores null. */

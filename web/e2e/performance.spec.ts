@@ -197,7 +197,7 @@ test('the first load of the overview takes less than 280 kB', async ({ page, con
   const debug = await context.newCDPSession(page);
   await debug.send('Network.enable');
   let bytes = 0;
-  // What is typical comes in the background, after the overview: its size depends on the batches, not on the page.
+  // The year for the usual ranges comes in the background, after the overview: its size depends on the batches, not on the page.
   const background = new Set<string>();
   debug.on('Network.requestWillBeSent', ({ requestId, request }) => {
     if (request.url.includes(`start_date=${lastDays(365).from}`)) background.add(requestId);

@@ -15,7 +15,7 @@ test('the default period is the last 90 days', async ({ page, demo }) => {
   await expectFiguresOf(page, demo, lastDays(90));
 });
 
-test('the counts are compared with the previous period, and the rates with what is normal', async ({ page, demo }) => {
+test('the counts are compared with the previous period, and the rates with what is usual', async ({ page, demo }) => {
   const period = lastDays(30, plusDays(today(), -100));
   await openSignedIn(page, demo, `/${query(period)}`);
   await expectFiguresOf(page, demo, period);

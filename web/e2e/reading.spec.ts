@@ -50,7 +50,7 @@ test('all unusual batches can be shown, also the worst first', async ({ page, de
   await expect(section.getByRole('listitem')).toHaveCount(Number(total));
   // How far all values of a batch are outside their ranges; a variation counts a tenth.
   const outside = (text: string): number =>
-    [...text.matchAll(/(Only|by) ([\d.]+)%[^(.]*\(typical: (\d+)% to (\d+)%\)/g)].reduce(
+    [...text.matchAll(/(Only|by) ([\d.]+)%[^(.]*\(usual range: (\d+)% to (\d+)%\)/g)].reduce(
       (sum, [, kind, value, low, high]) => sum + (kind === 'Only' ? Number(low) - Number(value) : (Number(value) - Number(high)) / 10),
       0,
     );
@@ -112,7 +112,7 @@ test('two crops, two people and two years are compared, and the choice is in the
   await panel.getByText('Two people').click();
   const [[email, batches]] = tally(await fetchBatches(demo, period), 'scanned_by_email') as [[string, number]];
   const row = panel.getByRole('row').filter({ hasText: personName(email) });
-  await expect(row).toContainText(new RegExp(`[\\d.]+%, (normal|[\\d.]+ points (above|below) normal)\\s*${batches}\\s*\\d`));
+  await expect(row).toContainText(new RegExp(`[\\d.]+%, (as usual|[\\d.]+ points (above|below) usual)\\s*${batches}\\s*\\d`));
   await panel.getByLabel('Second').selectOption({ index: 2 });
   await expect.poll(() => new URL(page.url()).searchParams.getAll('with').length).toBe(2);
   await page.reload();
@@ -158,7 +158,7 @@ test('a comparison is of two different things, and people with different crops c
   await panel.getByLabel('Second').selectOption('carl');
   await panel.getByLabel('First').selectOption('ben');
   await expect(panel).toContainText(
-    'Better: ben, by 4.5 points, compared with what is normal for the crops. ben: 82.0%, 1.5 points above normal. carl: 91.0%, 3.0 points below normal.',
+    'Better: ben, by 4.5 points, compared with what is usual for the crops. ben: 82.0%, 1.5 points above usual. carl: 91.0%, 3.0 points below usual.',
   );
   // Of one crop, the lines are the rates.
   await openSignedIn(page, service, '/?crop=Leek&compare=person&with=anna&with=ben');
@@ -186,7 +186,7 @@ test('the newest unusual batches come first, they can be shown as a table, and a
   await link(page, 'Overview').click();
   await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
   await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
-  await expect(page.getByRole('img', { name: /Typical from \d+%\. Normal [\d.]+%\. Typical up to \d+%\.$/ })).toBeInViewport();
+  await expect(page.getByRole('img', { name: /Usual range from \d+%\. Usual [\d.]+%\. Usual range up to \d+%\.$/ })).toBeInViewport();
   expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
 });
 
@@ -202,7 +202,7 @@ test('a crop that got worse is named with the same start in every period', async
   const database = new Database();
   const service = await database.serve(database.addOrganisation('Slow', batches));
   await openSignedIn(page, service);
-  const link = page.getByRole('link', { name: /^Leek: germination rate 88\.0% since the week of .*: [\d.]+ points below normal \([\d.]+%\)\.$/ });
+  const link = page.getByRole('link', { name: /^Leek: germination rate 88\.0% since the week of .*: [\d.]+ points below usual \([\d.]+%\)\.$/ });
   const sentence = await link.textContent();
   for (const preset of ['Last week', 'Last 30 days', 'Last 365 days']) {
     await button(page, preset).click();
@@ -233,7 +233,7 @@ test('a search says how many more batches match in the last 365 days', async ({ 
   await expectRows(page, found.length);
 });
 
-test('what is typical is the same in any period, in the list and on the page of a batch', async ({ page, demo }) => {
+test('the usual range is the same in any period, in the list and on the page of a batch', async ({ page, demo }) => {
   const unusual = page.getByRole('region', { name: 'Unusual batches' });
   const compared = page.getByRole('region', { name: 'Compared with other batches of this crop' });
   const seen = new Set<string>();
@@ -241,11 +241,11 @@ test('what is typical is the same in any period, in the list and on the page of 
   for (const days of [30, 90, 400]) {
     await openSignedIn(page, demo, `/${query(lastDays(days))}`);
     await expect(unusual).toContainText('in the last 365 days.');
-    const first = unusual.getByRole('listitem').filter({ hasText: 'typical: ' }).first();
-    const [, low, high] = /typical: (\d+)% to (\d+)%/.exec((await first.textContent())!)!;
+    const first = unusual.getByRole('listitem').filter({ hasText: 'usual range: ' }).first();
+    const [, low, high] = /usual range: (\d+)% to (\d+)%/.exec((await first.textContent())!)!;
     await first.getByRole('link').click();
     await expect(compared).toContainText('in the last 365 days.');
-    await expect(compared).toContainText(`typical (${low}% to ${high}%)`);
+    await expect(compared).toContainText(`usual range (${low}% to ${high}%)`);
     await goSignedIn(page, demo, `/batches/${id}${query(lastDays(days))}`);
     await expect(compared).toContainText('in the last 365 days.');
     seen.add((await compared.textContent())!);
@@ -317,14 +317,14 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
     await expect(recent).toBeHidden();
   }
   const row = page.getByRole('region', { name: 'Batches', exact: true }).getByRole('row').filter({ hasText: 'Tray 99' });
-  await expect(row).toHaveText(/Tray 99\s*Today, 08:00, Tomato\s*61%\s*Below typical \(86% to 97%\)\s*–/);
+  await expect(row).toHaveText(/Tray 99\s*Today, 08:00, Tomato\s*61%\s*Below the usual range \(86% to 97%\)\s*–/);
   await expect(page.locator('[data-chart]')).toHaveCount(1);
   await expect(row.getByRole('link')).toHaveAttribute('href', /^\/batches\/b99\?/);
   const unusual = page.getByRole('region', { name: 'Unusual batches' });
-  await expect(unusual).toContainText('Only 61% germinated (typical: 86% to 97%).');
+  await expect(unusual).toContainText('Only 61% germinated (usual range: 86% to 97%).');
 
   await link(page, 'Batches').click();
-  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61% ▼ typical 86–97%');
+  await expect(grid(page).getByRole('row').filter({ hasText: 'Tray 99' })).toContainText('61% ▼ usual 86–97%');
   await button(page, 'Last 90 days').click();
   await expectRows(page, batches.length);
   await warnings(page).selectOption('Unusual');

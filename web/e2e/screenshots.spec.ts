@@ -52,7 +52,7 @@ async function open(page: Page, view: string): Promise<void> {
     case 'batch':
       await goSignedIn(page, service, `/batches/${batch.batch_id}${query(period)}`);
       await heading(page, batch.batch_name).waitFor();
-      return page.getByText(/Typical/).first().waitFor();
+      return page.getByText(/usual range/).first().waitFor();
     case 'empty-period':
       await goSignedIn(page, service, '/?from=2020-01-01&to=2020-01-31');
       return message(page, 'No scans in this period').waitFor();

@@ -3,7 +3,7 @@
 import { BATCHES_MAX, isCurrent, offlineWaitMs, ServiceError, type Failure, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
-import { samePeriod, typicalPeriod, type Period } from './data/period';
+import { samePeriod, usualRangePeriod, type Period } from './data/period';
 import { Loader, type LoadState } from './loading.svelte';
 import { session } from './session.svelte';
 
@@ -11,7 +11,7 @@ import { session } from './session.svelte';
 const REDRAW_MS = 500;
 // How often the service is asked for changes. Without changes, that costs it next to nothing.
 const REFRESH_MS = 60_000;
-// A few new batches hardly change what is typical, and a year can be many pages.
+// A few new batches hardly change the usual ranges, and a year can be many pages.
 const YEAR_REFRESH_MS = 3_600_000;
 
 /** The batches of one period, growing as pages arrive. */
@@ -54,7 +54,7 @@ export class PeriodLoader extends Loader {
 class Batches {
   main = $state.raw<PeriodLoader | null>(null);
   previous = $state.raw<PeriodLoader | null>(null);
-  /** The last 365 days, which show what is typical. */
+  /** The last 365 days, for the usual ranges. */
   year = $state.raw<PeriodLoader | null>(null);
   /** The same period of last year, if a view asked for it. */
   lastYear = $state.raw<PeriodLoader | null>(null);
@@ -81,7 +81,7 @@ class Batches {
     const { main } = this;
     if (main?.state !== 'complete' && main?.state !== 'too-many') return;
     if (this.previous?.state === 'loading') return;
-    this.year = this.#ensure(this.year, typicalPeriod(today));
+    this.year = this.#ensure(this.year, usualRangePeriod(today));
   }
 
   ensureLastYear(period: Period): void {
@@ -108,7 +108,7 @@ class Batches {
   /** The loader that has the last 365 days, or as many of them as fit into memory. */
   yearLoader(today: string): PeriodLoader | null {
     const { year } = this;
-    const period = typicalPeriod(today);
+    const period = usualRangePeriod(today);
     const isLoaded = year !== null && samePeriod(year.period, period) && (year.state === 'complete' || year.state === 'too-many');
     return isLoaded ? year : this.loaderFor(period);
   }

@@ -3,8 +3,8 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { belowNormalSince, findOutliers, meanFromNormal, typicalRanges, unusualRows, type TypicalRanges } from './data/outliers';
-import { dayCount, plusDays, recentPeriod, typicalPeriod } from './data/period';
+import { belowUsualSince, findOutliers, meanFromUsual, usualRanges, unusualRows, type UsualRanges } from './data/outliers';
+import { dayCount, plusDays, recentPeriod, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
 import {
   activity,
@@ -29,7 +29,7 @@ const YEAR_DAYS = 365;
 const CURRENT_DAYS = 35;
 
 const NO_COLUMNS = new Columns();
-const NO_RANGES: TypicalRanges = new Map();
+const NO_RANGES: UsualRanges = new Map();
 
 class Results {
   measure = $state<Measure>('germination');
@@ -83,29 +83,29 @@ class Results {
   /** Nothing is called unusual until the period and the last 365 days are loaded. Reads the year first: Svelte 5.57 misses
       its later changes otherwise. */
   isComparing = $derived((this.#year === null && !this.isNotComparable) || batches.main?.state === 'loading');
-  /** What is typical for each crop, in every period and on every screen. */
+  /** The usual ranges of each crop, in every period and on every screen. */
   #allRanges = $derived.by(() => {
     const columns = this.#year?.columns;
-    return columns === undefined ? NO_RANGES : typicalRanges(columns, select(columns, NO_FILTER, typicalPeriod(view.today)));
+    return columns === undefined ? NO_RANGES : usualRanges(columns, select(columns, NO_FILTER, usualRangePeriod(view.today)));
   });
-  ranges: TypicalRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
+  ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** How far the rates are from the mean of each batch's crop. */
-  fromNormal = $derived({ germination: this.#fromNormal('germination'), usable: this.#fromNormal('usable') });
-  /** The crops that are below what is normal, and since when in the last 365 days. Not before the end of the period. */
-  falling: Map<string | null, { start: string; mean: number; normal: number }> = $derived.by(() => {
+  fromUsual = $derived({ germination: this.#fromUsual('germination'), usable: this.#fromUsual('usable') });
+  /** The crops that are below what is usual, and since when in the last 365 days. Not before the end of the period. */
+  falling: Map<string | null, { start: string; mean: number; usual: number }> = $derived.by(() => {
     const columns = this.#year?.columns;
     if (columns === undefined || this.isComparing) return new Map();
-    const year = typicalPeriod(view.today);
+    const year = usualRangePeriod(view.today);
     const { crops, step } = series(columns, select(columns, NO_FILTER, year), year, this.measure, Infinity);
     const found = crops.map(({ crop, points }) => {
       const weeks = wholeSteps(points, step, year, view.today).filter(({ mean }) => mean !== null);
       const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
-      return { crop, since: isCurrent ? belowNormalSince(weeks, columns, this.ranges, this.measure) : null };
+      return { crop, since: isCurrent ? belowUsualSince(weeks, columns, this.ranges, this.measure) : null };
     });
     return new Map(
       found.flatMap(({ crop, since }) => {
-        const normal = this.ranges.get(crop)?.[this.measure]?.mean;
-        return since === null || normal === undefined || since.start > this.#period.to ? [] : [[crop, { ...since, normal }]];
+        const usual = this.ranges.get(crop)?.[this.measure]?.mean;
+        return since === null || usual === undefined || since.start > this.#period.to ? [] : [[crop, { ...since, usual }]];
       }),
     );
   });
@@ -136,7 +136,7 @@ class Results {
   /** How many batches of the last 365 days match the filter; null if it is not known. */
   matchesOfYear = $derived.by(() => {
     if (this.#year === null) return null;
-    return this.rowsWith({}, this.#year.columns, typicalPeriod(view.today)).length;
+    return this.rowsWith({}, this.#year.columns, usualRangePeriod(view.today)).length;
   });
 
   /** The rows that match the filter with a change to it. */
@@ -146,9 +146,9 @@ class Results {
   }
 
   /** Null for a year, which would be compared with itself. */
-  #fromNormal(measure: Measure): number | null {
+  #fromUsual(measure: Measure): number | null {
     if (dayCount(this.#period) >= YEAR_DAYS) return null;
-    return meanFromNormal(this.columns, this.rows, this.ranges, measure)?.points ?? null;
+    return meanFromUsual(this.columns, this.rows, this.ranges, measure)?.points ?? null;
   }
 
   #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {

@@ -59,7 +59,7 @@ it('marks the start of a decline with its date, if it is in the period', () => {
   expect(drawnWith('2026-01-05')).toHaveLength(3);
   const ms = Date.UTC(2026, 0, 6);
   expect(drawnWith('2026-01-06')[2]).toMatchObject({
-    data: [{ value: [ms, 0] }, { value: [ms, 100], label: { align: 'left', formatter: `Below normal since ${shortDate('2026-01-06')}` } }],
+    data: [{ value: [ms, 0] }, { value: [ms, 100], label: { align: 'left', formatter: `Below usual since ${shortDate('2026-01-06')}` } }],
   });
 });
 

@@ -20,8 +20,8 @@ export interface Rates {
   running: number;
   /** Whether the line goes on over steps without scans, such as weekends. */
   isConnected: boolean;
-  /** The range to mark, if any. */
-  typical?: Range | null;
+  /** The usual range to mark, if any. */
+  range?: Range | null;
   /** The day to mark, if any. */
   since?: string | null;
 }
@@ -31,7 +31,7 @@ export type Scale = Pick<Range, 'low' | 'high'>;
 
 export const RATES_MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
 
-export function ratesOption({ period, scale, typical, since, ...line }: Rates, theme: Theme, width: number): Option {
+export function ratesOption({ period, scale, range, since, ...line }: Rates, theme: Theme, width: number): Option {
   const at = spans(line.points, period).map(middleMs);
   const steps = stepsOf(line, at);
   const band = { type: 'line', symbol: 'none', silent: true, stack: 'spread', lineStyle: { opacity: 0 } } as const;
@@ -47,9 +47,9 @@ export function ratesOption({ period, scale, typical, since, ...line }: Rates, t
           low === null || high === null ? '-' : onScale(high, scale) - onScale(low, scale),
         ]),
       },
-      ...typicalLines(typical).map(({ rate, label }) => {
+      ...usualLines(range).map(({ rate, label }) => {
         const y = onScale(rate, scale);
-        return dottedLine([startMs(period), y], [endMs(period), y], [0, rate === typical?.high ? 7 : -18], 'right', label, theme.muted, theme.paper);
+        return dottedLine([startMs(period), y], [endMs(period), y], [0, rate === range?.high ? 7 : -18], 'right', label, theme.muted, theme.paper);
       }),
       ...(since && since > period.from ? [startLine(since, period, scale, theme)] : []),
       ...meanLines({ ...line, colour: theme.accent }, at, scale, theme),
@@ -57,14 +57,14 @@ export function ratesOption({ period, scale, typical, since, ...line }: Rates, t
   };
 }
 
-/** The range of a crop: its ends and what is normal, as they are labelled. */
-export function typicalLines(typical?: Range | null): { rate: number; label: string }[] {
-  if (!typical) return [];
-  const { low, mean, high } = typical;
+/** The usual range of a crop: its ends and its mean, as they are labelled. */
+export function usualLines(range?: Range | null): { rate: number; label: string }[] {
+  if (!range) return [];
+  const { low, mean, high } = range;
   return [
-    { rate: low, label: text.rates.typicalFrom(percent(low, 0)) },
-    { rate: mean, label: text.rates.normal(percent(mean)) },
-    { rate: high, label: text.rates.typicalTo(percent(high, 0)) },
+    { rate: low, label: text.rates.rangeFrom(percent(low, 0)) },
+    { rate: mean, label: text.rates.usual(percent(mean)) },
+    { rate: high, label: text.rates.rangeTo(percent(high, 0)) },
   ];
 }
 

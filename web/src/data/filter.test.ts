@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { Columns } from './columns';
 import { activeFilters, NO_FILTER, select, type Filter } from './filter';
-import { typicalRanges } from './outliers';
+import { usualRanges } from './outliers';
 import { sorted } from './sort';
 import { allRows, cpuMs, manyBatches, sampleBatch, sampleColumns } from './test-data';
 
@@ -39,7 +39,7 @@ describe('select', () => {
     const rates = Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00` }));
     const weak = { avg_germination_rate: '40.00' };
     const columns = sampleColumns([...rates, weak, { ...weak, batch_name: 'Bench 7' }, { ...weak, crop_type: 'Rare' }, { avg_usable_seedling_rate: '40.00' }, { warnings: true }]);
-    const spreads = typicalRanges(columns, allRows(columns));
+    const spreads = usualRanges(columns, allRows(columns));
     const unusual = (text = ''): number[] => [...select(columns, { ...NO_FILTER, warnings: 'unusual', text }, undefined, spreads)];
     expect(unusual()).toEqual([21, 22, 24, 25]);
     expect(unusual('bench 7')).toEqual([22]);

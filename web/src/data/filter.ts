@@ -2,7 +2,7 @@
 
 import { normalize, searchWords, type Columns } from './columns';
 import { dayNumber } from '../time/day';
-import { findOutliers, type TypicalRanges } from './outliers';
+import { findOutliers, type UsualRanges } from './outliers';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
 
@@ -39,7 +39,7 @@ export function activeFilters(filter: Filter): number {
 }
 
 /** The rows that match, oldest first. Whether a batch is unusual depends on the `ranges`. */
-export function select(columns: Columns, filter: Filter, period?: Period, ranges: TypicalRanges = new Map()): Int32Array {
+export function select(columns: Columns, filter: Filter, period?: Period, ranges: UsualRanges = new Map()): Int32Array {
   const matching = selectMatching(columns, filter, period);
   if (filter.warnings !== 'unusual') return matching;
   const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), ranges);

@@ -4,11 +4,11 @@ import type { Columns } from './columns';
 import { allRows, sampleColumns } from './test-data';
 import {
   BATCHES_FOR_RANGE_MIN,
-  belowNormalSince,
+  belowUsualSince,
   findOutliers,
   isUnusual,
-  meanFromNormal,
-  typicalRanges,
+  meanFromUsual,
+  usualRanges,
   unusualRows,
   ZERO_WEIGHT,
 } from './outliers';
@@ -17,9 +17,9 @@ import {
 const evenly = (change: Partial<Batch> = {}): Partial<Batch>[] =>
   Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00`, ...change }));
 
-const rangesOf = (columns: Columns) => typicalRanges(columns, allRows(columns));
+const rangesOf = (columns: Columns) => usualRanges(columns, allRows(columns));
 
-describe('typicalRanges', () => {
+describe('usualRanges', () => {
   const ranges = (changes: Partial<Batch>[]) => rangesOf(sampleColumns(changes));
 
   const rates = (count: number, from: number, step: number): Partial<Batch>[] =>
@@ -73,19 +73,19 @@ describe('findOutliers', () => {
     expect(findOutliers(today, allRows(today), new Map())).toEqual([]);
     const rows = findOutliers(today, allRows(today), rangesOf(year));
     expect(rows.map(({ row }) => row)).toEqual([0]);
-    expect(rows[0]!.reasons[0]).toMatchObject({ typical: { low: 79, mean: 90, high: 100 } });
+    expect(rows[0]!.reasons[0]).toMatchObject({ range: { low: 79, mean: 90, high: 100 } });
   });
 
   it('finds low germination, not high', () => {
     const rows = found([...evenly(), { avg_germination_rate: '40.00' }, { avg_germination_rate: '140.00' }]);
     expect(rows.map(({ row }) => row)).toEqual([21]);
     expect(rows[0]!.reasons).toEqual([
-      { kind: 'low-germination', value: 40, typical: expect.objectContaining({ mean: 90 }) as object },
+      { kind: 'low-germination', value: 40, range: expect.objectContaining({ mean: 90 }) as object },
     ]);
     expect(rows[0]!.weight).toBeGreaterThan(30);
   });
 
-  it('finds a low usable rate, also with normal germination', () => {
+  it('finds a low usable rate, also with usual germination', () => {
     const rows = found([
       ...evenly(),
       ...evenly(),
@@ -126,7 +126,7 @@ describe('findOutliers', () => {
     expect(rows[1]).toEqual({ row: 22, reasons: [{ kind: 'warning', isMeasured: true }], weight: 0 });
   });
 
-  it('ranks zero germination first, with or without a typical range', () => {
+  it('ranks zero germination first, with or without a usual range', () => {
     const changes = [
       ...evenly(),
       { avg_germination_rate: '1.00', warnings: true },
@@ -137,7 +137,7 @@ describe('findOutliers', () => {
     expect(rows.map(({ row }) => row)).toEqual([22, 23, 21]);
     expect(rows[1]).toEqual({
       row: 23,
-      reasons: [{ kind: 'low-germination', value: 0, typical: null }],
+      reasons: [{ kind: 'low-germination', value: 0, range: null }],
       weight: ZERO_WEIGHT,
     });
   });
@@ -169,24 +169,24 @@ describe('findOutliers', () => {
   });
 });
 
-it('measures the distance from what is typical of each crop', () => {
+it('measures the distance from what is usual of each crop', () => {
   const columns = sampleColumns([...evenly(), ...evenly({ crop_type: 'Leek', avg_germination_rate: '60.00' })]);
   const ranges = rangesOf(columns);
-  const mean = (...rows: number[]) => meanFromNormal(columns, Int32Array.from(rows), ranges, 'germination')!;
+  const mean = (...rows: number[]) => meanFromUsual(columns, Int32Array.from(rows), ranges, 'germination')!;
   // 80 and 84 of 90, and 60 of 60.
   expect(mean(0, 4, 21, 22).points).toBeCloseTo(-4);
   expect(mean(0, 4).points).toBeCloseTo(-8);
-  expect(mean(0, 21).normal).toBeCloseTo(75);
-  expect(meanFromNormal(columns, allRows(columns), new Map(), 'germination')).toBeNull();
+  expect(mean(0, 21).usual).toBeCloseTo(75);
+  expect(meanFromUsual(columns, allRows(columns), new Map(), 'germination')).toBeNull();
 });
 
-it('counts a failed scan as the end of the typical range', () => {
+it('counts a failed scan as the end of the usual range', () => {
   const columns = sampleColumns([...evenly(), { avg_germination_rate: '0.00' }]);
   const ranges = rangesOf(columns);
   const { low, mean } = ranges.get('Tomato')!.germination!;
   expect(low).toBeGreaterThan(70);
-  expect(meanFromNormal(columns, Int32Array.of(21), ranges, 'germination')!.points).toBeCloseTo(low - mean);
-  expect(meanFromNormal(columns, allRows(columns), ranges, 'germination')!.points).toBeCloseTo(0);
+  expect(meanFromUsual(columns, Int32Array.of(21), ranges, 'germination')!.points).toBeCloseTo(low - mean);
+  expect(meanFromUsual(columns, allRows(columns), ranges, 'germination')!.points).toBeCloseTo(0);
 });
 
 it('finds since when the steps are below the mean, of at least three', () => {
@@ -195,7 +195,7 @@ it('finds since when the steps are below the mean, of at least three', () => {
   // Row 10 has the mean of 90; a step without batches is ignored.
   const since = (...rows: (number | null)[]): unknown => {
     const steps = rows.map((row, at) => ({ start: `step ${at}`, rows: Int32Array.from(row === null ? [] : [row]) }));
-    return belowNormalSince(steps, columns, ranges, 'germination');
+    return belowUsualSince(steps, columns, ranges, 'germination');
   };
   expect(since(12, 12, 6, 6, 9, 6)).toEqual({ start: 'step 2', mean: 86.75 });
   expect(since(12, 12, 6, 6, null, 11, 6), 'one good step').toEqual({ start: 'step 2', mean: 87.25 });

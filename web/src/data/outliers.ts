@@ -1,4 +1,4 @@
-// The typical range of a crop, and the batches outside it. Uses quartiles, never standard deviations: one ruined tray must
+// The usual range of a crop, and the batches outside it. Uses quartiles, never standard deviations: one ruined tray must
 // not widen the range.
 
 import type { Batch } from './batch';
@@ -17,8 +17,8 @@ export interface Range {
 export const BATCHES_FOR_RANGE_MIN = 20;
 
 export type Reason =
-  /** `typical` may be null only for a rate of 0, which needs no comparison. */
-  | { kind: 'low-germination' | 'low-usable' | 'high-variation'; value: number; typical: Range | null }
+  /** `range` may be null only for a rate of 0, which needs no comparison. */
+  | { kind: 'low-germination' | 'low-usable' | 'high-variation'; value: number; range: Range | null }
   | { kind: 'warning'; isMeasured: boolean };
 
 export interface Outlier {
@@ -34,12 +34,12 @@ export const ZERO_WEIGHT = 1_000;
 const VARIATION_WEIGHT = 0.1;
 
 /** The outliers, the strongest first, and of equal ones the newest. */
-export function findOutliers(columns: Columns, rows: Int32Array, ranges: TypicalRanges): Outlier[] {
+export function findOutliers(columns: Columns, rows: Int32Array, ranges: UsualRanges): Outlier[] {
   const all: Outlier[] = [];
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
-    const typical = ranges.get(name);
+    const cropRanges = ranges.get(name);
     for (const row of cropRows) {
-      const outlier = toOutlier(columns, row, typical);
+      const outlier = toOutlier(columns, row, cropRanges);
       if (outlier !== null) all.push(outlier);
     }
   }
@@ -47,13 +47,13 @@ export function findOutliers(columns: Columns, rows: Int32Array, ranges: Typical
   return all.sort((a, b) => b.weight - a.weight || ms[b.row]! - ms[a.row]! || b.row - a.row);
 }
 
-/** The typical range of every unusual value, by its field and row. Null if it is not known. */
+/** The usual range of every unusual value, by its field and row. Null if it is not known. */
 export type UnusualRows = Partial<Record<keyof Batch, ReadonlyMap<number, Range | null>>>;
 
 export function unusualRows(outliers: readonly Outlier[]): UnusualRows {
   const rows = MEASURED.map(({ kind, field }) => {
     const found = outliers.flatMap(({ row, reasons }) =>
-      reasons.flatMap((reason) => (reason.kind === kind ? [[row, reason.typical] as const] : [])),
+      reasons.flatMap((reason) => (reason.kind === kind ? [[row, reason.range] as const] : [])),
     );
     return [field, new Map(found)];
   });
@@ -83,11 +83,11 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
   let weight = 0;
   for (const { kind, field, value: name, sign } of MEASURED) {
     const value = columns[name][row]!;
-    const typical = ranges?.[name] ?? null;
+    const range = ranges?.[name] ?? null;
     // NaN for a batch without the value: every comparison with it is false.
-    if (!isUnusual(field, value, typical)) continue;
-    reasons.push({ kind, value, typical });
-    weight += outside(value, typical, sign) * (sign === 1 ? 1 : VARIATION_WEIGHT) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
+    if (!isUnusual(field, value, range)) continue;
+    reasons.push({ kind, value, range });
+    weight += outside(value, range, sign) * (sign === 1 ? 1 : VARIATION_WEIGHT) + (value === 0 && sign === 1 ? ZERO_WEIGHT : 0);
   }
   if (columns.warning[row] === 1) reasons.push({ kind: 'warning', isMeasured: !Number.isNaN(columns.germination[row]!) });
   return reasons.length === 0 ? null : { row, reasons, weight };
@@ -99,24 +99,24 @@ function clamp(value: number, low: number, high: number): number {
 }
 
 /** The mean difference of a rate from the mean of each batch's own crop, and the mean of these means. Null without ranges. */
-export function meanFromNormal(
+export function meanFromUsual(
   columns: Columns,
   rows: Int32Array,
-  ranges: TypicalRanges,
+  ranges: UsualRanges,
   measure: Measure,
-): { points: number; normal: number } | null {
+): { points: number; usual: number } | null {
   let points = 0;
-  let normal = 0;
+  let usual = 0;
   let count = 0;
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
-    const typical = ranges.get(name)?.[measure];
-    if (!typical) continue;
+    const range = ranges.get(name)?.[measure];
+    if (!range) continue;
     const values = presentValues(columns[measure], cropRows);
-    for (const value of values) points += clamp(value, typical.low, typical.high) - typical.mean;
-    normal += typical.mean * values.length;
+    for (const value of values) points += clamp(value, range.low, range.high) - range.mean;
+    usual += range.mean * values.length;
     count += values.length;
   }
-  return count === 0 ? null : { points: points / count, normal: normal / count };
+  return count === 0 ? null : { points: points / count, usual: usual / count };
 }
 
 // In percentage points, and steps in a row. Less may be chance.
@@ -128,14 +128,14 @@ const STEPS_BELOW_MIN = 3;
  * does not count, nor one with few batches: each is averaged with the steps next to it. Null if there are too few steps or
  * points.
  */
-export function belowNormalSince(
+export function belowUsualSince(
   steps: readonly Pick<SeriesPoint, 'start' | 'rows'>[],
   columns: Columns,
-  ranges: TypicalRanges,
+  ranges: UsualRanges,
   measure: Measure,
 ): { start: string; mean: number } | null {
   const rowsOf = (some: typeof steps): Int32Array => Int32Array.from(some.flatMap(({ rows }) => [...rows]));
-  const pointsBelow = (some: typeof steps): number => -(meanFromNormal(columns, rowsOf(some), ranges, measure)?.points ?? NaN);
+  const pointsBelow = (some: typeof steps): number => -(meanFromUsual(columns, rowsOf(some), ranges, measure)?.points ?? NaN);
   const measured = steps.filter((step) => !Number.isNaN(pointsBelow([step])));
   const last = measured.findLastIndex((_, at) => pointsBelow(measured.slice(Math.max(0, at - 1), at + 2)) < BELOW_MIN);
   const rest = measured.slice(last + 1);
@@ -152,10 +152,10 @@ export interface CropRanges extends Record<Value, Range | null> {
 type Value = 'germination' | 'usable' | 'variation' | 'size';
 
 /** By crop; only those with enough batches. */
-export type TypicalRanges = Map<string | null, CropRanges>;
+export type UsualRanges = Map<string | null, CropRanges>;
 
-export function typicalRanges(columns: Columns, rows: Int32Array): TypicalRanges {
-  const ranges: TypicalRanges = new Map();
+export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
+  const ranges: UsualRanges = new Map();
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     // Batches without a crop are of any.
     if (name === null || cropRows.length < BATCHES_FOR_RANGE_MIN) continue;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, recentPeriod, requestDates, typicalPeriod, yearBefore } from './period';
+import { dayCount, isPeriod, PERIOD_DAYS_MAX, PRESETS, presetPeriod, type Preset, previousPeriod, recentPeriod, requestDates, usualRangePeriod, yearBefore } from './period';
 
 describe('presets', () => {
   it('include today', () => {
     expect(presetPeriod('30d', '2026-03-02')).toEqual({ from: '2026-02-01', to: '2026-03-02' });
     expect(dayCount(presetPeriod('90d', '2026-03-02'))).toBe(90);
-    expect(dayCount(typicalPeriod('2024-03-02'))).toBe(365);
+    expect(dayCount(usualRangePeriod('2024-03-02'))).toBe(365);
   });
 
   it('are yesterday, the week since Monday, and the week before it', () => {

@@ -66,8 +66,8 @@ export function presetPeriod(preset: Preset, today: string): Period {
   }
 }
 
-/** The days that show what is typical, whatever the period shown. */
-export function typicalPeriod(today: string): Period {
+/** The days for the usual ranges, whatever the period shown. */
+export function usualRangePeriod(today: string): Period {
   return presetPeriod('365d', today);
 }
 

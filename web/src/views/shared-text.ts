@@ -43,32 +43,32 @@ export function periodAround(day: string, today: string): Period {
   return { from: dayText(dayNumber(day) - DAYS_AROUND), to: last > today && day <= today ? today : last };
 }
 
-/** Whether a value is typical, below or above, with the range. */
+/** Whether a value is in the usual range, below or above, with the range. */
 export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
   const { low, high } = range;
-  const typical = text.batch.to(show(low), show(high));
+  const usual = text.batch.to(show(low), show(high));
   const rounded = Math.round(value);
-  if (rounded >= low && rounded <= high) return text.batch.within(typical);
-  return text.batch.outside(rounded < low, typical);
+  if (rounded >= low && rounded <= high) return text.batch.within(usual);
+  return text.batch.outside(rounded < low, usual);
 }
 
-/** How far a rate is from what is normal; null if that is not known. */
-export function fromNormalText(difference: number | null): string | null {
-  return difference === null ? null : text.figures.fromNormal(Math.round(difference * 10) / 10);
+/** How far a rate is from what is usual; null if that is not known. */
+export function fromUsualText(difference: number | null): string | null {
+  return difference === null ? null : text.figures.fromUsual(Math.round(difference * 10) / 10);
 }
 
-/** Since when a crop is below what is normal. */
-export function sinceText({ start, mean, normal }: { start: string; mean: number; normal: number }): string {
-  const points = Math.round(normal * 10) - Math.round(mean * 10);
-  return text.rates.below(percent(mean), weekLabel(start, date(start)), decimal(points / 10, 1), percent(normal));
+/** Since when a crop is below what is usual. */
+export function sinceText({ start, mean, usual }: { start: string; mean: number; usual: number }): string {
+  const points = Math.round(usual * 10) - Math.round(mean * 10);
+  return text.rates.below(percent(mean), weekLabel(start, date(start)), decimal(points / 10, 1), percent(usual));
 }
 
 /** Why a batch is unusual. */
 export function reasonText(reason: Reason): string {
   if (reason.kind === 'warning') return reason.isMeasured ? text.outliers.warning : text.outliers.warningOnly;
-  const { kind, value, typical } = reason;
-  const range = typical === null ? '' : text.outliers.range(text.batch.to(percent(typical.low, 0), percent(typical.high, 0)));
-  return `${text.outliers.reasons[kind](value)}${range}.`;
+  const { kind, value, range } = reason;
+  const usual = range === null ? '' : text.outliers.range(text.batch.to(percent(range.low, 0), percent(range.high, 0)));
+  return `${text.outliers.reasons[kind](value)}${usual}.`;
 }
 
 /** Why a sign-in failed. */
