@@ -118,8 +118,8 @@ test('the URL of a batch outside the period finds it', async ({ page, demo }) =>
   await expect(page.getByTitle(batch.scanned_by_email ?? batch.batch_id)).toBeVisible();
 });
 
-test('a batch links to its other scans and to the adjacent batches of its crop, whatever the period', async ({ page }) => {
-  const scan = (id: string, batch_name: string, days: number, crop_type = 'Leek'): Partial<Batch> => ({
+test('a batch links to others with its name and to the adjacent batches of its crop, whatever the period', async ({ page }) => {
+  const batch = (id: string, batch_name: string, days: number, crop_type = 'Leek'): Partial<Batch> => ({
     batch_id: id,
     batch_name,
     batch_creation_date: `${plusDays(today(), -days)}T08:00:00Z`,
@@ -128,12 +128,12 @@ test('a batch links to its other scans and to the adjacent batches of its crop, 
     crop_type,
     avg_germination_rate: '91.40',
   });
-  const scans = [scan('a', 'Bench 3', 200), scan('b', 'Bench 4', 100), scan('x', 'Bench 3', 50, 'Basil'), scan('c', 'Bench 3', 0)];
+  const batches = [batch('a', 'Bench 3', 200), batch('b', 'Bench 4', 100), batch('x', 'Bench 3', 50, 'Basil'), batch('c', 'Bench 3', 0)];
   const database = new Database();
-  const service = await database.serve(database.addOrganisation('Twice', scans));
+  const service = await database.serve(database.addOrganisation('Twice', batches));
   await openSignedIn(page, service, '/batches?window=1d');
   await link(page, 'Bench 3').click();
-  const others = page.getByRole('navigation', { name: 'Other scans of this batch' });
+  const others = page.getByRole('navigation', { name: 'Other batches with this name' });
   await expect(others).toHaveText(/: [^,]+, 08:00 \(Germination 91%\)$/);
   await link(page, 'Bench 4').click();
   await expect(heading(page, 'Bench 4')).toBeVisible();

@@ -75,19 +75,19 @@ test('an empty organisation has its own message', async ({ page }) => {
   await expect(message(page, 'No batches yet')).toBeVisible();
 });
 
-test('an empty period says when the latest scan was, and shows it', async ({ page }) => {
+test('an empty period says when the latest batch was scanned, and shows it', async ({ page }) => {
   const database = new Database();
-  const scans = ['2024-03-01', '2024-03-05'].map((day) => ({
+  const batches = ['2024-03-01', '2024-03-05'].map((day) => ({
     batch_id: day,
     batch_name: day,
     batch_creation_date: `${day}T08:00:00Z`,
     number_of_images: 1,
     warnings: false,
   }));
-  const service = await database.serve(database.addOrganisation('Old', scans));
+  const service = await database.serve(database.addOrganisation('Old', batches));
   await openSignedIn(page, service);
-  await expect(message(page, 'No scans in this period')).toBeVisible();
-  await expect(page.getByText('The latest scan was on 5 Mar 2024.')).toBeVisible();
+  await expect(message(page, 'No batches in this period')).toBeVisible();
+  await expect(page.getByText('The latest batch was scanned on 5 Mar 2024.')).toBeVisible();
   await button(page, 'Show that day').click();
   await expect.poll(() => batchCount(page)).toBe(1);
 });

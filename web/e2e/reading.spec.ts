@@ -131,17 +131,17 @@ test('the crop that is shown is compared with the most frequent other', async ({
 });
 
 test('a comparison is of two different things, and people with different crops can be compared', async ({ page }) => {
-  const scans = [
+  const groups = [
     ['anna', 'Leek', 30, '80.00'],
     ['anna', 'Tomato', 30, '95.00'],
     ['ben', 'Leek', 10, '82.00'],
     ['carl', 'Tomato', 10, '91.00'],
   ] as const;
-  const batches = scans.flatMap(([scanned_by_email, crop_type, n, avg_germination_rate], scan) =>
+  const batches = groups.flatMap(([scanned_by_email, crop_type, n, avg_germination_rate], group) =>
     Array.from({ length: n }, (_, at) => ({
       ...BATCH,
       batch_id: `${scanned_by_email} ${crop_type} ${at}`,
-      batch_creation_date: `${plusDays(today(), -2 - scan - at)}T08:00:00Z`,
+      batch_creation_date: `${plusDays(today(), -2 - group - at)}T08:00:00Z`,
       scanned_by_email,
       crop_type,
       avg_germination_rate,
@@ -354,13 +354,13 @@ test.describe('in Auckland', () => {
       database.addOrganisation('Far', [{ ...batch, batch_creation_date: `${day}T13:30:00Z` }]),
     );
     await openSignedIn(page, service, `/${query({ from: day, to: day })}`);
-    await expect(page.getByText('No scans in this period')).toBeVisible();
+    await expect(page.getByText('No batches in this period')).toBeVisible();
     await openSignedIn(page, service, `/${query({ from: plusDays(day, 1), to: plusDays(day, 1) })}`);
     await expect.poll(() => batchCount(page)).toBe(1);
     await expect(page.getByRole('contentinfo')).toContainText(/Pacific\/Auckland \(UTC\+1[23]\)/);
     await button(page, 'Show UTC').click();
     await expect(page.getByRole('contentinfo')).toContainText('Dates and times in UTC.');
-    await expect(page.getByText('No scans in this period')).toBeVisible();
+    await expect(page.getByText('No batches in this period')).toBeVisible();
   });
 });
 

@@ -55,7 +55,7 @@ async function open(page: Page, view: string): Promise<void> {
       return page.getByText(/usual range/).first().waitFor();
     case 'empty-period':
       await goSignedIn(page, service, '/?from=2020-01-01&to=2020-01-31');
-      return message(page, 'No scans in this period').waitFor();
+      return message(page, 'No batches in this period').waitFor();
     default:
       await goSignedIn(page, service, `/batches/unknown${query(period)}`);
       return message(page, 'Batch not found').waitFor();

@@ -1,4 +1,4 @@
-// Scans per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
+// Batches per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
 import { dayNumber, dayText } from '../time/day';
 import { count, date, month } from '../text/format';
 import { text } from '../text';

@@ -18,7 +18,7 @@ export interface Rates {
   scale: Scale;
   /** The index of the step that is not over yet, or -1. */
   running: number;
-  /** Whether the line goes on over steps without scans, such as weekends. */
+  /** Whether the line goes on over steps without batches, such as weekends. */
   isConnected: boolean;
   /** The usual range to mark, if any. */
   range?: Range | null;
@@ -132,7 +132,7 @@ interface DrawnStep extends Pick<SeriesPoint, 'mean' | 'low' | 'high'> {
   isRunning: boolean;
 }
 
-/** The steps to draw. A connected line has none without scans. */
+/** The steps to draw. A connected line has none without batches. */
 function stepsOf({ points, running, isConnected }: Omit<MeanLine, 'colour'>, at: readonly number[]): DrawnStep[] {
   const steps = at.map((ms, step) => {
     const { mean = null, low = null, high = null } = points[step] ?? {};
@@ -197,7 +197,7 @@ export function stepAt({ points, period }: Rates, ms: number): number {
 }
 
 function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
-  if (point.mean === null) return [{ label: point.batches === 0 ? text.panel.noScans : text.panel.noRate, value: '' }];
+  if (point.mean === null) return [{ label: point.batches === 0 ? text.panel.noBatches : text.panel.noRate, value: '' }];
   return [
     { label: text.panel.mean, value: percent(point.mean), colour },
     { label: text.rates.spread, value: `${percent(point.low, 0)} – ${percent(point.high, 0)}` },

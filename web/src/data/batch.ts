@@ -6,7 +6,7 @@ import { instantMs } from '../time/day';
 /** A decimal exactly as sent, such as "92.50". Converted to a number only for charts, means and sorting. */
 export type Decimal = string;
 
-/** One tray scan session. */
+/** The trays of one scan. */
 export interface Batch {
   batch_id: string;
   batch_name: string;

@@ -85,8 +85,8 @@ describe('select', () => {
       expect(selected(columns, { text }), text).toEqual([2, 3, 4]);
     }
     expect(selected(columns, { text: 'week 46' })).toEqual([0, 2, 3, 4]);
-    const scan = { batch_creation_date: '2026-05-13T10:00:00Z', scanned_by_email: 'jan@example.org' };
-    expect(selected(sampleColumns([scan]), { text: 'week 20 jan' }), 'not 20 January').toEqual([0]);
+    const batch = { batch_creation_date: '2026-05-13T10:00:00Z', scanned_by_email: 'jan@example.org' };
+    expect(selected(sampleColumns([batch]), { text: 'week 20 jan' }), 'not 20 January').toEqual([0]);
     expect(selected(columns, { text: '13. März' })).toEqual([1]);
     for (const text of ['14 Nov', '31.2.', 'week 60', 'pepper 13 Nov']) {
       expect(selected(columns, { text }), text).toEqual([]);

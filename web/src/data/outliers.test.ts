@@ -180,7 +180,7 @@ it('measures the distance from what is usual of each crop', () => {
   expect(meanFromUsual(columns, allRows(columns), new Map(), 'germination')).toBeNull();
 });
 
-it('counts a failed scan as the end of the usual range', () => {
+it('counts a failed batch as the end of the usual range', () => {
   const columns = sampleColumns([...evenly(), { avg_germination_rate: '0.00' }]);
   const ranges = rangesOf(columns);
   const { low, mean } = ranges.get('Tomato')!.germination!;

@@ -93,7 +93,7 @@ function toOutlier(columns: Columns, row: number, ranges: CropRanges | undefined
   return reasons.length === 0 ? null : { row, reasons, weight };
 }
 
-/** One failed scan must not count more than a weak batch. */
+/** One failed batch must not count more than a weak batch. */
 function clamp(value: number, low: number, high: number): number {
   return Math.max(low, Math.min(high, value));
 }

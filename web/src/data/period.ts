@@ -35,7 +35,7 @@ export const DEFAULT_PRESET: Preset = '90d';
 // Twenty years. Daily figures have one entry per day, so the length is limited.
 export const PERIOD_DAYS_MAX = 7_320;
 
-/** Early enough for any scan, and the previous period still has a four-digit year. */
+/** Early enough for any batch, and the previous period still has a four-digit year. */
 export const FIRST_DAY = '1900-01-01';
 
 /** "Last n days" includes today; "this week" and the like end today. Weeks start on Monday. */

@@ -78,7 +78,7 @@ it('compares only steps that are over and whole in the period', () => {
 });
 
 describe('series', () => {
-  it('has every day of the period, with gaps for days without scans', () => {
+  it('has every day of the period, with gaps for days without batches', () => {
     const columns = sampleColumns([on('2026-03-01', '90.00'), on('2026-03-01', null), on('2026-03-03', '70.00')]);
     const { step, all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-03' }, 'germination', 5);
     expect(step).toBe('day');

@@ -170,7 +170,7 @@ export function dots(columns: Columns, rows: Int32Array, max: number): { dots: D
   return { dots: sample, total: both.length };
 }
 
-/** Every day of the period, including those without scans. Ignores rows outside the period. */
+/** Every day of the period, including those without batches. Ignores rows outside the period. */
 export function activity(
   columns: Columns,
   rows: Int32Array,

@@ -65,7 +65,7 @@ export function manyBatches(count: number): Batch[] {
   const decimal = (max: number): string => (random() * max).toFixed(2);
   return Array.from({ length: count }, (_, at) =>
     sampleBatch({
-      batch_id: `scan-${Math.floor(random() * 1e9).toString(16)}-${at}`,
+      batch_id: `batch-${Math.floor(random() * 1e9).toString(16)}-${at}`,
       batch_name: `${crops[at % 6] ?? 'Trial'} house ${at % 9} tray ${Math.floor(random() * count)}`,
       batch_creation_date: new Date(1_700_000_000_000 + at * 600_000).toISOString(),
       crop_type: crops[at % 6]!,

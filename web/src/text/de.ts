@@ -128,7 +128,7 @@ export const de: Text = {
       label: 'Gescannt von',
       all: 'Alle',
       some: (n) => `${count(n)} Personen`,
-      none: 'Keine Scans in diesem Zeitraum.',
+      none: 'Keine Chargen in diesem Zeitraum.',
     },
     search: 'Suche',
     searchExample: 'Name, 13.11., KW 46',
@@ -175,9 +175,9 @@ export const de: Text = {
   empty: {
     noneTitle: 'Noch keine Chargen',
     none: 'Chargen erscheinen hier nach dem ersten Import.',
-    periodTitle: 'Keine Scans in diesem Zeitraum',
+    periodTitle: 'Keine Chargen in diesem Zeitraum',
     period: (phrase) => `Es gibt keine Chargen ${phrase}.`,
-    latest: (day) => `Der letzte Scan war am ${date(day)}.`,
+    latest: (day) => `Die letzte Charge wurde am ${date(day)} gescannt.`,
     showLatest: 'Diesen Tag anzeigen',
     showYear: 'Letzte 365 Tage anzeigen',
     filterTitle: 'Keine Charge passt zu den Filtern',
@@ -216,7 +216,7 @@ export const de: Text = {
     images: 'Bilder',
     mean: 'Durchschnitt',
     median: 'Median',
-    noScans: 'Keine Scans',
+    noBatches: 'Keine Chargen',
     noRate: 'Nicht gemessen',
   },
 
@@ -260,7 +260,7 @@ export const de: Text = {
     lastYear: 'Ein Jahr davor',
     none: {
       crop: 'In diesem Zeitraum gibt es nur eine Kultur.',
-      person: 'Alle Scans in diesem Zeitraum sind von einer Person.',
+      person: 'Alle Chargen in diesem Zeitraum hat eine Person gescannt.',
     },
     summary: (a, meanA, b, meanB) => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Die Linien sind so berechnet, als hätten beide die gleichen Kulturen gescannt.',
@@ -309,7 +309,7 @@ export const de: Text = {
     all: 'Alle',
     hint: 'Klicken, um die Chargen zu sehen.',
     key: 'Kasten: mittlere 50 %; Strich: Median. Dünne Linien: übrige Chargen ohne Ausreißer. Punkt oder Pfeil am Rand: niedrigste Charge.',
-    more: (n) => `${count(n)} Kulturen mit weniger Scans stehen in der Tabelle.`,
+    more: (n) => `${count(n)} Kulturen mit weniger Chargen stehen in der Tabelle.`,
   },
 
   uniformity: {
@@ -325,11 +325,11 @@ export const de: Text = {
   },
 
   activity: {
-    title: 'Scans im Kalender',
-    none: 'Keine Scans in diesem Zeitraum.',
+    title: 'Chargen im Kalender',
+    none: 'Keine Chargen in diesem Zeitraum.',
     summary: (by, scanned, all, busiest, most) => {
       if (all === 1) return `${batches(most)} ${by === 'day' ? 'am' : 'im'} ${busiest}.`;
-      return `Scans ${by === 'day' ? 'an' : 'in'} ${scanned === 1 ? 'einem' : count(scanned)} von ${count(all)} ${by === 'day' ? 'Tagen' : 'Monaten'}. Die meisten: ${busiest}, mit ${batches(most)}.`;
+      return `Chargen ${by === 'day' ? 'an' : 'in'} ${scanned === 1 ? 'einem' : count(scanned)} von ${count(all)} ${by === 'day' ? 'Tagen' : 'Monaten'}. Die meisten: ${busiest}, mit ${batches(most)}.`;
     },
     steps: { day: 'Tag', month: 'Monat' },
     hint: { day: 'Klicken, um diesen Tag zu zeigen.', month: 'Klicken, um diesen Monat zu zeigen.' },
@@ -393,7 +393,7 @@ export const de: Text = {
     outside: (isLow, range) => `${isLow ? 'Unter' : 'Über'} dem üblichen Bereich (${range})`,
     within: (range) => `Im üblichen Bereich (${range})`,
     to: (low, high) => `${low} bis ${high}`,
-    scans: 'Weitere Scans dieser Charge',
+    sameName: 'Weitere Chargen mit diesem Namen',
     adjacent: 'Benachbarte Chargen',
     previous: (crop) => `Vorherige Charge ${crop}`,
     next: (crop) => `Nächste Charge ${crop}`,

@@ -131,7 +131,7 @@ export const en = {
       label: 'Scanned by',
       all: 'Anyone',
       some: (n: number): string => `${count(n)} people`,
-      none: 'No scans in this period.',
+      none: 'No batches in this period.',
     },
     search: 'Search',
     searchExample: 'Name, day, week 46',
@@ -178,9 +178,9 @@ export const en = {
   empty: {
     noneTitle: 'No batches yet',
     none: 'Batches appear here after the first import.',
-    periodTitle: 'No scans in this period',
+    periodTitle: 'No batches in this period',
     period: (phrase: string): string => `There are no batches ${phrase}.`,
-    latest: (day: string): string => `The latest scan was on ${date(day)}.`,
+    latest: (day: string): string => `The latest batch was scanned on ${date(day)}.`,
     showLatest: 'Show that day',
     showYear: 'Show last 365 days',
     filterTitle: 'No batches match your filters',
@@ -221,7 +221,7 @@ export const en = {
     images: 'Images',
     mean: 'Average',
     median: 'Median',
-    noScans: 'No scans',
+    noBatches: 'No batches',
     noRate: 'No rate measured',
   },
 
@@ -265,7 +265,7 @@ export const en = {
     second: 'Second',
     thisPeriod: 'This period',
     lastYear: 'A year earlier',
-    none: { crop: 'All batches shown are of one crop.', person: 'All batches shown are by one person.' },
+    none: { crop: 'All batches shown are of one crop.', person: 'All batches shown were scanned by one person.' },
     summary: (a: string, meanA: string, b: string, meanB: string): string => `${a}: ${meanA}. ${b}: ${meanB}.`,
     byCrop: 'Lines adjusted for crop: as if both had scanned the same crops.',
     noDifference: 'No real difference, compared with what is usual for the crops. ',
@@ -330,12 +330,12 @@ export const en = {
   },
 
   activity: {
-    title: 'Scan activity',
-    none: 'No scans in this period.',
+    title: 'Batch calendar',
+    none: 'No batches in this period.',
     summary: (by: 'day' | 'month', scanned: number, all: number, busiest: string, most: number): string => {
       const on = by === 'day' ? 'on' : 'in';
       if (all === 1) return `${batches(most)} ${on} ${busiest}.`;
-      return `Scans ${on} ${count(scanned)} of ${count(all)} ${by}s. Busiest: ${busiest}, with ${batches(most)}.`;
+      return `Batches ${on} ${count(scanned)} of ${count(all)} ${by}s. Busiest: ${busiest}, with ${batches(most)}.`;
     },
     steps: { day: 'Day', month: 'Month' },
     hint: { day: 'Click to zoom to this day.', month: 'Click to zoom to this month.' },
@@ -400,7 +400,7 @@ export const en = {
     outside: (isLow: boolean, range: string): string => `${isLow ? 'Below' : 'Above'} the usual range (${range})`,
     within: (range: string): string => `In the usual range (${range})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
-    scans: 'Other scans of this batch',
+    sameName: 'Other batches with this name',
     adjacent: 'Adjacent batches',
     previous: (crop: string): string => `Previous ${crop} batch`,
     next: (crop: string): string => `Next ${crop} batch`,

@@ -5,11 +5,11 @@ import { en } from './en';
 it('uses the singular', () => {
   expect(en.activity.summary('day', 1, 1, '3 Mar', 1)).toBe('1 batch on 3 Mar.');
   expect(en.activity.summary('month', 1, 2, 'Mar 2026', 1)).toBe(
-    'Scans in 1 of 2 months. Busiest: Mar 2026, with 1 batch.',
+    'Batches in 1 of 2 months. Busiest: Mar 2026, with 1 batch.',
   );
   expect(de.activity.summary('day', 1, 1, '3. März', 1)).toBe('1 Charge am 3. März.');
   expect(de.activity.summary('day', 1, 7, '3. März', 2)).toBe(
-    'Scans an einem von 7 Tagen. Die meisten: 3. März, mit 2 Chargen.',
+    'Chargen an einem von 7 Tagen. Die meisten: 3. März, mit 2 Chargen.',
   );
 });
 

@@ -28,7 +28,7 @@ export function weekNumber(day: number): number {
 
 /**
  * Milliseconds since 1970 of 'YYYY-MM-DDTHH:MM:SS[.fraction]Z'; NaN for anything else. Keeps microseconds as a fraction,
- * unlike `Date.parse`: two scans within a millisecond keep their order.
+ * unlike `Date.parse`: two batches within a millisecond keep their order.
  */
 export function instantMs(text: string): number {
   const day = dayAtStart(text);
