@@ -75,7 +75,7 @@ test('an empty organisation has its own message', async ({ page }) => {
   await expect(message(page, 'No batches yet')).toBeVisible();
 });
 
-test('an empty period says when the latest batch was scanned, and shows it', async ({ page }) => {
+test('an empty period shows when the latest batch was scanned, and opens that day', async ({ page }) => {
   const database = new Database();
   const batches = ['2024-03-01', '2024-03-05'].map((day) => ({
     batch_id: day,

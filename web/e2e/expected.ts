@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 export const today = (): string => dayOf(Date.now());
 export const plusDays = (day: string, days: number): string => dayOf(Date.parse(day) + days * DAY_MS);
-/** The period of so many days that ends on `to`. */
+/** The period of a number of days that ends on `to`. */
 export const lastDays = (days: number, to = today()): Period => ({ from: plusDays(to, 1 - days), to });
 export const dayCount = ({ from, to }: Period): number => (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
 export const previous = (period: Period): Period => lastDays(dayCount(period), plusDays(period.from, -1));

@@ -195,7 +195,7 @@ test('a search with a typing mistake offers the right word, and comments are sho
   await expect(page.getByRole('columnheader', { name: 'Comment' })).toBeVisible();
 });
 
-test('filters without a match say so and can be cleared', async ({ page, demo }) => {
+test('filters without a match are reported and can be cleared', async ({ page, demo }) => {
   await openSignedIn(page, demo, '/?q=no-batch-has-this-text');
   await expect(message(page, 'No batches match your filters')).toBeVisible();
   await button(page, 'Clear filters').first().click();
@@ -203,7 +203,7 @@ test('filters without a match say so and can be cleared', async ({ page, demo })
   await expectFigures(page, await fetchBatches(demo, lastDays(90)));
 });
 
-test('a bookmark of the unusual batches of a day without any says so', async ({ page, demo }) => {
+test('a bookmark of the unusual batches of a day without any is reported as empty', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   for (const window of ['yesterday', 'today']) {
     await page.goto(`${demo.url}/batches?window=${window}&warnings=unusual`);

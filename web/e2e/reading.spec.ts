@@ -160,7 +160,7 @@ test('a comparison is of two different things, and people with different crops c
   await expect(panel).toContainText(
     'Better: ben, by 4.5 points, compared with what is usual for the crops. ben: 82.0%, 1.5 points above usual. carl: 91.0%, 3.0 points below usual.',
   );
-  // Of one crop, the lines are the rates.
+  // With one crop, the lines are the rates.
   await openSignedIn(page, service, '/?crop=Leek&compare=person&with=anna&with=ben');
   await panel.getByText('Show as table').click();
   await expect(panel.getByRole('row', { name: /80\.0% 82\.0%$/ }).first()).toBeVisible();
@@ -225,7 +225,7 @@ test('batches that are not compared, such as those without a crop, are one click
   await expectRows(page, without.length);
 });
 
-test('a search says how many more batches match in the last 365 days', async ({ page, demo }) => {
+test('a search shows how many more batches match in the last 365 days', async ({ page, demo }) => {
   const [batch] = await fetchBatches(demo, lastDays(30));
   const found = (await fetchBatches(demo, lastDays(365))).filter(({ crop_type }) => crop_type === batch!.crop_type);
   await openSignedIn(page, demo, `/batches?window=30d&q=${batch!.crop_type}`);

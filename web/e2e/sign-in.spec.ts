@@ -204,7 +204,7 @@ test.describe('failures', () => {
     await expect(heading(page, 'Overview')).toBeVisible();
   });
 
-  test('without a network the sign-in says so, and works when it is back', async ({ page, context, demo }) => {
+  test('a sign-in without a network is reported, and works when it is back', async ({ page, context, demo }) => {
     await page.goto(demo.url);
     await expect(heading(page, 'Sign in')).toBeVisible();
     await context.setOffline(true);

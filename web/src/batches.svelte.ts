@@ -9,7 +9,7 @@ import { session } from './session.svelte';
 
 // Pages can arrive every few milliseconds. Drawing twice a second shows progress and leaves time for input.
 const REDRAW_MS = 500;
-// How often the service is asked for changes. Without changes, that costs it next to nothing.
+// How often to check for changes. Without changes, that costs the service next to nothing.
 const REFRESH_MS = 60_000;
 // A few new batches hardly change the usual ranges, and a year can be many pages.
 const YEAR_REFRESH_MS = 3_600_000;
@@ -56,13 +56,13 @@ class Batches {
   previous = $state.raw<PeriodLoader | null>(null);
   /** The last 365 days, for the usual ranges. */
   year = $state.raw<PeriodLoader | null>(null);
-  /** The same period of last year, if a view asked for it. */
+  /** The same period of last year, if a view compares with it. */
   lastYear = $state.raw<PeriodLoader | null>(null);
   /** Incremented when the columns of a loader change; columns themselves are not reactive. */
   version = $state(0);
   /** When `main` was last known to be up to date. */
   checkedAt = $state(0);
-  /** The service does not say whether there are changes: when it is asked again. */
+  /** The last check for changes failed: when to retry. */
   waiting = $state.raw<Waiting | null>(null);
   /** Changed batches of the same period, shown when they are complete. */
   #next: PeriodLoader | null = null;
@@ -117,7 +117,7 @@ class Batches {
     return [this.main, this.previous, this.year, this.lastYear].filter((loader) => loader !== null);
   }
 
-  /** Asks the service for changes now, and then regularly. */
+  /** Checks for changes now, and then regularly. */
   async refresh(): Promise<void> {
     const { main } = this;
     if (main === null || this.#next !== null || main.state === 'loading' || main.state === 'partial') return;
@@ -193,7 +193,7 @@ class Batches {
     this.#refreshIn(waitMs);
   }
 
-  /** The page asks to sign in again; after that, it refreshes. */
+  /** Requests a new sign-in; after that, the page refreshes. */
   #expire(): void {
     this.waiting = null;
     session.expire();

@@ -6,7 +6,7 @@ import { text as texts } from './text';
 /** Crops with their own colour and small chart; more colours cannot be distinguished. */
 export const CROP_COLOURS_MAX = 6;
 
-// Enough for every nursery; the oldest are forgotten.
+// Enough for every nursery; the oldest are dropped.
 const CROPS_MAX = 500;
 
 export function cropLabel(crop: string | null): string {

@@ -37,11 +37,11 @@ function save(file: Blob, name: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser reads the file after the click; a minute is plenty.
+  // The browser reads the file after the click; a minute is enough.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-// The file name says what the file lacks.
+// The file name shows what is missing.
 function nameOf(extension: string, suffix: string): string {
   const { period, filter } = view.current;
   const filtered = filter.warnings === 'unusual' ? '-unusual' : activeFilters(filter) > 0 ? '-filtered' : '';

@@ -48,7 +48,7 @@ class Results {
   periodRows = $derived.by(() => (void batches.version, select(this.columns, NO_FILTER, this.#period)));
 
   headline = $derived(headline(this.columns, this.rows));
-  /** Null until the whole previous period is loaded: a part is no comparison. */
+  /** Null until the whole previous period is loaded: partial data is not comparable. */
   previousHeadline: Headline | null = $derived.by(() => {
     const loader = batches.main?.covers(view.current.period) ? batches.loaderFor(view.previous) : null;
     if (loader === null) return null;

@@ -9,7 +9,7 @@ import { onStored, readSetting, storeSetting } from './settings';
 const SIGNING_OUT = 'signing-out';
 // All tabs have the same cookie, which each renewal replaces: one at a time.
 const LOCK = 'batchscan.session';
-// A token that is rejected so soon after a renewal will not get better by another.
+// If a token is rejected so soon after a renewal, renewing again will not help.
 const RENEWED_RECENTLY_MS = 2_000;
 const START_RETRY_MS = 4_000;
 
@@ -17,7 +17,7 @@ class Session {
   token = $state.raw<Token | null>(null);
   clientId = $state('');
   organisation = $state('');
-  /** Until the service has said whether this browser is signed in. */
+  /** Until the service has reported whether this browser is signed in. */
   isStarting = $state(true);
   /** Why that takes long; the page keeps trying. */
   startFailure = $state.raw<Failure | null>(null);
@@ -71,7 +71,7 @@ class Session {
     return this.token.value;
   }
 
-  /** Gets a new token; false when the session has ended. Throws `ServiceError` when the service does not say. */
+  /** Gets a new token; false when the session has ended. Throws `ServiceError` when the service does not respond. */
   renew(): Promise<boolean> {
     this.#renewing ??= this.#renew().finally(() => (this.#renewing = null));
     return this.#renewing;

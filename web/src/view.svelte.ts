@@ -123,7 +123,7 @@ class CurrentView {
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
-  /** Typing replaces the history entry: going back letter by letter is no use. */
+  /** Typing replaces the history entry: going back letter by letter is pointless. */
   setFilter(change: Partial<Filter>, mode: HistoryMode = 'push'): void {
     this.#begin('filter');
     this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, mode);

@@ -18,7 +18,7 @@ export interface Rates {
   scale: Scale;
   /** The index of the step that is not over yet, or -1. */
   running: number;
-  /** Whether the line goes on over steps without batches, such as weekends. */
+  /** Whether the line continues over steps without batches, such as weekends. */
   isConnected: boolean;
   /** The usual range to mark, if any. */
   range?: Range | null;
@@ -205,7 +205,7 @@ function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
   ];
 }
 
-// In percentage points. A shorter scale would make a fall of a small difference.
+// In percentage points. A shorter scale would make a small difference look like a fall.
 const SCALE_MIN = 20;
 // A longer one has labels every 10 or 20.
 const FINE_SCALE_MAX = 25;

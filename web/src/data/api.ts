@@ -60,7 +60,7 @@ export interface PageLoadOptions {
   random?: () => number;
 }
 
-/** What a browser stores and draws with ease. Longer periods are cut. */
+/** What a browser stores and draws easily. Longer periods are cut. */
 export const BATCHES_MAX = 200_000;
 
 // A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
@@ -204,7 +204,7 @@ class PageLoader {
     return page;
   }
 
-  /** How long to wait before the next attempt; null when a retry is no use. */
+  /** How long to wait before the next attempt; null when a retry is pointless. */
   #backoff(error: unknown, attempt: number): Waiting | null {
     if (!(error instanceof ServiceError)) return null;
     const { failure } = error;
@@ -235,7 +235,7 @@ class PageLoader {
 export async function isCurrent(period: Period, token: string, etag: string, fetch?: Fetch): Promise<boolean> {
   const query = new URLSearchParams(requestDates(period));
   const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'If-None-Match': etag };
-  // Without this, the browser's cache would answer.
+  // Otherwise the browser's cache would respond.
   const init: RequestInit = { method: 'HEAD', headers, cache: 'no-store' };
   const response = await request(`/v2/batches?${query}`, init, undefined, fetch);
   if (response.status === 304) return true;

@@ -15,7 +15,7 @@ export interface Side {
   points: SeriesPoint[];
 }
 
-/** Whether there are enough earlier batches: a rate of a few says little. */
+/** Whether there are enough earlier batches: a rate of a few is chance. */
 export function isComparable(batches: number, earlier: number): boolean {
   return earlier > 0 && earlier * 10 >= batches;
 }

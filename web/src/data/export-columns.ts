@@ -11,7 +11,7 @@ export interface ExportColumn {
   value: (row: number) => Batch[keyof Batch];
 }
 
-/** The fields in the given order. `reasons` says why batches are unusual, by row; if there are any, they come before the comment. */
+/** The fields in the given order. `reasons` are why batches are unusual, by row; if there are any, they come before the comment. */
 export function exportColumns(
   columns: Columns,
   fields: readonly (keyof Batch)[],

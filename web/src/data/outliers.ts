@@ -171,7 +171,7 @@ export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
   return ranges;
 }
 
-// From the median, so many times the distance to a quartile. Beyond it are 2 % of a normal distribution on either side.
+// How far the range reaches, in distances from the median to a quartile. Beyond it are 2 % of a normal distribution per side.
 const QUARTILES = 3;
 // A bad spell moves only the quartile on its own side: neither counts for more than 1.5 times the other. Rates near 100 %
 // are naturally about that skewed.

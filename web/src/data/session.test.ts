@@ -95,7 +95,7 @@ it('signs in with a link, which works once', async () => {
   expect(await failureOf(signInWithLink('a.b', environment(json({}, 401))))).toEqual({ kind: 'used-link' });
 });
 
-it('renews the token, or says that no one is signed in', async () => {
+it('renews the token, or reports that no one is signed in', async () => {
   const service = environment(json(SIGNED_IN));
   expect(await renewToken(service)).toEqual(EXPECTED);
   expect(service.requests[0]!.path).toBe('/session/token');

@@ -28,7 +28,7 @@ it('formats instants in the time zone, and days as they are', () => {
   expect(de.time(Date.UTC(2026, 6, 1, 8, 5))).toBe('10:05');
 });
 
-it('says how long ago something was', () => {
+it('formats how long ago something was', () => {
   expect(en.ago(20_000)).toBe('1 minute ago');
   expect(en.ago(119 * 60_000)).toBe('119 minutes ago');
   expect(en.ago(3 * 3_600_000)).toBe('3 hours ago');

@@ -3,7 +3,7 @@ import { personName, type Batch, type Field } from '../data/batch';
 import { count, decimal, instant, NONE, percent } from '../text/format';
 import { text } from '../text';
 
-/** Rates are whole numbers, as the usual ranges are, unless the exact value is asked for. */
+/** Rates are whole numbers, as the usual ranges are, unless digits are requested. */
 export function cellText(batch: Batch, field: Field, digits = 0): string {
   const value = batch[field.name];
   if (value === null) return NONE;

@@ -4,7 +4,7 @@ import { printing } from '../printing.svelte';
 // Extra rows beyond either edge, so that fast scrolling shows no gaps.
 const OVERSCAN = 8;
 
-/** More would be a book. */
+/** About forty sheets of paper. */
 export const PRINTED_MAX = 2_000;
 
 export class VirtualRows {
