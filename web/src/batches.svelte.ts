@@ -1,8 +1,9 @@
 // The loaded batches: those of the period, of the previous period, and others for comparison. Decides when to fetch, and
 // keeps what is shown up to date.
-import { BATCHES_MAX, isCurrent, offlineWaitMs, ServiceError, type Failure, type Waiting } from './data/api';
+import { BATCHES_MAX, isCurrent, offlineWaitMs, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
+import { ServiceError, type Failure } from './data/errors';
 import { samePeriod, usualRangePeriod, type Period } from './data/period';
 import { Loader, type LoadState } from './loading.svelte';
 import { session } from './session.svelte';

@@ -1,7 +1,8 @@
 // Loads pages and exposes the state to the UI: progress, waiting, result, and start, cancel and retry. Subclasses decide
 // what to do with the batches.
-import { loadPages, ServiceError, type Failure, type PageLoad, type Progress, type Waiting } from './data/api';
+import { PageLoad, type Progress, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
+import { ServiceError, type Failure } from './data/errors';
 import type { Period } from './data/period';
 import { dayOf } from './time/zone';
 import { session } from './session.svelte';
@@ -45,7 +46,7 @@ export abstract class Loader {
     this.state = 'loading';
     this.failure = null;
     this.waiting = null;
-    const started: PageLoad = loadPages({
+    const started: PageLoad = new PageLoad({
       period: this.period,
       token: () => session.currentToken(),
       onPage: (batches) => (this.#load === started ? this.onPage(batches) : 'stop'),
@@ -93,7 +94,7 @@ export abstract class Loader {
 
   async #waitForEnd(load: PageLoad): Promise<void> {
     try {
-      const { outcome } = await load.done;
+      const outcome = await load.done;
       if (this.#load === load) this.onEnd(outcome === 'cancelled' ? 'partial' : outcome, null);
     } catch (error) {
       if (this.#load !== load) return;

@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
 import { cpuMs, failureOf, manyBatches, sampleBatch } from './test-data';
-import {
-  BATCHES_MAX,
-  loadPages,
-  type Progress,
-  type Waiting,
-  type PageLoad,
-  type PageLoadOptions,
-} from './api';
+import { BATCHES_MAX, PageLoad, type PageLoadOptions, type Progress, type Waiting } from './api';
 
 type Step = Response | 'down' | 'hang' | (() => Response);
 
@@ -42,7 +35,7 @@ function startLoad(steps: Step[], change: Partial<PageLoadOptions> = {}) {
   const ids: string[] = [];
   const progress: Progress[] = [];
   const waits: (Waiting | null)[] = [];
-  const handle: PageLoad = loadPages({
+  const handle = new PageLoad({
     period: PERIOD,
     token: () => Promise.resolve('token-1'),
     onPage: (batches: Batch[]) => void ids.push(...batches.map((batch) => batch.batch_id)),
@@ -57,14 +50,14 @@ function startLoad(steps: Step[], change: Partial<PageLoadOptions> = {}) {
   return { handle, ids, progress, waits, ...service };
 }
 
-describe('loadPages', () => {
+describe('a load of pages', () => {
   it('follows the cursor to the end', async () => {
     const { handle, ids, progress, query, requests } = startLoad([
       page(['a', 'b'], 'c-1'),
       page([], 'c-2'),
       page(['c'], null),
     ]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect(ids).toEqual(['a', 'b', 'c']);
     expect(Object.fromEntries(query(0))).toEqual({
       start_date: '2026-03-01T00:00:00.000Z',
@@ -77,7 +70,7 @@ describe('loadPages', () => {
 
   it('ignores what a newer service adds', async () => {
     const { handle, ids } = startLoad([json({ data: [{ ...sampleBatch(), tray: 1 }], next_token: null, total: 1 })]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect(ids).toEqual(['b-1']);
   });
 
@@ -85,7 +78,7 @@ describe('loadPages', () => {
     const headers = ['7', '0', '86400', new Date(NOW + 9_000).toUTCString(), 'soon', null];
     const responses = headers.map((header) => busy(503, header === null ? {} : { 'Retry-After': header }));
     const { handle, waits } = startLoad([...responses, page(['a'], null)]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     const started = waits.filter((wait) => wait !== null);
     expect(started.map((wait) => (wait.untilMs - NOW) / 1000)).toEqual([7, 1, 60, 9, 4, 4]);
     expect(started.map((wait) => wait.attempt)).toEqual([1, 2, 3, 4, 5, 6]);
@@ -94,13 +87,13 @@ describe('loadPages', () => {
 
   it.each([429, 502, 503, 504])('retries after %i', async (status) => {
     const { handle, ids } = startLoad([busy(status), page(['a'], null)]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect(ids).toEqual(['a']);
   });
 
   it('retries when it is offline from the start', async () => {
     const { handle, waits, ids } = startLoad(['down', page(['a'], null)]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect([ids, waits.length]).toEqual([['a'], 2]);
   });
 
@@ -108,7 +101,7 @@ describe('loadPages', () => {
     const { handle, waits, ids } = startLoad([page(['a'], 'c-1'), ...Array<Step>(8).fill('down'), page(['b'], null)], {
       random: () => 1,
     });
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect(ids).toEqual(['a', 'b']);
     const started = waits.filter((wait) => wait !== null);
     expect(started.map((wait) => (wait.untilMs - NOW) / 1000)).toEqual([1, 2, 4, 8, 16, 30, 30, 30]);
@@ -119,7 +112,7 @@ describe('loadPages', () => {
     const broken = (): Response =>
       new Response(new ReadableStream({ pull: (body) => body.error(new TypeError('cut')) }));
     const { handle, ids } = startLoad([page(['a'], 'c-1'), broken, page(['b'], null)]);
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
     expect(ids).toEqual(['a', 'b']);
   });
 
@@ -128,7 +121,7 @@ describe('loadPages', () => {
     expect(await failureOf(first.handle.done)).toEqual({ kind: 'signed-out' });
     expect(first.handle.cursor).toBe('c-1');
     const second = startLoad([page(['b'], null)], { after: first.handle.cursor!, already: first.handle.progress });
-    expect(await second.handle.done).toEqual({ outcome: 'complete' });
+    expect(await second.handle.done).toBe('complete');
     expect(second.query(0).get('next_token')).toBe('c-1');
     expect(second.progress).toEqual([{ batches: 2, pages: 2, reached: '2026-03-02T10:00:00Z' }]);
   });
@@ -180,12 +173,12 @@ describe('loadPages', () => {
 
   it('ends with too-many above the limit, not at the limit', async () => {
     const more = startLoad([page(['a', 'b'], 'c-1'), page(['c', 'd'], null)], { batchesMax: 3 });
-    expect(await more.handle.done).toEqual({ outcome: 'too-many' });
+    expect(await more.handle.done).toBe('too-many');
     expect(more.ids).toEqual(['a', 'b', 'c']);
     const same = startLoad([page(['a', 'b'], 'c-1'), page(['c'], null)], { batchesMax: 3 });
-    expect(await same.handle.done).toEqual({ outcome: 'complete' });
+    expect(await same.handle.done).toBe('complete');
     const edge = startLoad([page(['a', 'b'], 'c-1')], { batchesMax: 2 });
-    expect(await edge.handle.done).toEqual({ outcome: 'too-many' });
+    expect(await edge.handle.done).toBe('too-many');
     expect(BATCHES_MAX).toBe(200_000);
   });
 
@@ -194,45 +187,45 @@ describe('loadPages', () => {
     const { handle, progress } = startLoad([() => page([], `c-${++cursor}`)], {
       already: { batches: 0, pages: 19_990, reached: null },
     });
-    expect(await handle.done).toEqual({ outcome: 'too-many' });
+    expect(await handle.done).toBe('too-many');
     expect(progress).toHaveLength(10);
   });
 
   it("ends as cancelled when onPage returns 'stop'", async () => {
     const { handle, requests } = startLoad([page(['a'], 'c-1')], { onPage: () => 'stop' });
-    expect(await handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await handle.done).toBe('cancelled');
     expect([requests.length, handle.cursor]).toEqual([1, 'c-1']);
   });
 
   it('can be cancelled before the response, between pages, and while it waits', async () => {
     const early = startLoad(['hang']);
     early.handle.cancel();
-    expect(await early.handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await early.handle.done).toBe('cancelled');
 
     const between = startLoad([page(['a'], 'c-1')], { onProgress: () => between.handle.cancel() });
-    expect(await between.handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await between.handle.done).toBe('cancelled');
     expect(between.requests).toHaveLength(1);
 
     const waiting = startLoad([busy()], {
       sleep: untilAborted,
       onWaiting: (wait) => wait && setTimeout(() => waiting.handle.cancel()),
     });
-    expect(await waiting.handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await waiting.handle.done).toBe('cancelled');
 
     const inCallback = startLoad([busy()], { onWaiting: (wait) => wait && inCallback.handle.cancel() });
-    expect(await inCallback.handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await inCallback.handle.done).toBe('cancelled');
   });
 
   it('can be cancelled while a body is read', async () => {
     const endless = (): Response => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }));
     const { handle } = startLoad([endless]);
     setTimeout(() => handle.cancel(), 5);
-    expect(await handle.done).toEqual({ outcome: 'cancelled' });
+    expect(await handle.done).toBe('cancelled');
   });
 
   it('retries at once on request, with the real timer', async () => {
     const service = serviceOf([busy(503, { 'Retry-After': '60' }), page([], null)]);
-    const handle = loadPages({
+    const handle: PageLoad = new PageLoad({
       period: PERIOD,
       token: () => Promise.resolve('t'),
       onPage: () => undefined,
@@ -241,7 +234,7 @@ describe('loadPages', () => {
       fetch: service.fetch,
     });
     handle.retryNow();
-    expect(await handle.done).toEqual({ outcome: 'complete' });
+    expect(await handle.done).toBe('complete');
   });
 
   it('parses fifty thousand batches quickly', { retry: 4 }, async () => {

@@ -5,8 +5,6 @@ import { detailOf, isUnavailable, memberOf, parseJson, rejected, retryAfterSecs,
 import { requestDates, type Period } from './period';
 import { request, type ApiResponse, type Fetch } from './request';
 
-export { ServiceError, type Failure } from './errors';
-
 export interface Progress {
   batches: number;
   pages: number;
@@ -21,24 +19,8 @@ export interface Waiting {
   attempt: number;
 }
 
-export interface PageLoadEnd {
-  /** `cancelled` also when `onPage` returned 'stop'; `too-many` when a limit was reached and there is more. */
-  outcome: 'complete' | 'cancelled' | 'too-many';
-}
-
-/** A running load. `done` rejects with `ServiceError`, or with what `onPage` threw. */
-export interface PageLoad {
-  done: Promise<PageLoadEnd>;
-  /** Ends a wait early. */
-  retryNow(): void;
-  cancel(): void;
-  /** The cursor of the next page; null before the first page. Pass it as `after` to continue. */
-  readonly cursor: string | null;
-  /** Pass it as `already` to continue. */
-  readonly progress: Progress;
-  /** The version of the batches, for `isCurrent`; null before the first page. */
-  readonly etag: string | null;
-}
+/** `cancelled` also when `onPage` returned 'stop'; `too-many` when a limit was reached and there is more. */
+type Outcome = 'complete' | 'cancelled' | 'too-many';
 
 export interface PageLoadOptions {
   period: Period;
@@ -66,25 +48,6 @@ export const BATCHES_MAX = 200_000;
 // A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
 const PAGES_MAX = 20_000;
 
-/** Loads /v2/batches of a period, page by page, oldest first. */
-export function loadPages(options: PageLoadOptions): PageLoad {
-  const loader = new PageLoader(options);
-  return {
-    done: loader.run(),
-    retryNow: () => loader.retryNow(),
-    cancel: () => loader.cancel(),
-    get cursor() {
-      return loader.cursor;
-    },
-    get progress() {
-      return loader.progress;
-    },
-    get etag() {
-      return loader.etag;
-    },
-  };
-}
-
 // The backoff after a lost connection. Short at most: someone may be watching.
 const OFFLINE_WAIT_MS_MIN = 1_000;
 const OFFLINE_WAIT_MS_MAX = 30_000;
@@ -99,9 +62,15 @@ export function offlineWaitMs(attempt: number, random: () => number = Math.rando
   return longest * (0.75 + 0.25 * random());
 }
 
-class PageLoader {
+/** Loads /v2/batches of a period, page by page, oldest first. Starts at once. */
+export class PageLoad {
+  /** Rejects with `ServiceError`, or with what `onPage` threw. */
+  readonly done: Promise<Outcome>;
+  /** The cursor of the next page; null before the first page. Pass it as `after` to continue. */
   cursor: string | null;
+  /** Pass it as `already` to continue. */
   progress: Progress;
+  /** The version of the batches, for `isCurrent`; null before the first page. */
   etag: string | null = null;
   readonly #options: PageLoadOptions;
   readonly #now: () => number;
@@ -116,17 +85,13 @@ class PageLoader {
     this.#random = options.random ?? Math.random;
     this.cursor = options.after ?? null;
     this.progress = options.already ?? { batches: 0, pages: 0, reached: null };
-  }
-
-  async run(): Promise<PageLoadEnd> {
-    try {
-      return await this.#loadAll();
-    } catch (error) {
-      if (this.#isCancelled) return { outcome: 'cancelled' };
+    this.done = this.#loadAll().catch((error: unknown) => {
+      if (this.#isCancelled) return 'cancelled';
       throw error;
-    }
+    });
   }
 
+  /** Ends a wait early. */
   retryNow(): void {
     this.#wait?.abort();
   }
@@ -140,19 +105,19 @@ class PageLoader {
     return this.#cancelled.signal.aborted;
   }
 
-  async #loadAll(): Promise<PageLoadEnd> {
+  async #loadAll(): Promise<Outcome> {
     const batchesMax = this.#options.batchesMax ?? BATCHES_MAX;
     while (this.progress.pages < PAGES_MAX) {
       const page = await this.#loadPage();
-      if (page === null || this.#isCancelled) return { outcome: 'cancelled' };
+      if (page === null || this.#isCancelled) return 'cancelled';
       const room = batchesMax - this.progress.batches;
       const stop = this.#deliver(page.batches.length <= room ? page.batches : page.batches.slice(0, room), page.next);
-      if (stop || this.#isCancelled) return { outcome: 'cancelled' };
-      if (page.batches.length > room) return { outcome: 'too-many' };
-      if (page.next === null) return { outcome: 'complete' };
-      if (page.batches.length === room) return { outcome: 'too-many' };
+      if (stop || this.#isCancelled) return 'cancelled';
+      if (page.batches.length > room) return 'too-many';
+      if (page.next === null) return 'complete';
+      if (page.batches.length === room) return 'too-many';
     }
-    return { outcome: 'too-many' };
+    return 'too-many';
   }
 
   /** Passes a page on. The cursor moves first, so that a caller who stops can continue after this page. */
