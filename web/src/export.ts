@@ -1,9 +1,12 @@
 // Saves the files of the export menu. Loaded when one is chosen.
 import { batches } from './batches.svelte';
 import type { Batch } from './data/batch';
+import { csv } from './data/csv';
 import { ServiceError } from './data/errors';
-import { csv, exportColumns, fetchFile, xlsx } from './data/export';
+import { fetchFile } from './data/export';
+import { exportColumns } from './data/export-columns';
 import { activeFilters } from './data/filter';
+import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
 import { session } from './session.svelte';
 import { locale } from './text/language';

@@ -3,7 +3,7 @@ import type { Batch } from './data/batch';
 import type { Period } from './data/period';
 import { Loader } from './loading.svelte';
 
-// Every four-digit year. The API has no lookup by id, so every page is read.
+// Every four-digit year.
 export const ALL_TIME: Period = { from: '0001-01-01', to: '9999-12-31' };
 
 // Nothing is kept, so memory sets no limit. This one stops on a service that never sends a last page.

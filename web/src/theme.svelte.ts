@@ -1,10 +1,11 @@
 // Light or dark: the system setting, unless the user chose otherwise.
 import { flushSync } from 'svelte';
+import { readTheme } from './charts/theme';
 import { readSetting, storeSetting } from './settings';
 
 const SETTING = 'theme';
 
-export type Scheme = 'light' | 'dark';
+type Scheme = 'light' | 'dark';
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 
@@ -13,6 +14,8 @@ class Theme {
   #system = $state<Scheme>(system.matches ? 'dark' : 'light');
   #isPrinting = $state(false);
   scheme: Scheme = $derived(this.#isPrinting ? 'light' : (this.#chosen ?? this.#system));
+  /** The colours for charts. */
+  colours = $derived.by(() => (void this.scheme, readTheme()));
 
   constructor() {
     system.addEventListener('change', (event) => {

@@ -19,13 +19,14 @@ class IdleTimer {
 export const idleTimer = new IdleTimer();
 
 export class Visibility {
-  #isVisible = $state(false);
+  isVisible = $state(false);
 
   /** Attachment (`{@attach}`) for the element to observe. */
   readonly observe = (node: HTMLElement): (() => void) => {
+    // A little earlier than visible, so that scrolling shows no empty frames.
     const observer = new IntersectionObserver(
-      (entries) => (this.#isVisible = entries.at(-1)?.isIntersecting ?? false),
-      { rootMargin: '120px' },
+      (entries) => (this.isVisible = entries.at(-1)?.isIntersecting ?? false),
+      { rootMargin: '160px' },
     );
     observer.observe(node);
     return () => observer.disconnect();
@@ -35,7 +36,7 @@ export class Visibility {
   lazy<T>(read: () => T): () => T {
     let last: { value: T } | null = null;
     return () => {
-      if (this.#isVisible || idleTimer.isIdle || last === null) last = { value: read() };
+      if (this.isVisible || idleTimer.isIdle || last === null) last = { value: read() };
       return last.value;
     };
   }

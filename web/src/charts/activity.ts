@@ -1,5 +1,5 @@
 // Batches per day as a calendar: columns are weeks, rows are weekdays. Long periods: columns are months, rows are years.
-import { dayNumber, dayText } from '../time/day';
+import { dayNumber, dayText, weekStart } from '../time/day';
 import { count, date, month } from '../text/format';
 import { text } from '../text';
 import { locale } from '../text/language';
@@ -7,18 +7,18 @@ import type { Option } from './echarts';
 import { axisStyle, type Theme } from './theme';
 import type { Tooltip } from './tooltip';
 
-export interface Day {
+interface Day {
   day: string;
   batches: number;
   images: number;
 }
 
-export interface Cell extends Day {
+interface Cell extends Day {
   column: number;
   row: number;
 }
 
-export interface Calendar {
+interface Calendar {
   cells: Cell[];
   columns: string[];
   rows: string[];
@@ -88,8 +88,8 @@ export function activityTooltip(cell: Cell, by: Calendar['by']): Tooltip {
   return {
     title: by === 'day' ? date(cell.day) : month(cell.day),
     lines: [
-      { label: text.panel.batches, value: count(cell.batches) },
-      { label: text.panel.images, value: count(cell.images) },
+      { label: text.figures.batches, value: count(cell.batches) },
+      { label: text.figures.images, value: count(cell.images) },
     ],
     hint: text.activity.hint[by],
   };
@@ -102,8 +102,7 @@ function heatOf(batches: number, busiest: number): number {
 
 function byDay(days: readonly Day[]): Omit<Calendar, 'busiest'> {
   const first = dayNumber(days[0]?.day ?? '1970-01-01');
-  // 1970-01-01 was a Thursday, three days after its Monday.
-  const monday = Math.floor((first + 3) / 7) * 7 - 3;
+  const monday = weekStart(first);
   const cells = days.map((day, at) => {
     const since = first + at - monday;
     return { ...day, column: Math.floor(since / 7), row: since % 7 };

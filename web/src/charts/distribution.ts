@@ -75,7 +75,7 @@ export function distributionTooltip(box: Distribution, colour: string): Tooltip 
       { label: text.panel.median, value: percent(box.median), colour },
       { label: text.distribution.middle, value: `${percent(box.q1)} – ${percent(box.q3)}` },
       { label: text.distribution.all, value: `${percent(box.min)} – ${percent(box.max)}` },
-      { label: text.panel.batches, value: count(box.batches) },
+      { label: text.figures.batches, value: count(box.batches) },
     ],
     hint: text.distribution.hint,
   };

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { shortDate } from '../text/format';
 import type { Distribution, SeriesPoint } from '../data/statistics';
-import { comparisonOption } from './comparison';
 import { distributionOption, distributionTooltip } from './distribution';
-import { ratesOption, ratesTooltip, scaleOf } from './rates';
+import { comparisonOption, ratesOption, ratesTooltip, scaleOf } from './rates';
 import type { Theme } from './theme';
 
 const period = { from: '2026-01-05', to: '2026-01-07' };

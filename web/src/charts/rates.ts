@@ -29,7 +29,7 @@ export interface Rates {
 /** The ends of the axis of a rate. */
 export type Scale = Pick<Range, 'low' | 'high'>;
 
-export const RATES_MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
+const RATES_MARGIN = { left: 44, right: 8, top: 10, bottom: 32 };
 
 export function ratesOption({ period, scale, range, since, ...line }: Rates, theme: Theme, width: number): Option {
   const at = spans(line.points, period).map(middleMs);
@@ -95,13 +95,13 @@ function startLine(day: string, period: Period, scale: Scale, theme: Theme) {
   return dottedLine([ms, scale.low], [ms, scale.high], [isLeft ? -6 : 6, 24], isLeft ? 'right' : 'left', label, theme.signal, theme.paper);
 }
 
-export interface MeanLine extends Pick<Rates, 'points' | 'running' | 'isConnected'> {
+interface MeanLine extends Pick<Rates, 'points' | 'running' | 'isConnected'> {
   colour: string;
   isDashed?: boolean;
 }
 
 /** The line of the means. Its end is dotted, with a hollow dot, if that step is not over yet. */
-export function meanLines(line: MeanLine, at: readonly number[], scale: Scale, theme: Theme) {
+function meanLines(line: MeanLine, at: readonly number[], scale: Scale, theme: Theme) {
   const { colour, isDashed } = line;
   const steps = stepsOf(line, at);
   const running = steps.findIndex(({ isRunning }) => isRunning);
@@ -127,6 +127,16 @@ export function meanLines(line: MeanLine, at: readonly number[], scale: Scale, t
   return [whole, end];
 }
 
+/** The chart of two lines. They share the steps of the first: the second may be of another year. */
+export function comparisonOption(lines: readonly MeanLine[], period: Period, theme: Theme, width: number): Option {
+  const at = spans(lines[0]!.points, period).map(middleMs);
+  const scale = scaleOf(lines.flatMap(({ points }) => points.map(({ mean }) => mean)));
+  return {
+    ...ratesAxes(period, scale, theme, width),
+    series: lines.flatMap((line) => meanLines(line, at, scale, theme)),
+  };
+}
+
 interface DrawnStep extends Pick<SeriesPoint, 'mean' | 'low' | 'high'> {
   ms: number;
   isRunning: boolean;
@@ -142,7 +152,7 @@ function stepsOf({ points, running, isConnected }: Omit<MeanLine, 'colour'>, at:
 }
 
 /** The axes of a rate over time. */
-export function ratesAxes(period: Period, scale: Scale, theme: Theme, width: number) {
+function ratesAxes(period: Period, scale: Scale, theme: Theme, width: number) {
   const axis = axisStyle(theme);
   return {
     grid: { ...RATES_MARGIN },
@@ -201,7 +211,7 @@ function pointLines(point: SeriesPoint, colour: string): Tooltip['lines'] {
   return [
     { label: text.panel.mean, value: percent(point.mean), colour },
     { label: text.rates.spread, value: `${percent(point.low, 0)} – ${percent(point.high, 0)}` },
-    { label: text.panel.batches, value: count(point.batches) },
+    { label: text.figures.batches, value: count(point.batches) },
   ];
 }
 

@@ -1,5 +1,5 @@
 // The positions of the steps on the time axis, and its labels. In UTC.
-import { DAY_MS, dayNumber, dayText, weekNumber, type Step } from '../time/day';
+import { DAY_MS, dayNumber, dayText, weekNumber, weekStart, type Step } from '../time/day';
 import type { SeriesPoint } from '../data/statistics';
 import { date, month, shortDate } from '../text/format';
 import { dayCount, type Period } from '../data/period';
@@ -68,7 +68,7 @@ export function dayLabel(ms: number, period: Period): string {
 
 function everyDays(period: Period, step: number): number[] {
   const first = dayNumber(period.from);
-  const start = step === 1 ? first : Math.ceil((first + 3) / 7) * 7 - 3;
+  const start = step === 1 ? first : weekStart(first + 6);
   const found: number[] = [];
   for (let day = start; day <= dayNumber(period.to); day += step) found.push(day * DAY_MS);
   return found;

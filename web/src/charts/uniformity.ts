@@ -16,7 +16,7 @@ export const CROP_SYMBOLS = [
 ] as const;
 export const OTHER_CROPS_SYMBOL = 'M5 2a3 3 0 1 1 0 6 3 3 0 1 1 0-6z';
 
-export interface DotGroup {
+interface DotGroup {
   /** -1 for other crops. */
   slot: number;
   dots: Dot[];

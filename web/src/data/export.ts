@@ -1,12 +1,8 @@
-// The files of the export menu: made here from the shown batches, or by the service from all of a period.
+// The files that the service exports.
 
 import { expectOk } from './api';
 import { ServiceError } from './errors';
 import { requestDates, type Period } from './period';
-
-export { csv } from './csv';
-export { exportColumns } from './export-columns';
-export { xlsx } from './xlsx';
 
 // A large file over a slow connection.
 const DOWNLOAD_MS_MAX = 600_000;

@@ -5,7 +5,7 @@
 // lists of numbers. Only texts that differ just in case or accents need the collator again.
 
 /** A rank per text (equal texts share one; -1 for null). */
-export interface TextRanks {
+interface TextRanks {
   ranks: Int32Array;
   count: number;
   /** Positions of the texts that are not null, in order. */

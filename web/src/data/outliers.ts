@@ -21,7 +21,7 @@ export type Reason =
   | { kind: 'low-germination' | 'low-usable' | 'high-variation'; value: number; range: Range | null }
   | { kind: 'warning'; isMeasured: boolean };
 
-export interface Outlier {
+interface Outlier {
   row: number;
   reasons: Reason[];
   /** How far the values are outside their ranges; a rate of 0 adds `ZERO_WEIGHT`. */
@@ -145,7 +145,7 @@ export function belowUsualSince(
 }
 
 /** Each is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
-export interface CropRanges extends Record<Value, Range | null> {
+interface CropRanges extends Record<Value, Range | null> {
   batches: number;
 }
 

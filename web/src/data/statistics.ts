@@ -84,14 +84,14 @@ export function meanOf(points: readonly SeriesPoint[]): number | null {
   return measured === 0 ? null : sum / measured;
 }
 
-export interface CropSeries {
+interface CropSeries {
   crop: string | null;
   batches: number;
   /** The same steps as `all`. */
   points: SeriesPoint[];
 }
 
-export interface Series {
+interface Series {
   step: Step;
   /** Every step of the period, including those without batches. */
   all: SeriesPoint[];
@@ -191,7 +191,7 @@ export function activity(
   return all;
 }
 
-export interface Group {
+interface Group {
   /** Null for "not recorded". */
   name: string | null;
   rows: Int32Array;

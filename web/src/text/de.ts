@@ -71,7 +71,6 @@ export const de: Text = {
     clientSecret: 'Client-Secret',
     keep: 'Auf diesem Gerät angemeldet bleiben',
     keepNote: '90 Tage lang oder bis zur Abmeldung. Das Secret wird nie gespeichert.',
-    submit: 'Anmelden',
     submitting: 'Anmeldung läuft\u00a0…',
     again: 'Erneut anmelden',
     expired: 'Ihre Sitzung ist abgelaufen. Melden Sie sich erneut an, oder bitten Sie um einen neuen Anmeldelink.',
@@ -210,10 +209,6 @@ export const de: Text = {
     asTable: 'Als Tabelle anzeigen',
     tableLabel: (title) => `${title} als Tabelle`,
     noRates: 'In diesem Zeitraum wurde nichts gemessen.',
-    crop: 'Kultur',
-    batch: 'Charge',
-    batches: 'Chargen',
-    images: 'Bilder',
     mean: 'Durchschnitt',
     median: 'Median',
     noBatches: 'Keine Chargen',
@@ -331,7 +326,6 @@ export const de: Text = {
       if (all === 1) return `${batches(most)} ${by === 'day' ? 'am' : 'im'} ${busiest}.`;
       return `Chargen ${by === 'day' ? 'an' : 'in'} ${scanned === 1 ? 'einem' : count(scanned)} von ${count(all)} ${by === 'day' ? 'Tagen' : 'Monaten'}. Die meisten: ${busiest}, mit ${batches(most)}.`;
     },
-    steps: { day: 'Tag', month: 'Monat' },
     hint: { day: 'Klicken, um diesen Tag zu zeigen.', month: 'Klicken, um diesen Monat zu zeigen.' },
     noneKey: 'Keine',
     mostKey: (most, by) => `${batches(most)} pro ${by === 'day' ? 'Tag' : 'Monat'}`,

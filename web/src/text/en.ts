@@ -72,7 +72,6 @@ export const en = {
     clientSecret: 'Client secret',
     keep: 'Keep me signed in on this device',
     keepNote: 'For 90 days, or until you sign out. The secret is never stored.',
-    submit: 'Sign in',
     submitting: 'Signing in…',
     again: 'Sign in again',
     expired: 'Your session has expired. Sign in again, or ask for a new sign-in link.',
@@ -215,10 +214,6 @@ export const en = {
     asTable: 'Show as table',
     tableLabel: (title: string): string => `${title} as a table`,
     noRates: 'No rates measured in this period.',
-    crop: 'Crop',
-    batch: 'Batch',
-    batches: 'Batches',
-    images: 'Images',
     mean: 'Average',
     median: 'Median',
     noBatches: 'No batches',
@@ -337,7 +332,6 @@ export const en = {
       if (all === 1) return `${batches(most)} ${on} ${busiest}.`;
       return `Batches ${on} ${count(scanned)} of ${count(all)} ${by}s. Busiest: ${busiest}, with ${batches(most)}.`;
     },
-    steps: { day: 'Day', month: 'Month' },
     hint: { day: 'Click to zoom to this day.', month: 'Click to zoom to this month.' },
     noneKey: 'None',
     mostKey: (most: number, by: 'day' | 'month'): string => `${batches(most)} per ${by}`,

@@ -8,7 +8,7 @@ import { timeZone } from '../time/zone';
 /** Shown for a missing value. */
 export const NONE = '–';
 
-export interface Formatter {
+interface Formatter {
   count(n: number | null): string;
   /** 92.5 is "92.5%". */
   percent(n: number | null, digits?: number): string;

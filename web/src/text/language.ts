@@ -7,7 +7,7 @@ export const LANGUAGES = [
   { id: 'de', name: 'Deutsch' },
 ] as const;
 
-export type Language = (typeof LANGUAGES)[number]['id'];
+type Language = (typeof LANGUAGES)[number]['id'];
 
 const SETTING = 'language';
 
@@ -15,21 +15,12 @@ function isLanguage(text: string | null): text is Language {
   return LANGUAGES.some(({ id }) => id === text);
 }
 
-/** The language for a choice and the browser's languages, such as 'de-AT'. */
-export function languageFor(chosen: string | null, preferred: readonly string[]): Language {
-  if (isLanguage(chosen)) return chosen;
-  return preferred.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? 'en';
-}
-
-/** The browser's variant of the language, for numbers and dates: 'en-GB' differs from 'en-US'. */
-export function localeFor(language: Language, preferred: readonly string[]): string {
-  return preferred.find((tag) => tag.slice(0, 2) === language) ?? language;
-}
-
+// Such as 'de-AT'.
 const preferred = typeof navigator === 'undefined' ? [] : navigator.languages;
 
-export const language = languageFor(readSetting(SETTING), preferred);
-export const locale = localeFor(language, preferred);
+export const language = [readSetting(SETTING), ...preferred.map((tag) => tag.slice(0, 2))].find(isLanguage) ?? 'en';
+/** The browser's variant of the language, for numbers and dates: 'en-GB' differs from 'en-US'. */
+export const locale = preferred.find((tag) => tag.slice(0, 2) === language) ?? language;
 
 export function setLanguage(chosen: Language): void {
   storeSetting(SETTING, chosen);

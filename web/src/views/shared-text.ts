@@ -9,7 +9,6 @@ import { dayCount, plusDays, type Period } from '../data/period';
 import type { View } from '../data/url';
 import { text } from '../text';
 import { date, decimal, percent, weekday } from '../text/format';
-import { dayNumber, dayText } from '../time/day';
 
 export function formatPeriod(period: Period): string {
   return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
@@ -39,8 +38,8 @@ const DAYS_AROUND = 45;
 
 /** About ninety days with the given one in the middle, or near the end when it is recent. */
 export function periodAround(day: string, today: string): Period {
-  const last = dayText(dayNumber(day) + DAYS_AROUND);
-  return { from: dayText(dayNumber(day) - DAYS_AROUND), to: last > today && day <= today ? today : last };
+  const last = plusDays(day, DAYS_AROUND);
+  return { from: plusDays(day, -DAYS_AROUND), to: last > today && day <= today ? today : last };
 }
 
 /** Whether a value is in the usual range, below or above, with the range. */
