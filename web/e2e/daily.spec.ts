@@ -1,24 +1,15 @@
 // A page that stays open: new batches, outages, days and weeks.
 import { today } from './expected';
 import { Database, type Service } from './service';
-import { batchCount, button, expect, openSignedIn, test, type Page } from './test';
+import { batchCount, button, expect, openSignedIn, region, signIn, test } from './test';
 
-const batch = (id: string, day: string): Record<string, unknown> => ({
-  batch_id: id,
-  batch_name: `Batch ${id}`,
-  batch_creation_date: `${day}T08:00:00Z`,
-  number_of_images: 1,
-  warnings: false,
-  avg_germination_rate: '90.00',
-});
+const batch = (batch_id: string, day: string) => ({ batch_id, batch_creation_date: `${day}T08:00:00Z` });
 
 async function serveOne(): Promise<{ database: Database; service: Service }> {
   const database = new Database();
   const service = await database.serve(database.addOrganisation('Daily', [batch('a', today())]));
   return { database, service };
 }
-
-const status = (page: Page) => page.getByRole('region', { name: 'Loading' });
 
 test.use({ allowedErrors: /status of (401|503)|ERR_(CONNECTION|EMPTY|SOCKET|INCOMPLETE)/ });
 
@@ -38,10 +29,10 @@ test('when the service is unreachable, the page shows the age of its batches, an
   await openSignedIn(page, service);
   await service.stop('SIGKILL');
   await page.clock.runFor(61_000);
-  await expect(status(page)).toContainText('The connection is lost. Showing data from 1 minute ago.');
+  await expect(region(page, 'Loading')).toContainText('The connection is lost. Showing data from 1 minute ago.');
   expect(await batchCount(page)).toBe(1);
   await page.clock.runFor(10 * 60_000);
-  await expect(status(page)).toContainText(/Showing data from \d\d minutes ago/);
+  await expect(region(page, 'Loading')).toContainText(/Showing data from \d\d minutes ago/);
   database.importBatches('Daily', [batch('b', today())]);
   await service.restart();
   await page.clock.runFor(31_000);
@@ -55,9 +46,7 @@ test('a page that is open for ten days, with restarts, shows current batches', a
   await page.clock.install({ time: start });
   await page.goto(service.url);
   await page.getByLabel('Keep me signed in').check();
-  await page.getByLabel('Client ID').fill(service.clientId);
-  await page.getByLabel('Client secret').fill(service.clientSecret);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await signIn(page, service);
   await expect.poll(() => batchCount(page)).toBe(1);
   for (let day = 1; day <= 10; day++) {
     if (day % 3 === 0) {

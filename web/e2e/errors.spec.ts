@@ -1,6 +1,6 @@
 // Expired sessions, an unavailable or unreachable service, cancelled loads, and empty states.
 import { count, plusDays, today } from './expected';
-import { Database, startDemo, type Service } from './service';
+import { serve, startDemo, type Service } from './service';
 import {
   batchCount,
   button,
@@ -11,6 +11,7 @@ import {
   loaded,
   message,
   openSignedIn,
+  region,
   signIn,
   test,
   type Page,
@@ -20,17 +21,13 @@ const BATCHES = 600;
 
 /** A service with sixty pages, so that a load can be interrupted. */
 function serveManyPages(...options: string[]): Promise<Service> {
-  const database = new Database();
   const batches = Array.from({ length: BATCHES }, (_, at) => ({
     batch_id: `b-${at}`,
-    batch_name: `Batch ${at}`,
     batch_creation_date: `${plusDays(today(), -Math.floor(at / 10))}T08:00:00Z`,
     crop_type: at % 2 === 0 ? 'Basil' : 'Leek',
-    number_of_images: 2,
     warnings: at % 50 === 0,
-    avg_germination_rate: '90.00',
   }));
-  return database.serve(database.addOrganisation('Many pages', batches), '--page-size', '10', ...options);
+  return serve('Many pages', batches, '--page-size', '10', ...options);
 }
 
 /** Delays every response. Returns a function that ends it. */
@@ -62,11 +59,10 @@ async function expectCountdown(page: Page): Promise<void> {
   await expect.poll(() => countdown(page)).not.toBe(first);
 }
 
-const status = (page: Page) => page.getByRole('region', { name: 'Loading' });
+const status = (page: Page) => region(page, 'Loading');
 
 test('an empty organisation has its own message', async ({ page }) => {
-  const database = new Database();
-  const service = await database.serve(database.addOrganisation('Empty', []));
+  const service = await serve('Empty', []);
   await page.goto(service.url);
   await signIn(page, service);
   await expect(message(page, 'No batches yet')).toBeVisible();
@@ -76,15 +72,8 @@ test('an empty organisation has its own message', async ({ page }) => {
 });
 
 test('an empty period shows when the latest batch was scanned, and opens that day', async ({ page }) => {
-  const database = new Database();
-  const batches = ['2024-03-01', '2024-03-05'].map((day) => ({
-    batch_id: day,
-    batch_name: day,
-    batch_creation_date: `${day}T08:00:00Z`,
-    number_of_images: 1,
-    warnings: false,
-  }));
-  const service = await database.serve(database.addOrganisation('Old', batches));
+  const days = ['2024-03-01', '2024-03-05'];
+  const service = await serve('Old', days.map((day) => ({ batch_id: day, batch_creation_date: `${day}T08:00:00Z` })));
   await openSignedIn(page, service);
   await expect(message(page, 'No batches in this period')).toBeVisible();
   await expect(page.getByText('The latest batch was scanned on 5 Mar 2024.')).toBeVisible();

@@ -14,6 +14,7 @@ import {
   message,
   openMenu,
   openSignedIn,
+  region,
   test,
   warnings,
   type Page,
@@ -36,43 +37,28 @@ test('crop, warnings, person and text filter the batches', async ({ page, demo }
   await expectFigures(page, all);
 
   await select(page, 'Crop', crop);
-  await expectFigures(
-    page,
-    all.filter((batch) => batch.crop_type === crop[0]),
-  );
+  await expectFigures(page, all.filter((batch) => batch.crop_type === crop[0]));
   await button(page, 'Clear filters').click();
 
   for (const option of ['with', 'without']) {
     await warnings(page).selectOption(option);
-    await expectFigures(
-      page,
-      all.filter((batch) => batch.warnings === (option === 'with')),
-    );
+    await expectFigures(page, all.filter((batch) => batch.warnings === (option === 'with')));
   }
   await button(page, 'Clear filters').click();
 
   await select(page, 'Scanned by', person);
-  await expectFigures(
-    page,
-    all.filter((batch) => batch.scanned_by_email === person[0]),
-  );
+  await expectFigures(page, all.filter((batch) => batch.scanned_by_email === person[0]));
   await button(page, 'Clear filters').click();
 
   // The dashboard shows the name in the address; both are found.
   for (const text of [person[0], person[0].split('@')[0]!.replace('.', ' ')]) {
     await field(page, 'Search').fill(text);
-    await expectFigures(
-      page,
-      all.filter((batch) => batch.scanned_by_email === person[0]),
-    );
+    await expectFigures(page, all.filter((batch) => batch.scanned_by_email === person[0]));
   }
   await button(page, 'Clear filters').click();
 
   await field(page, 'Search').fill('BENCH 1');
-  await expectFigures(
-    page,
-    all.filter((batch) => matches(batch, /\bbench 1\b/i)),
-  );
+  await expectFigures(page, all.filter((batch) => matches(batch, /\bbench 1\b/i)));
   await button(page, 'Clear filters').click();
   await expectFigures(page, all);
 });
@@ -129,7 +115,7 @@ test('the filter has crops that are not in the period, and the charts name a sin
   await expect.poll(() => options.count()).toBeGreaterThanOrEqual(crops.length);
   const [rarest] = tally(await fetchBatches(demo, lastDays(365)), 'crop_type').at(-1)!;
   await openSignedIn(page, demo, `/?window=365d&crop=${encodeURIComponent(rarest)}`);
-  const sizes = page.getByRole('region', { name: 'Size and uniformity' }).first();
+  const sizes = region(page, 'Size and uniformity').first();
   await expect(sizes.getByRole('link', { name: rarest })).toBeVisible();
   await expect(sizes).not.toContainText('Other crops');
 });

@@ -13,6 +13,7 @@ import {
   message,
   openMenu,
   openSignedIn,
+  region,
   test,
   type Page,
 } from './test';
@@ -130,7 +131,7 @@ test.describe('on a phone', () => {
 
   test('unusual batches come first, and a preset closes the filters', async ({ page, demo }) => {
     await openSignedIn(page, demo);
-    const top = async (name: string): Promise<number> => (await page.getByRole('region', { name }).boundingBox())!.y;
+    const top = async (name: string): Promise<number> => (await region(page, name).boundingBox())!.y;
     expect(await top('Unusual batches')).toBeLessThan(await top('Key figures'));
     const filters = page.getByRole('button', { name: /Filters/ });
     await filters.tap();
@@ -162,7 +163,7 @@ test.describe('in German', () => {
   test('the key figures fit on a phone', async ({ page, demo }) => {
     await page.setViewportSize({ width: 360, height: 740 });
     await openSignedIn(page, demo);
-    const figures = page.getByRole('region', { name: 'Kennzahlen' }).locator('dl > div');
+    const figures = region(page, 'Kennzahlen').locator('dl > div');
     await expect(figures.nth(1)).toContainText('vorher');
     await expect(figures.nth(2)).toContainText(/üblich/i);
     expect(await figures.evaluateAll((all) => all.filter((node) => node.scrollWidth > node.clientWidth))).toEqual([]);

@@ -1,15 +1,13 @@
 // Languages, time zones, drill-down, comparison, paper.
 import { personName } from '../src/data/batch';
 import { count, lastDays, plusDays, query, tally, today } from './expected';
-import { Database, fetchBatches } from './service';
-import { batchCount, button, chart, drawn, expect, expectRows, goSignedIn, grid, heading, link, loaded, openSignedIn, test, warnings, type Page } from './test';
-
-const BATCH = { batch_name: 'Tray', crop_type: 'Tomato', number_of_images: 1, warnings: false };
+import { fetchBatches, serve } from './service';
+import { batchCount, button, chart, drawn, expect, expectRows, goSignedIn, grid, heading, link, loaded, openSignedIn, region, test, warnings, type Page } from './test';
 
 test('every key figure leads to the batches behind it', async ({ page, demo }) => {
   const all = await fetchBatches(demo, lastDays(90));
   await openSignedIn(page, demo);
-  const figures = page.getByRole('region', { name: 'Key figures' });
+  const figures = region(page, 'Key figures');
   const warned = all.filter((batch) => batch.warnings).length;
   for (const [label, rows, sort] of [
     ['Batches', all.length, null],
@@ -42,7 +40,7 @@ test('a crop in a chart leads to its batches, and keeps its colour in another pe
 
 test('all unusual batches can be shown, also the worst first', async ({ page, demo }) => {
   await openSignedIn(page, demo, `/${query(lastDays(360))}`);
-  const section = page.getByRole('region', { name: 'Unusual batches' });
+  const section = region(page, 'Unusual batches');
   await expect(section.getByRole('listitem')).toHaveCount(6);
   const [, total] = /Show all (\d+)/.exec((await section.textContent())!)!;
   await button(page, `Show all ${total}`).click();
@@ -70,7 +68,7 @@ test('all unusual batches can be shown, also the worst first', async ({ page, de
 
 test('a batch has a way back to the screen where it was opened', async ({ page, demo }) => {
   await openSignedIn(page, demo);
-  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('listitem').first().getByRole('link').click();
+  await region(page, 'Unusual batches').getByRole('listitem').first().getByRole('link').click();
   await link(page, 'Back to overview').click();
   await expect(heading(page, 'Overview')).toBeVisible();
   await link(page, 'Batches').click();
@@ -80,12 +78,11 @@ test('a batch has a way back to the screen where it was opened', async ({ page, 
 });
 
 test('the week so far is marked, and not compared with whole weeks', async ({ page }) => {
-  const database = new Database();
   // A Wednesday. Whole weeks have 90% and 92%, this week 50%.
   const batches = ([['2026-02-24', '90.00'], ['2026-03-04', '92.00'], ['2026-03-10', '50.00']] as const).map(
-    ([day, rate]) => ({ ...BATCH, batch_id: day, batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate }),
+    ([day, rate]) => ({ batch_id: day, batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate }),
   );
-  const service = await database.serve(database.addOrganisation('Weeks', batches));
+  const service = await serve('Weeks', batches);
   await page.clock.install({ time: '2026-03-11T12:00:00Z' });
   await openSignedIn(page, service);
   const panel = page.getByRole('region', { name: 'Germination rate over time', exact: true }).first();
@@ -102,7 +99,7 @@ test('two crops, two people and two years are compared, and the choice is in the
   const period = lastDays(90, plusDays(today(), -2));
   const [[first], [second]] = tally(await fetchBatches(demo, period), 'crop_type') as [[string, number], [string, number]];
   await openSignedIn(page, demo, `/${query(period)}`);
-  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  const panel = region(page, 'Compare').first();
   await expect(panel).toContainText(first);
   await expect(panel).toContainText(second);
   await drawn(page, 'comparison');
@@ -125,7 +122,7 @@ test('the crop that is shown is compared with the most frequent other', async ({
   const crops = tally(await fetchBatches(demo, lastDays(90)), 'crop_type').map(([crop]) => crop);
   const [first, , third] = crops as [string, string, string];
   await openSignedIn(page, demo, `/?crop=${encodeURIComponent(third)}`);
-  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  const panel = region(page, 'Compare').first();
   await expect(panel.getByLabel('First')).toHaveValue(third);
   await expect(panel.getByLabel('Second')).toHaveValue(first);
 });
@@ -139,7 +136,6 @@ test('a comparison is of two different things, and people with different crops c
   ] as const;
   const batches = groups.flatMap(([scanned_by_email, crop_type, n, avg_germination_rate], group) =>
     Array.from({ length: n }, (_, at) => ({
-      ...BATCH,
       batch_id: `${scanned_by_email} ${crop_type} ${at}`,
       batch_creation_date: `${plusDays(today(), -2 - group - at)}T08:00:00Z`,
       scanned_by_email,
@@ -147,10 +143,9 @@ test('a comparison is of two different things, and people with different crops c
       avg_germination_rate,
     })),
   );
-  const database = new Database();
-  const service = await database.serve(database.addOrganisation('Two', batches));
+  const service = await serve('Two', batches);
   await openSignedIn(page, service, '/?compare=crop&with=Leek&with=Leek');
-  const panel = page.getByRole('region', { name: 'Compare' }).first();
+  const panel = region(page, 'Compare').first();
   await expect(panel.getByLabel('First')).toHaveValue('Leek');
   await expect(panel.getByLabel('Second')).not.toHaveValue('Leek');
   await expect(panel.getByLabel('Second').getByRole('option', { name: 'Leek' })).toHaveCount(0);
@@ -171,7 +166,7 @@ test('the newest unusual batches come first, they can be shown as a table, and a
   demo,
 }) => {
   await openSignedIn(page, demo);
-  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const unusual = region(page, 'Unusual batches');
   const total = Number(/\d+/.exec(await unusual.getByRole('button', { name: /Show all/ }).innerText())![0]);
   await unusual.getByRole('button', { name: /Show all/ }).click();
   await expect(unusual.getByRole('listitem')).toHaveCount(total);
@@ -193,14 +188,12 @@ test('the newest unusual batches come first, they can be shown as a table, and a
 test('a crop that got worse is named with the same start in every period', async ({ page }) => {
   const monday = plusDays(today(), -((new Date(today()).getUTCDay() + 6) % 7));
   const batches = Array.from({ length: 40 }, (_, week) => ({
-    ...BATCH,
     batch_id: `leek ${week}`,
     batch_creation_date: `${plusDays(monday, -7 * (week + 1))}T12:00:00Z`,
     crop_type: 'Leek',
     avg_germination_rate: week < 6 ? '88.00' : `${94 + (week % 3)}.00`,
   }));
-  const database = new Database();
-  const service = await database.serve(database.addOrganisation('Slow', batches));
+  const service = await serve('Slow', batches);
   await openSignedIn(page, service);
   const link = page.getByRole('link', { name: /^Leek: germination rate 88\.0% since the week of .*: [\d.]+ points below usual \([\d.]+%\)\.$/ });
   const sentence = await link.textContent();
@@ -212,13 +205,13 @@ test('a crop that got worse is named with the same start in every period', async
   await link.click();
   // From before the decline until today.
   expect(new URL(page.url()).search).toMatch(new RegExp(`^\\?from=[\\d-]+&to=${today()}&crop=Leek$`));
-  await expect(page.getByRole('region', { name: 'Leek: Germination rate over time' }).getByRole('img')).toBeInViewport({ ratio: 1 });
+  await expect(region(page, 'Leek: Germination rate over time').getByRole('img')).toBeInViewport({ ratio: 1 });
 });
 
 test('batches that are not compared, such as those without a crop, are one click away', async ({ page, demo }) => {
   const without = (await fetchBatches(demo, lastDays(90))).filter(({ crop_type }) => crop_type === null);
   await openSignedIn(page, demo);
-  await page.getByRole('region', { name: 'Unusual batches' }).getByRole('link', { name: /^\d+ batch(es)?$/ }).click();
+  await region(page, 'Unusual batches').getByRole('link', { name: /^\d+ batch(es)?$/ }).click();
   await expect(heading(page, 'Batches')).toBeVisible();
   expect(new URL(page.url()).searchParams.getAll('crop')).toContain('');
   await goSignedIn(page, demo, '/batches?crop=');
@@ -234,8 +227,8 @@ test('a search shows how many more batches match in the last 365 days', async ({
 });
 
 test('the usual range is the same in any period, in the list and on the page of a batch', async ({ page, demo }) => {
-  const unusual = page.getByRole('region', { name: 'Unusual batches' });
-  const compared = page.getByRole('region', { name: 'Compared with other batches of this crop' });
+  const unusual = region(page, 'Unusual batches');
+  const compared = region(page, 'Compared with other batches of this crop');
   const seen = new Set<string>();
   const id = (await fetchBatches(demo, lastDays(20))).find(({ crop_type }) => crop_type !== null)!.batch_id;
   for (const days of [30, 90, 400]) {
@@ -258,7 +251,7 @@ test('print has all charts, in light colours', async ({ page, demo }) => {
   await openSignedIn(page, demo);
   // The charts were never scrolled into view.
   await page.waitForLoadState('networkidle');
-  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const unusual = region(page, 'Unusual batches');
   const total = Number(/\d+/.exec(await unusual.getByRole('button', { name: /Show all/ }).innerText())![0]);
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   await expect(page.locator('html')).toHaveAttribute('data-theme', 'light');
@@ -296,19 +289,16 @@ test('a batch is printed on one page', async ({ page, demo }) => {
 });
 
 test('a weak batch is found on its own day, compared with earlier ones', async ({ page }) => {
-  const database = new Database();
   const batch = (at: number, day: string, rate: string) => ({
     batch_id: `b${at}`,
     batch_name: `Tray ${at}`,
     batch_creation_date: `${day}T08:00:00Z`,
     crop_type: 'Tomato',
-    number_of_images: 1,
-    warnings: false,
     avg_germination_rate: rate,
   });
   const before = Array.from({ length: 30 }, (_, at) => batch(at, plusDays(today(), -40 - at), `${90 + (at % 8)}.00`));
   const batches = [...before, batch(99, today(), '61.00')];
-  const service = await database.serve(database.addOrganisation('Weak', batches));
+  const service = await serve('Weak', batches);
   await openSignedIn(page, service);
   const recent = page.getByText(/^Since (yesterday|Friday): 1 batch, 1 unusual: Tray 99$/);
   await expect(recent).toBeVisible();
@@ -320,7 +310,7 @@ test('a weak batch is found on its own day, compared with earlier ones', async (
   await expect(row).toHaveText(/Tray 99\s*Today, 08:00, Tomato\s*61%\s*Below the usual range \(86% to 97%\)\s*–/);
   await expect(page.locator('[data-chart]')).toHaveCount(1);
   await expect(row.getByRole('link')).toHaveAttribute('href', /^\/batches\/b99\?/);
-  const unusual = page.getByRole('region', { name: 'Unusual batches' });
+  const unusual = region(page, 'Unusual batches');
   await expect(unusual).toContainText('Only 61% germinated (usual range: 86% to 97%).');
 
   await link(page, 'Batches').click();
@@ -348,11 +338,7 @@ test.describe('in Auckland', () => {
   test('days and times are local, and UTC is one click away', async ({ page }) => {
     // 11:30 in UTC on the day before is after midnight in Auckland, in summer and in winter.
     const day = plusDays(today(), -3);
-    const database = new Database();
-    const batch = { batch_id: 'a', batch_name: 'Night', number_of_images: 1, warnings: false };
-    const service = await database.serve(
-      database.addOrganisation('Far', [{ ...batch, batch_creation_date: `${day}T13:30:00Z` }]),
-    );
+    const service = await serve('Far', [{ batch_id: 'a', batch_creation_date: `${day}T13:30:00Z` }]);
     await openSignedIn(page, service, `/${query({ from: day, to: day })}`);
     await expect(page.getByText('No batches in this period')).toBeVisible();
     await openSignedIn(page, service, `/${query({ from: plusDays(day, 1), to: plusDays(day, 1) })}`);
@@ -388,7 +374,7 @@ async function openGerman(page: Page, link: string): Promise<void> {
 }
 
 async function germanKeyFigure(page: Page, label: string): Promise<string | null> {
-  return page.getByRole('region', { name: 'Kennzahlen' }).locator('dl > div').filter({ hasText: label }).locator('.value').first().textContent();
+  return region(page, 'Kennzahlen').locator('dl > div').filter({ hasText: label }).locator('.value').first().textContent();
 }
 
 test.describe('a page that does not exist', () => {

@@ -45,6 +45,12 @@ export async function startDemo({ batches = 3000, seed = 7, failRate = 0 } = {})
   return { ...process, clientId, clientSecret, link: printed(/(http\S+#sign-in=\S+)/) };
 }
 
+/** A service with one organisation. */
+export function serve(name: string, batches: Partial<Batch>[], ...options: string[]): Promise<Service> {
+  const database = new Database();
+  return database.serve(database.addOrganisation(name, batches), ...options);
+}
+
 let databases = 0;
 
 /** A SQLite database to add organisations to. */
@@ -58,9 +64,11 @@ export class Database {
     return { clientId: issued['client_id']!, clientSecret: issued['client_secret']! };
   }
 
-  importBatches(organisation: string, batches: object[]): void {
+  /** What a batch lacks has a default, except its id and its time. */
+  importBatches(organisation: string, batches: Partial<Batch>[]): void {
     const file = join(folder, `${organisation}.ndjson`);
-    writeFileSync(file, batches.map((batch) => JSON.stringify(batch)).join('\n'));
+    const required = { batch_name: 'Tray', number_of_images: 1, warnings: false };
+    writeFileSync(file, batches.map((batch) => JSON.stringify({ ...required, ...batch })).join('\n'));
     this.#run('import', '--org', organisation, file);
   }
 

@@ -9,6 +9,7 @@ import {
   loaded,
   message,
   openSignedIn,
+  region,
   signIn,
   test,
 } from './test';
@@ -16,7 +17,7 @@ import {
 async function serveTwoOrganisations(): Promise<{ first: Service; second: Service }> {
   const database = new Database();
   // Outside the default period, so that all batches are searched for it.
-  const batch = { batch_creation_date: '2020-01-31T08:00:00Z', number_of_images: 1, warnings: false };
+  const batch = { batch_creation_date: '2020-01-31T08:00:00Z' };
   const first = database.addOrganisation('First', [{ ...batch, batch_id: 'secret-1', batch_name: 'Secret tray' }]);
   const second = database.addOrganisation('Second', [{ ...batch, batch_id: 'other-1', batch_name: 'Other' }]);
   const service = await database.serve(first);
@@ -122,7 +123,7 @@ test('signing out ends the session at the service', async ({ page, context, demo
   await page.reload();
   await expect(heading(page, 'Sign in')).toBeVisible();
   await page.goBack().catch(() => null);
-  await expect(page.getByRole('region', { name: 'Key figures' })).toHaveCount(0);
+  await expect(region(page, 'Key figures')).toHaveCount(0);
 });
 
 test('signing out is for all tabs', async ({ page, context, demo }) => {

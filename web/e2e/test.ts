@@ -70,6 +70,7 @@ export const heading = (page: Page, name: string): Locator =>
 export const message = (page: Page, name: string): Locator => page.getByRole('heading', { level: 2, name });
 export const link = (page: Page, name: string): Locator => page.getByRole('link', { name, exact: true });
 export const button = (page: Page, name: string): Locator => page.getByRole('button', { name, exact: true });
+export const region = (page: Page, name: string): Locator => page.getByRole('region', { name });
 export const grid = (page: Page): Locator => page.getByRole('grid', { name: 'Batches' });
 /** A field of the filters. */
 export const field = (page: Page, name: string): Locator => page.getByRole('search').getByLabel(name, { exact: true });
@@ -80,7 +81,7 @@ export type KeyFigures = Record<string, { value: string; compared: string }>;
 
 /** The key figures: label to value and comparison, as displayed. */
 export async function keyFigures(page: Page): Promise<KeyFigures> {
-  const figures = page.getByRole('region', { name: 'Key figures' }).locator('dl > div');
+  const figures = region(page, 'Key figures').locator('dl > div');
   const texts = await figures.evaluateAll((all) =>
     all.map((figure) =>
       [...figure.querySelectorAll('dt, .value, .compared')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
