@@ -7,7 +7,6 @@ import { DEFAULT_PRESET, isPeriod, isPreset, plusDays, presetPeriod, previousPer
 import type { SortKey } from './data/sort';
 import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './time/zone';
-import { measurePaint } from './paint-timing';
 import { readSetting, storeSetting } from './settings';
 import { idleTimer } from './visibility.svelte';
 
@@ -50,7 +49,7 @@ class CurrentView {
     setInterval(() => this.#followToday(), DAY_CHECK_MS);
     addEventListener('popstate', () => {
       this.isReturn = true;
-      this.#begin('filter');
+      idleTimer.reset();
       this.today = dayAt(Date.now());
       this.#setCurrent(parse(new URL(location.href), this.today));
       this.#correctUrl();
@@ -106,7 +105,7 @@ class CurrentView {
 
   setPeriod(period: Period, mode: HistoryMode = 'push'): void {
     if (!isPeriod(period)) return;
-    this.#begin('filter');
+    idleTimer.reset();
     this.hasInvalidDates = false;
     this.#show({ ...this.current, period, preset: null }, mode);
   }
@@ -118,14 +117,14 @@ class CurrentView {
   }
 
   setPreset(preset: Preset): void {
-    this.#begin('filter');
+    idleTimer.reset();
     this.hasInvalidDates = false;
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
   /** Typing replaces the history entry: going back letter by letter is pointless. */
   setFilter(change: Partial<Filter>, mode: HistoryMode = 'push'): void {
-    this.#begin('filter');
+    idleTimer.reset();
     this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, mode);
   }
 
@@ -134,7 +133,7 @@ class CurrentView {
   }
 
   setSort(sort: SortKey): void {
-    this.#begin('sort');
+    idleTimer.reset();
     this.#show({ ...this.current, sort }, 'push');
   }
 
@@ -166,11 +165,6 @@ class CurrentView {
     if (name === 'overview' || name === 'table') this.list = name;
     this.current = view;
     this.isAtChart = false;
-  }
-
-  #begin(change: 'filter' | 'sort'): void {
-    idleTimer.reset();
-    void measurePaint(change);
   }
 
   #show(view: View, mode: HistoryMode): void {

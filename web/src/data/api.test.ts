@@ -1,26 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
-import { cpuMs, failureOf, manyBatches, sampleBatch } from './test-data';
+import { cpuMs, failureOf, json, manyBatches, sampleBatch, serviceOf, type Step } from './test-data';
 import { BATCHES_MAX, PageLoad, type PageLoadOptions, type Progress, type Waiting } from './api';
 
-type Step = Response | 'down' | 'hang' | (() => Response);
-
-/** A service that responds with the steps in turn, and the requests it received. */
-function serviceOf(steps: Step[]) {
-  const requests: { path: string; init: RequestInit }[] = [];
-  const fetch = (path: string, init: RequestInit): Promise<Response> => {
-    requests.push({ path, init });
-    const step = steps[Math.min(requests.length, steps.length) - 1]!;
-    if (step === 'down') return Promise.reject(new TypeError('Failed to fetch'));
-    if (step === 'hang') return new Promise(() => undefined);
-    return Promise.resolve(step instanceof Response ? step : step());
-  };
-  const query = (at: number): URLSearchParams => new URL(requests[at]!.path, 'http://here').searchParams;
-  return { fetch, requests, query };
-}
-
-const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
-  new Response(JSON.stringify(body), { status, headers });
 const page = (ids: string[], next_token: string | null): Response =>
   json({ data: ids.map((batch_id) => sampleBatch({ batch_id })), next_token });
 const busy = (status = 503, headers: Record<string, string> = {}): Response =>
@@ -47,7 +29,8 @@ function startLoad(steps: Step[], change: Partial<PageLoadOptions> = {}) {
     random: () => 0.5,
     ...change,
   });
-  return { handle, ids, progress, waits, ...service };
+  const query = (at: number): URLSearchParams => new URL(service.requests[at]!.path, 'http://here').searchParams;
+  return { handle, ids, progress, waits, query, ...service };
 }
 
 describe('a load of pages', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { renewToken, signIn, signInWithLink, signOut, type SignedIn } from './session';
-import { failureOf } from './test-data';
+import { failureOf, json, serviceOf, type Step } from './test-data';
 
 const NOW = Date.UTC(2026, 2, 31);
 const SIGNED_IN = { access_token: 'abc.D-_~+/=', token_type: 'bearer', expires_in: 3600, client_id: 'id', organisation: 'Green Valley' };
@@ -10,22 +10,8 @@ const EXPECTED: SignedIn = {
   organisation: 'Green Valley',
 };
 
-type Step = Response | 'down' | 'hang';
-
-const json = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
-  new Response(JSON.stringify(body), { status, headers });
 const nothing = (): Response => new Response(null, { status: 204 });
-
-/** A service that responds with the step, and the requests it received. */
-function environment(step: Step) {
-  const requests: { path: string; init: RequestInit }[] = [];
-  const fetch = (path: string, init: RequestInit): Promise<Response> => {
-    requests.push({ path, init });
-    if (step === 'down') return Promise.reject(new TypeError('Failed to fetch'));
-    return step === 'hang' ? new Promise(() => undefined) : Promise.resolve(step);
-  };
-  return { fetch, requests, now: () => NOW };
-}
+const environment = (step: Step) => ({ ...serviceOf([step]), now: () => NOW });
 
 describe('signIn', () => {
   it('posts a form, and returns a token that is renewed before it expires', async () => {

@@ -1,4 +1,4 @@
-// Test data.
+// Test data, and a service that sends it.
 
 import type { Batch } from './batch';
 import { Columns } from './columns';
@@ -90,4 +90,23 @@ export async function failureOf(promise: Promise<unknown>): Promise<Failure> {
   );
   if (!(error instanceof ServiceError)) throw error;
   return error.failure;
+}
+
+export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+export type Step = Response | 'down' | 'hang' | (() => Response);
+
+/** A service that responds with the steps in turn, and the requests it received. */
+export function serviceOf(steps: Step[]) {
+  const requests: { path: string; init: RequestInit }[] = [];
+  const fetch = (path: string, init: RequestInit): Promise<Response> => {
+    requests.push({ path, init });
+    const step = steps[Math.min(requests.length, steps.length) - 1]!;
+    if (step === 'down') return Promise.reject(new TypeError('Failed to fetch'));
+    if (step === 'hang') return new Promise(() => undefined);
+    return Promise.resolve(step instanceof Response ? step : step());
+  };
+  return { fetch, requests };
 }
