@@ -1,4 +1,4 @@
-//! The file formats, by name and by file extension.
+//! The file formats: by name, file extension and media type.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl Format {
     /// All formats.
     pub const ALL: [Format; 5] = [Format::Csv, Format::Ndjson, Format::Json, Format::Parquet, Format::Xlsx];
 
-    /// The name, as `--format` accepts it.
+    /// The name, as `--format` accepts it, and the file extension.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -35,6 +35,26 @@ impl Format {
     /// The format with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The value of `Content-Type`.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Format::Csv => "text/csv; charset=utf-8; header=present",
+            Format::Ndjson => "application/x-ndjson",
+            Format::Json => "application/json",
+            Format::Parquet => "application/vnd.apache.parquet",
+            Format::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        }
+    }
+
+    /// The format of a body, by its `Content-Type` in any case and with any parameters.
+    pub fn from_media_type(text: &str) -> Option<Self> {
+        match &*essence(text).to_ascii_lowercase() {
+            "text/tab-separated-values" => Some(Format::Csv),
+            "application/ndjson" | "application/jsonl" => Some(Format::Ndjson),
+            known => Format::ALL.into_iter().find(|format| essence(format.media_type()) == known),
+        }
     }
 
     /// Whether it is text, which can be read and written from start to end.
@@ -72,6 +92,11 @@ impl Format {
     }
 }
 
+/// A media type without its parameters.
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
+}
+
 fn extension(path: &Path) -> Option<String> {
     path.extension()?.to_str().map(str::to_ascii_lowercase)
 }
@@ -81,11 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_found_by_its_name_and_by_the_file_extension() {
+    fn a_format_is_found_by_its_name_media_type_and_file_extension() {
         for format in Format::ALL {
             assert_eq!(Format::from_name(format.name()), Some(format));
+            assert_eq!(Format::from_media_type(format.media_type()), Some(format));
         }
         assert_eq!(Format::from_name("xml"), None);
+        assert_eq!(Format::from_media_type("Text/CSV ; header=absent"), Some(Format::Csv));
+        assert_eq!(Format::from_media_type("text/plain"), None);
         for (path, reading, writing) in [
             ("a.ndjson", Some(Format::Ndjson), Some(Format::Ndjson)),
             ("b/a.JSONL", Some(Format::Ndjson), Some(Format::Ndjson)),

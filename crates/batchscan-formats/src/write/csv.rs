@@ -130,12 +130,16 @@ mod tests {
     use super::*;
     use crate::Format;
     use crate::testing::{any_batch, bare, full, read_back};
-    use crate::write::TextFormat;
+    use crate::write::TextWriter;
 
     fn line(batch: &Batch, style: CsvStyle) -> String {
         let mut out = String::new();
         push_row(&mut out, batch, style, &Columns::All);
         out
+    }
+
+    fn file(batches: &[Batch], style: CsvStyle) -> String {
+        TextWriter::new(Format::Csv, style, Columns::All).file(batches)
     }
 
     fn text(text: &str, style: CsvStyle) -> String {
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_header_names_the_fields_and_excel_gets_a_byte_order_mark() {
-        let header = |style| TextFormat::Csv(style).file(&[]);
+        let header = |style| file(&[], style);
         let names = header(CsvStyle::Plain);
         assert!(names.starts_with("batch_id,batch_name,") && names.ends_with(",comment,warnings\r\n"));
         assert_eq!(header(CsvStyle::ExcelComma), format!("\u{FEFF}{names}"));
@@ -221,8 +225,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_plain_file_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..4)) {
-            let file = TextFormat::Csv(CsvStyle::Plain).file(&batches);
-            prop_assert_eq!(read_back(Format::Csv, file.into_bytes()), batches);
+            let written = file(&batches, CsvStyle::Plain);
+            prop_assert_eq!(read_back(Format::Csv, written.into_bytes()), batches);
         }
 
         /// Excel has milliseconds only.
@@ -231,9 +235,9 @@ mod tests {
             batches in prop::collection::vec(any_batch(), 0..4),
             style in prop::sample::select(vec![CsvStyle::ExcelSemicolon, CsvStyle::ExcelComma]),
         ) {
-            let file = TextFormat::Csv(style).file(&batches);
-            let read = read_back(Format::Csv, file.clone().into_bytes());
-            prop_assert_eq!(TextFormat::Csv(style).file(&read), file);
+            let written = file(&batches, style);
+            let read = read_back(Format::Csv, written.clone().into_bytes());
+            prop_assert_eq!(file(&read, style), written);
         }
     }
 }

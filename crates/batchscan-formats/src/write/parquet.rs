@@ -27,7 +27,7 @@ const WITHOUT_DICTIONARY: [Field; 4] =
     [Field::BatchId, Field::BatchName, Field::BatchCreationDate, Field::AnalysisLink];
 
 /// Writes all batches.
-pub fn write(
+pub(super) fn write(
     batches: &mut Batches<'_>,
     columns: &Columns,
     file: impl Write + Send,

@@ -1,84 +1,74 @@
-//! The formats that are written by appending, so that an interrupted pull continues at the end of its file. Appends to
-//! a buffer; writing it to the file is up to the caller.
+//! Writes the text formats by appending to a buffer; writing it to a file is up to the caller.
 
 use batchscan_model::Batch;
 use batchscan_model::json_scan::push_compact;
 
 use super::columns::Columns;
 use super::csv::{self, CsvStyle};
+use crate::Format;
 
-/// A format that is written by appending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextFormat {
-    /// A header with the field names, and a line per batch.
-    Csv(CsvStyle),
-    /// One JSON object per line.
-    Ndjson,
-    /// A JSON array with a line per batch.
-    Json,
+/// Appends batches in a text format.
+#[derive(Clone, Debug)]
+pub struct TextWriter {
+    format: Format,
+    style: CsvStyle,
+    columns: Columns,
 }
 
-impl TextFormat {
+impl TextWriter {
+    /// `style` is for CSV. Rows of a format that is not text are NDJSON with all columns: only so can
+    /// [`write_file`](super::write_file) read them back.
+    pub fn new(format: Format, style: CsvStyle, columns: Columns) -> Self {
+        match format.is_text() {
+            true => Self { format, style, columns },
+            false => Self { format: Format::Ndjson, style, columns: Columns::All },
+        }
+    }
+
     /// Appends what comes before the first batch.
-    pub fn push_header(self, out: &mut String, columns: &Columns) {
-        match self {
-            TextFormat::Csv(style) => csv::push_header(out, style, columns),
-            TextFormat::Ndjson => {}
-            TextFormat::Json => out.push('['),
+    pub fn push_header(&self, out: &mut String) {
+        match self.format {
+            Format::Csv => csv::push_header(out, self.style, &self.columns),
+            Format::Json => out.push('['),
+            _ => {}
         }
     }
 
     /// The text between two batches.
-    pub fn separator(self) -> &'static str {
-        match self {
-            TextFormat::Csv(_) | TextFormat::Ndjson => "",
-            TextFormat::Json => ",\n",
-        }
+    pub fn separator(&self) -> &'static str {
+        if self.format == Format::Json { ",\n" } else { "" }
     }
 
     /// Appends a batch. With all columns the JSON formats keep its text as the service sent it.
-    pub fn push_batch(self, out: &mut String, batch: &Batch, json: &str, columns: &Columns) {
-        match self {
-            TextFormat::Csv(style) => csv::push_row(out, batch, style, columns),
-            TextFormat::Ndjson => {
-                push_object(out, batch, json, columns);
-                out.push('\n');
-            }
-            TextFormat::Json => push_object(out, batch, json, columns),
+    pub fn push_batch(&self, out: &mut String, batch: &Batch, json: &str) {
+        match (self.format, &self.columns) {
+            (Format::Csv, columns) => return csv::push_row(out, batch, self.style, columns),
+            (_, Columns::All) => push_line(out, json),
+            (_, Columns::Chosen(fields)) => batch.push_json(out, fields),
+        }
+        if self.format != Format::Json {
+            out.push('\n');
         }
     }
 
     /// Appends what comes after the last batch.
-    pub fn push_footer(self, out: &mut String) {
-        match self {
-            TextFormat::Csv(_) | TextFormat::Ndjson => {}
-            TextFormat::Json => out.push_str("]\n"),
+    pub fn push_footer(&self, out: &mut String) {
+        if self.format == Format::Json {
+            out.push_str("]\n");
         }
     }
 
     /// A complete file.
     #[cfg(test)]
-    pub(crate) fn file(self, batches: &[Batch]) -> String {
-        self.file_with(batches, &Columns::All)
-    }
-
-    #[cfg(test)]
-    fn file_with(self, batches: &[Batch], columns: &Columns) -> String {
+    pub(crate) fn file(&self, batches: &[Batch]) -> String {
         let mut out = String::new();
-        self.push_header(&mut out, columns);
+        self.push_header(&mut out);
         for (index, batch) in batches.iter().enumerate() {
             out.push_str(if index == 0 { "" } else { self.separator() });
-            self.push_batch(&mut out, batch, &batch.to_json(), columns);
+            self.push_batch(&mut out, batch, &batch.to_json());
         }
         self.push_footer(&mut out);
         out
-    }
-}
-
-fn push_object(out: &mut String, batch: &Batch, json: &str, columns: &Columns) {
-    match columns {
-        Columns::All => push_line(out, json),
-        Columns::Chosen(fields) => batch.push_json(out, fields),
     }
 }
 
@@ -96,26 +86,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Format;
     use crate::testing::{any_batch, bare, full, read_back};
+
+    fn all_columns(format: Format) -> TextWriter {
+        TextWriter::new(format, CsvStyle::Plain, Columns::All)
+    }
 
     #[test]
     fn ndjson_keeps_the_source_unless_it_has_several_lines() {
         let source = r#"{"batch_id" : "b",  "new_field":{"a":[1, 2.50e0]}}"#;
         for (json, line) in [(source, source), ("{\n \"a\": 1 }", r#"{"a":1}"#)] {
             let mut out = String::new();
-            TextFormat::Ndjson.push_batch(&mut out, &full(), json, &Columns::All);
+            all_columns(Format::Ndjson).push_batch(&mut out, &full(), json);
             assert_eq!(out, format!("{line}\n"));
         }
-        assert_eq!(TextFormat::Ndjson.file(&[]), "");
+        assert_eq!(all_columns(Format::Ndjson).file(&[]), "");
     }
 
     #[test]
     fn json_is_an_array_with_a_line_per_batch() {
         let batches = [full(), bare("b-2"), bare("b-3")];
-        assert_eq!(TextFormat::Json.file(&[]), "[]\n");
+        assert_eq!(all_columns(Format::Json).file(&[]), "[]\n");
         for count in [1, 3] {
-            let text = TextFormat::Json.file(&batches[..count]);
+            let text = all_columns(Format::Json).file(&batches[..count]);
             assert_eq!(text.lines().count(), count);
             assert_eq!(serde_json::from_str::<Vec<serde_json::Value>>(&text).unwrap().len(), count);
         }
@@ -126,25 +119,23 @@ mod tests {
         let columns = Columns::Chosen(vec![Field::Warnings, Field::BatchId, Field::AvgGerminationRate]);
         let batches = [full(), bare("b-2")];
         for (format, expected) in [
+            (Format::Csv, "warnings,batch_id,avg_germination_rate\r\nfalse,b-000123,92.50\r\ntrue,b-2,\r\n"),
             (
-                TextFormat::Csv(CsvStyle::Plain),
-                "warnings,batch_id,avg_germination_rate\r\nfalse,b-000123,92.50\r\ntrue,b-2,\r\n",
-            ),
-            (
-                TextFormat::Json,
+                Format::Json,
                 "[{\"warnings\":false,\"batch_id\":\"b-000123\",\"avg_germination_rate\":\"92.50\"},\n\
                  {\"warnings\":true,\"batch_id\":\"b-2\",\"avg_germination_rate\":null}]\n",
             ),
         ] {
-            assert_eq!(format.file_with(&batches, &columns), expected);
+            let writer = TextWriter::new(format, CsvStyle::Plain, columns.clone());
+            assert_eq!(writer.file(&batches), expected);
         }
     }
 
     proptest! {
         #[test]
         fn a_json_file_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..4)) {
-            for (format, text) in [(Format::Ndjson, TextFormat::Ndjson), (Format::Json, TextFormat::Json)] {
-                prop_assert_eq!(&read_back(format, text.file(&batches).into_bytes()), &batches);
+            for format in [Format::Ndjson, Format::Json] {
+                prop_assert_eq!(&read_back(format, all_columns(format).file(&batches).into_bytes()), &batches);
             }
         }
 

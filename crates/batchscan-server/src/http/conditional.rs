@@ -5,13 +5,12 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
+use batchscan_formats::Format;
 use batchscan_model::{BatchId, DateRange, OrgId, UtcInstant};
 use batchscan_store::{DataVersion, Resume};
 use ring::digest::{SHA256, digest};
 
-use super::export::ExportFormat;
-
-/// Of the first export format, in place of an API version.
+/// First tag of the export formats.
 const EXPORT_TAG: u8 = 100;
 
 /// Identifies what a response depends on besides the data: API version, organisation, query and page size.
@@ -32,13 +31,13 @@ impl QueryHash {
     }
 
     /// A file of this format.
-    pub(super) fn export(org: OrgId, range: DateRange, format: ExportFormat) -> Self {
+    pub(super) fn export(org: OrgId, range: DateRange, format: Format) -> Self {
         Self::new(EXPORT_TAG + format as u8, org, range, None, 0)
     }
 
-    fn new(api_version: u8, org: OrgId, range: DateRange, resume: Option<&Resume>, rows: usize) -> Self {
+    fn new(tag: u8, org: OrgId, range: DateRange, resume: Option<&Resume>, rows: usize) -> Self {
         let instant = |end: Option<UtcInstant>| end.map_or(i64::MIN, UtcInstant::micros).to_be_bytes();
-        let mut text = vec![api_version];
+        let mut text = vec![tag];
         text.extend_from_slice(&org.0.to_be_bytes());
         text.extend_from_slice(&rows.to_be_bytes());
         text.extend_from_slice(&instant(range.start));

@@ -10,7 +10,8 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use batchscan_formats::write::{Columns, CsvStyle, TextFormat};
+use batchscan_formats::Format;
+use batchscan_formats::write::{Columns, CsvStyle, TextWriter};
 use batchscan_model::{Batch, DateRange, RawBatch, UtcInstant};
 use batchscan_store::{
     ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray, Caller, Encoding, PageResult, StoreError,
@@ -32,21 +33,12 @@ use crate::clock::Clock;
 /// The memory of a stream: a chunk of the array, and what it is converted to.
 pub(super) const EXPORT_BYTES: usize = 2 * STREAM_BYTES;
 
-/// The format of an export, by the extension in the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExportFormat {
-    Csv,
-    Ndjson,
-    Parquet,
-    Xlsx,
-}
-
 /// Sends all matching batches as a file, oldest first. HEAD reads no batches.
 pub(super) async fn get(
     State(app): State<App>,
     BasicOrBearer(caller): BasicOrBearer,
     RangeQuery(range): RangeQuery,
-    format: ExportFormat,
+    format: Format,
     if_none_match: IfNoneMatch,
     method: Method,
 ) -> Result<Response, ApiError> {
@@ -65,78 +57,47 @@ pub(super) async fn get(
         PageResult::Skipped(response) => Ok(response),
         PageResult::Read(BatchArray { version, body, .. }) => {
             let etag = query.etag(version);
-            let Some(text) = format.text() else {
-                let (body, length) = spool::body(app, caller, format, body).await?;
-                let mut response = send_file(body, format, range, &etag);
-                response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
-                return Ok(response);
-            };
-            Ok(send_file(text_body(&app, &caller, text, body)?, format, range, &etag))
+            if format.is_text() {
+                return Ok(send_file(text_body(&app, &caller, format, body)?, format, range, &etag));
+            }
+            let (body, length) = spool::body(app, caller, format, body).await?;
+            let mut response = send_file(body, format, range, &etag);
+            response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+            Ok(response)
         }
     }
 }
 
-impl ExportFormat {
-    const ALL: [Self; 4] = [Self::Csv, Self::Ndjson, Self::Parquet, Self::Xlsx];
-
-    fn extension(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Ndjson => "ndjson",
-            Self::Parquet => "parquet",
-            Self::Xlsx => "xlsx",
-        }
-    }
-
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Csv => "text/csv; charset=utf-8; header=present",
-            Self::Ndjson => "application/x-ndjson",
-            Self::Parquet => "application/vnd.apache.parquet",
-            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        }
-    }
-
-    /// `None` if the format is not written from start to end.
-    fn text(self) -> Option<TextFormat> {
-        match self {
-            Self::Csv => Some(TextFormat::Csv(CsvStyle::Plain)),
-            Self::Ndjson => Some(TextFormat::Ndjson),
-            Self::Parquet | Self::Xlsx => None,
-        }
-    }
-
-    /// `batches-2026-01-01-to-2026-03-31.csv`, or `batches.csv` without dates.
-    fn file_name(self, range: DateRange) -> String {
-        let day = |instant: UtcInstant| instant.to_string()[.."2026-01-31".len()].to_owned();
-        let dates = match (range.start.map(day), range.end.map(day)) {
-            (None, None) => String::new(),
-            (Some(start), None) => format!("-from-{start}"),
-            (None, Some(end)) => format!("-to-{end}"),
-            (Some(start), Some(end)) => format!("-{start}-to-{end}"),
-        };
-        format!("batches{dates}.{}", self.extension())
-    }
-}
-
-impl FromRequestParts<App> for ExportFormat {
+impl FromRequestParts<App> for Format {
     type Rejection = ApiError;
 
+    /// By the extension in the path.
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        let extension = parts.uri.path().rsplit('.').next();
-        let format = Self::ALL.into_iter().find(|format| Some(format.extension()) == extension);
-        format.ok_or(ApiError::NotFound)
+        let extension = parts.uri.path().rsplit('.').next().unwrap_or_default();
+        Format::from_name(extension).ok_or(ApiError::NotFound)
     }
 }
 
-fn send_file(body: Body, format: ExportFormat, range: DateRange, etag: &str) -> Response {
+fn send_file(body: Body, format: Format, range: DateRange, etag: &str) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
-    let disposition = format!("attachment; filename=\"{}\"", format.file_name(range));
+    let disposition = format!("attachment; filename=\"{}\"", file_name(range, format));
     headers
         .extend(HeaderValue::from_str(&disposition).ok().map(|value| (header::CONTENT_DISPOSITION, value)));
     with_revalidation(response, etag)
+}
+
+/// `batches-2026-01-01-to-2026-03-31.csv`, or `batches.csv` without dates.
+fn file_name(range: DateRange, format: Format) -> String {
+    let day = |instant: UtcInstant| instant.to_string()[.."2026-01-31".len()].to_owned();
+    let dates = match (range.start.map(day), range.end.map(day)) {
+        (None, None) => String::new(),
+        (Some(start), None) => format!("-from-{start}"),
+        (None, Some(end)) => format!("-to-{end}"),
+        (Some(start), Some(end)) => format!("-{start}-to-{end}"),
+    };
+    format!("batches{dates}.{}", format.name())
 }
 
 /// For HEAD: an empty body would become `Content-Length: 0`.
@@ -145,18 +106,18 @@ fn body_of_unknown_length() -> Body {
 }
 
 /// Converts the array whole or chunk by chunk.
-fn text_body(app: &App, caller: &Caller, format: TextFormat, array: ArrayBody) -> Result<Body, ApiError> {
-    let mut text = String::new();
-    format.push_header(&mut text, &Columns::All);
+fn text_body(app: &App, caller: &Caller, format: Format, array: ArrayBody) -> Result<Body, ApiError> {
+    let (writer, mut text) = (TextWriter::new(format, CsvStyle::Plain, Columns::All), String::new());
+    writer.push_header(&mut text);
     match array {
         ArrayBody::Whole(json) => {
-            push_rows(&mut text, format, &json)?;
+            push_rows(&mut text, &writer, &json)?;
             let reservation = reserve(app, caller, text.len())?;
             Ok(Body::from(Reserved::bytes(text.into(), reservation)))
         }
         ArrayBody::Chunks(chunks) => {
             let (clock, reservation) = (app.clock.clone(), Arc::new(reserve(app, caller, EXPORT_BYTES)?));
-            let text = TextChunks { format, text, chunks, clock, reservation };
+            let text = TextChunks { writer, text, chunks, clock, reservation };
             Ok(Body::from_stream(stream::try_unfold(text, TextChunks::next)))
         }
     }
@@ -164,7 +125,7 @@ fn text_body(app: &App, caller: &Caller, format: TextFormat, array: ArrayBody) -
 
 /// A text that is converted while the client receives it.
 struct TextChunks {
-    format: TextFormat,
+    writer: TextWriter,
     /// Begins the next chunk.
     text: String,
     chunks: Box<ArrayChunks>,
@@ -177,17 +138,17 @@ impl TextChunks {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, ArrayError> {
         let Some(json) = self.chunks.next(self.clock.now()).await? else { return Ok(None) };
         let mut text = std::mem::take(&mut self.text);
-        push_rows(&mut text, self.format, &json)?;
+        push_rows(&mut text, &self.writer, &json)?;
         Ok(Some((Reserved::bytes(text.into(), self.reservation.clone()), self)))
     }
 }
 
 /// Appends the batches of a chunk of an array.
-fn push_rows(text: &mut String, format: TextFormat, json: &[u8]) -> Result<(), StoreError> {
+fn push_rows(text: &mut String, writer: &TextWriter, json: &[u8]) -> Result<(), StoreError> {
     let mut rest = to_text(json)?;
     text.reserve(rest.len());
     while let Some((batch, json, after)) = split_batch(rest)? {
-        format.push_batch(text, &batch, json, &Columns::All);
+        writer.push_batch(text, &batch, json);
         rest = after;
     }
     Ok(())
@@ -228,7 +189,7 @@ mod tests {
             (None, Some(end), "batches-to-2026-03-31.csv"),
             (Some(start), Some(end), "batches-2026-01-01-to-2026-03-31.csv"),
         ] {
-            assert_eq!(ExportFormat::Csv.file_name(DateRange { start, end }), name);
+            assert_eq!(file_name(DateRange { start, end }, Format::Csv), name);
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use axum::body::Body;
-use batchscan_formats::write::{BoxError, Columns, write_parquet, write_xlsx};
+use batchscan_formats::Format;
+use batchscan_formats::write::{BoxError, Columns, write_file};
 use batchscan_model::{Batch, Invalid, Reason};
 use batchscan_store::{ArrayBody, ArrayError, Caller};
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use super::app::App;
 use super::batches::{Reserved, STREAM_BYTES, reserve};
 use super::error::{ApiError, Cause};
-use super::export::{EXPORT_BYTES, ExportFormat, split_batch, to_text};
+use super::export::{EXPORT_BYTES, split_batch, to_text};
 use super::shares::Share;
 use super::temp_space::{Claim, TempFile};
 use crate::budget::Reservation;
@@ -33,7 +34,7 @@ const WRITER_BYTES: usize = 16 * 1024 * 1024;
 pub(super) async fn body(
     app: App,
     caller: Caller,
-    format: ExportFormat,
+    format: Format,
     array: ArrayBody,
 ) -> Result<(Body, u64), ApiError> {
     let share = app.spools.take(caller.org);
@@ -45,7 +46,7 @@ pub(super) async fn body(
     let org = caller.org;
     tokio::task::spawn_blocking(move || {
         let is_cancelled = &|| sender.is_closed();
-        let sheets = (format == ExportFormat::Xlsx).then(|| writer.temp_space.claim(org));
+        let sheets = (format == Format::Xlsx).then(|| writer.temp_space.claim(org));
         let (chunk, at, bytes) = (String::new(), 0, 0);
         let source = Source { app: &writer, array, runtime, is_cancelled, sheets, chunk, at, bytes };
         let file = writer.temp_space.create(org, 0).map_err(|error| unwritable(&error));
@@ -64,11 +65,7 @@ pub(super) async fn body(
 }
 
 /// Writes all batches to a file.
-fn write(
-    mut source: Source<'_>,
-    mut file: TempFile,
-    format: ExportFormat,
-) -> Result<(File, Claim), ApiError> {
+fn write(mut source: Source<'_>, mut file: TempFile, format: Format) -> Result<(File, Claim), ApiError> {
     let app = source.app;
     let output = Output { file: &mut file, is_cancelled: source.is_cancelled };
     let mut failed = None;
@@ -79,10 +76,7 @@ fn write(
         });
         batch.transpose()
     });
-    let written = match format {
-        ExportFormat::Xlsx => write_xlsx(&mut batches, &Columns::All, output, &app.config.temp_dir),
-        _ => write_parquet(&mut batches, &Columns::All, output),
-    };
+    let written = write_file(format, &mut batches, &Columns::All, output, &app.config.temp_dir);
     match (written, failed) {
         (Ok(_), _) => file.finish().map_err(|error| unwritable(&error)),
         (Err(_), Some(error)) => Err(error),

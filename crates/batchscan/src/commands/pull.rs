@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use batchscan_client::{DateRange, Freshness, TryStreamExt, UtcInstant};
-use batchscan_formats::write::{Columns, CutTexts, TextFormat};
+use batchscan_formats::Format;
+use batchscan_formats::write::{Columns, CsvStyle, CutTexts, TextWriter};
 use batchscan_server::clock::Clock;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -21,7 +22,7 @@ use crate::numbers::{count, grouped, size};
 use crate::progress::progress_bar;
 use crate::pull::download::{PageWriter, RowFormat, Totals};
 use crate::pull::last_pull::{LastPull, Settings};
-use crate::pull::options::{self, Contents, OutputFormat};
+use crate::pull::options::{self, Contents};
 use crate::pull::output::{Output, PullError};
 use crate::table::{sanitize, truncate};
 use crate::terminal::{note, print};
@@ -34,7 +35,7 @@ pub(crate) async fn run(command: Pull) -> anyhow::Result<()> {
     if command.output.is_dir() {
         bail!("{} is a folder; name a file in it", command.output.display());
     }
-    let format = OutputFormat::from_args(&command).unwrap_or_else(|error| error.exit());
+    let format = options::output_format(&command).unwrap_or_else(|error| error.exit());
     let columns = columns("pull", &command.columns);
     let contents = Contents { selection: command.selection.selection(), columns };
     options::check_stdout(&command, format).unwrap_or_else(|error| error.exit());
@@ -72,7 +73,7 @@ fn file_of(output: &Path) -> anyhow::Result<Option<PathBuf>> {
 struct PullTask {
     command: Pull,
     dates: DateArgRange,
-    format: OutputFormat,
+    format: Format,
     contents: Contents,
     /// The output file; `None` for standard output.
     file: Option<PathBuf>,
@@ -137,25 +138,26 @@ impl PullTask {
                 Some(fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(","))
             }
         };
+        let format = match self.command.excel {
+            Some(CsvStyle::ExcelSemicolon) => "csv for Excel with semicolons",
+            Some(CsvStyle::ExcelComma) => "csv for Excel with commas",
+            Some(CsvStyle::Plain) | None => self.format.name(),
+        };
         Settings {
             url: self.service.url.clone(),
             client_id: self.service.client_id.clone(),
             start_date: self.dates.start.as_ref().map(|start| start.text.clone()),
             end_date: self.dates.end.as_ref().map(|end| end.text.clone()),
-            format: self.format.name().to_owned(),
+            format: format.to_owned(),
             selection: selection.description(),
             columns,
         }
     }
 
-    /// A file that is converted later has every field until then: only so can it be read back.
     fn row_format(&self) -> RowFormat {
         let Contents { selection, columns } = self.contents.clone();
-        let (form, columns) = match self.format {
-            OutputFormat::Text(form) => (form, columns),
-            OutputFormat::Binary(_) => (TextFormat::Ndjson, Columns::All),
-        };
-        RowFormat { form, columns, selection }
+        let style = self.command.excel.unwrap_or(CsvStyle::Plain);
+        RowFormat { writer: TextWriter::new(self.format, style, columns), selection }
     }
 
     /// Writes the pages and updates the progress bar, which shows a retry until the next response.
@@ -183,7 +185,7 @@ impl PullTask {
         output: Output,
         stop: impl Future<Output = ()>,
     ) -> Result<(u64, CutTexts), PullError> {
-        if matches!(self.format, OutputFormat::Binary(_)) {
+        if !self.format.is_text() {
             self.bar.set_message(", download complete; writing file");
         }
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -222,7 +224,10 @@ impl PullTask {
     /// Prints notes and the summary. The summary goes to standard error if the batches went to standard output.
     fn print_summary(&self, totals: &Totals, bytes: u64, cut_texts: &CutTexts) -> anyhow::Result<()> {
         let is_chosen = self.contents.columns != Columns::All;
-        if !totals.unknown_fields.is_empty() && !is_chosen && self.format.drops_unknown_fields() {
+        if !totals.unknown_fields.is_empty()
+            && !is_chosen
+            && !matches!(self.format, Format::Ndjson | Format::Json)
+        {
             let name = |name: &String| truncate(&sanitize(name), UNKNOWN_COLUMNS_MAX);
             let names: Vec<String> = totals.unknown_fields.iter().map(name).collect();
             note(&format!("note: unknown fields are not in the file: {}", names.join(", ")));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use batchscan_client::{Error, Page, Pages, TryStreamExt, UtcInstant};
-use batchscan_formats::write::{Columns, TextFormat};
+use batchscan_formats::write::TextWriter;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -21,8 +21,7 @@ const UNKNOWN_MAX: usize = 10;
 /// Which batches are written, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct RowFormat {
-    pub(crate) form: TextFormat,
-    pub(crate) columns: Columns,
+    pub(crate) writer: TextWriter,
     pub(crate) selection: Selection,
 }
 
@@ -100,18 +99,18 @@ impl PageWriter {
     }
 
     fn write(&mut self, mut rows: Rows) -> Result<(), PullError> {
-        let RowFormat { form, columns, .. } = &*self.format;
+        let writer = &self.format.writer;
         // Each row starts with a separator, which the first one must not have.
         if self.totals.batches == 0 {
-            rows.text.replace_range(..form.separator().len().min(rows.text.len()), "");
+            rows.text.replace_range(..writer.separator().len().min(rows.text.len()), "");
         }
         if self.output.bytes == 0 {
             let mut head = String::new();
-            form.push_header(&mut head, columns);
+            writer.push_header(&mut head);
             rows.text.insert_str(0, &head);
         }
         if rows.is_last {
-            form.push_footer(&mut rows.text);
+            writer.push_footer(&mut rows.text);
         }
         self.output.append(rows.text.as_bytes())?;
         self.totals.batches += rows.batches;
@@ -145,8 +144,8 @@ impl Rows {
             if !format.selection.includes(&received.batch) {
                 continue;
             }
-            rows.text.push_str(format.form.separator());
-            format.form.push_batch(&mut rows.text, &received.batch, source, &format.columns);
+            rows.text.push_str(format.writer.separator());
+            format.writer.push_batch(&mut rows.text, &received.batch, source);
             rows.batches += 1;
             let room = UNKNOWN_MAX.saturating_sub(rows.unknown_fields.len());
             rows.unknown_fields.extend(received.unknown.into_keys().take(room));

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, anyhow};
 use batchscan_client::ReceivedBatch;
-use batchscan_formats::write::{BoxError, Columns, CutTexts, write_parquet, write_xlsx};
+use batchscan_formats::Format;
+use batchscan_formats::write::{BoxError, Columns, CutTexts, write_file};
 
-use super::options::{BinaryFormat, OutputFormat};
 use crate::atomic_file::{NewFile, folder_of};
 
 const READ_BYTES: usize = 256 * 1024;
@@ -43,7 +43,7 @@ pub(crate) struct Output {
 /// The rows of a binary format.
 #[derive(Debug)]
 struct Conversion {
-    format: BinaryFormat,
+    format: Format,
     columns: Columns,
     rows: File,
     /// For temporary files.
@@ -55,15 +55,15 @@ impl Output {
     pub(crate) fn create(
         path: Option<&Path>,
         may_replace: bool,
-        format: OutputFormat,
+        format: Format,
         columns: &Columns,
     ) -> anyhow::Result<Self> {
         let create = |path: &Path| NewFile::create(path).with_context(|| cannot_write(path));
         let file = path.map(create).transpose()?;
         let folder = path.map_or_else(std::env::temp_dir, |path| folder_of(path).to_owned());
-        let conversion = match format {
-            OutputFormat::Text(_) => None,
-            OutputFormat::Binary(format) => {
+        let conversion = match format.is_text() {
+            true => None,
+            false => {
                 let rows = tempfile::tempfile_in(&folder).context("cannot create a temporary file")?;
                 Some(Conversion { format, columns: columns.clone(), rows, folder })
             }
@@ -122,10 +122,7 @@ impl Conversion {
             }
             Ok(ReceivedBatch::from_json(&line.context("cannot read the downloaded rows")?)?.batch)
         });
-        let written = match self.format {
-            BinaryFormat::Parquet => write_parquet(&mut batches, &self.columns, new),
-            BinaryFormat::Xlsx => write_xlsx(&mut batches, &self.columns, new, &self.folder),
-        };
+        let written = write_file(self.format, &mut batches, &self.columns, new, &self.folder);
         written.map_err(|error| match cancelled.load(Ordering::Relaxed) {
             true => PullError::Interrupted,
             false => PullError::Failed(error.into()),

@@ -12,7 +12,7 @@ use super::*;
 use crate::Format::Xlsx as XLSX;
 use crate::read::Implausible;
 use crate::testing::{any_batch, batches, errors, ids, read_all, read_back, temporary_file};
-use crate::write::{Columns, write_xlsx};
+use crate::write::{Columns, write_file};
 
 pub(super) const REQUIRED: [&str; 5] =
     ["batch_id", "batch_name", "batch_creation_date", "number_of_images", "warnings"];
@@ -21,7 +21,8 @@ pub(super) const REQUIRED: [&str; 5] =
 fn pulled(batches: &[Batch]) -> Vec<u8> {
     let mut file = tempfile::tempfile().unwrap();
     let mut batches = batches.iter().cloned().map(Ok);
-    write_xlsx(&mut batches, &Columns::All, file.try_clone().unwrap(), &std::env::temp_dir()).unwrap();
+    let copy = file.try_clone().unwrap();
+    write_file(crate::Format::Xlsx, &mut batches, &Columns::All, copy, &std::env::temp_dir()).unwrap();
     let mut bytes = Vec::new();
     file.rewind().unwrap();
     file.read_to_end(&mut bytes).unwrap();

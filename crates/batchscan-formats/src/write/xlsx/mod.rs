@@ -21,8 +21,8 @@ const SHEET_ROWS_MAX: u32 = 1_048_576;
 /// The level of Excel: two thirds of the time of the library's default for a tenth more bytes.
 const COMPRESSION_LEVEL: u8 = 3;
 
-/// Writes all batches. The sheets are first written to temporary files in `temp_dir`, about a kilobyte per batch.
-pub fn write(
+/// Writes all batches.
+pub(super) fn write(
     batches: &mut Batches<'_>,
     columns: &Columns,
     file: impl Write + Seek + Send,

@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -53,7 +53,10 @@ const FILE_NAME_CHARS_MAX: usize = 255;
 /// Removals stay visible to copies for so long, as on the command line.
 const KEEP_REMOVALS_SECS: i64 = 400 * 24 * 60 * 60;
 
-const EXPECTED_TYPES: &str = "Send one of these as Content-Type: text/csv, application/x-ndjson, application/json, application/vnd.apache.parquet, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+static EXPECTED_TYPES: LazyLock<String> = LazyLock::new(|| {
+    let types = Format::ALL.map(Format::media_type).map(|name| name.split(';').next().unwrap_or_default());
+    format!("Send one of these as Content-Type: {}", types.join(", "))
+});
 const NO_ENCODING: &str = "Send the body without Content-Encoding";
 
 /// Limits deliveries.
@@ -176,15 +179,8 @@ fn format_of(headers: &HeaderMap) -> Result<Format, ApiError> {
         return Err(refused(NO_ENCODING));
     }
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    match &*essence.to_ascii_lowercase() {
-        "text/csv" | "text/tab-separated-values" => Ok(Format::Csv),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
-        "application/json" => Ok(Format::Json),
-        "application/vnd.apache.parquet" => Ok(Format::Parquet),
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => Ok(Format::Xlsx),
-        _ => Err(refused(EXPECTED_TYPES)),
-    }
+    let format = Format::from_media_type(media_type.unwrap_or_default());
+    format.ok_or_else(|| refused(&EXPECTED_TYPES))
 }
 
 fn file_name(text: &str) -> Option<String> {

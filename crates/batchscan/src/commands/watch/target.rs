@@ -231,7 +231,7 @@ impl Service {
     async fn check(&self) -> Result<(), String> {
         let request = self.http.post(self.imports.clone()).query(&[("dry_run", "true")]);
         let request =
-            request.header(CONTENT_TYPE, media_type(Format::Json)).body("[]").timeout(CHECK_TIMEOUT);
+            request.header(CONTENT_TYPE, Format::Json.media_type()).body("[]").timeout(CHECK_TIMEOUT);
         let response = self.respond(request).await?;
         response.counts().map(|_| ())
     }
@@ -243,7 +243,7 @@ impl Service {
             .post(self.imports.clone())
             .query(&[("file", &file.name)])
             .header("Idempotency-Key", file.key())
-            .header(CONTENT_TYPE, media_type(file.format))
+            .header(CONTENT_TYPE, file.format.media_type())
             .header(CONTENT_LENGTH, file.size)
             .body(Body::wrap_stream(read_noting_progress(file.file, progress)));
         let response = tokio::select! {
@@ -333,16 +333,6 @@ async fn stop_of(mut progress: watch::Receiver<()>) {
             // Everything was sent.
             return tokio::time::sleep(RESPONSE_TIMEOUT).await;
         }
-    }
-}
-
-fn media_type(format: Format) -> &'static str {
-    match format {
-        Format::Csv => "text/csv",
-        Format::Ndjson => "application/x-ndjson",
-        Format::Json => "application/json",
-        Format::Parquet => "application/vnd.apache.parquet",
-        Format::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     }
 }
 
