@@ -7,8 +7,7 @@
 //! | `collector` | validates each record, collects batches and errors |
 //! | `text_buffer` | the unread part of a text file, with line numbers |
 //! | `json`, `ndjson`, `json_syntax` | JSON arrays and lines; syntax errors in plain words |
-//! | `csv`, `csv_rows` | rows of cells |
-//! | `csv_cells` | what cells mean: numbers and dates of spreadsheets |
+//! | `csv` | rows of cells; numbers and dates as spreadsheets write them |
 //! | `parquet` | typed columns |
 //! | `xlsx` | sheets of typed cells |
 //! | `header` | which column has which field, for CSV, Parquet and Excel |
@@ -16,9 +15,7 @@
 
 mod catch_panic;
 mod collector;
-mod csv;
-pub(crate) mod csv_cells;
-mod csv_rows;
+pub(crate) mod csv;
 mod error;
 mod header;
 mod json;

@@ -4,7 +4,7 @@ use batchscan_model::digits::push_digits;
 use batchscan_model::{Batch, FieldValue, Hundredths, UtcInstant};
 
 use super::columns::Columns;
-use crate::read::csv_cells::is_escaped_in_excel;
+use crate::read::csv::is_escaped_in_excel;
 
 /// Without it Excel assumes an old code page.
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
