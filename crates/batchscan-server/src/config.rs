@@ -20,9 +20,9 @@ pub struct Config {
     pub response_bytes_max: usize,
     /// JSON text of the batches of an XLSX or Parquet export, in bytes. Its temporary files have at most about twice that.
     pub spool_bytes_max: u64,
-    /// Size of a file that is delivered through the operator API, in bytes.
-    pub delivery_bytes_max: u64,
-    /// Where the temporary files of exports and deliveries are.
+    /// Size of a file that the operator API imports, in bytes.
+    pub import_bytes_max: u64,
+    /// Where the temporary files of exports and imports are.
     pub temp_dir: PathBuf,
     /// Space that they leave free. By default a tenth of the disk, at most 1 GiB.
     pub temp_reserve_bytes: Option<u64>,
@@ -57,7 +57,7 @@ impl Default for Config {
             // 1.5 million batches.
             spool_bytes_max: 1024 * 1024 * 1024,
             // The same as JSON.
-            delivery_bytes_max: 1024 * 1024 * 1024,
+            import_bytes_max: 1024 * 1024 * 1024,
             temp_dir: std::env::temp_dir(),
             temp_reserve_bytes: None,
             cors_origins: Vec::new(),

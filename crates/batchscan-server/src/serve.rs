@@ -10,8 +10,9 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::http::{App, CHECK_INTERVAL, StartError, operator_router, router};
+use crate::http::{self, App, CHECK_INTERVAL, StartError};
 use crate::listener::Listener;
+use crate::operator;
 use crate::tls::Tls;
 
 /// How often the last use of credentials is written to the store.
@@ -102,12 +103,12 @@ impl Server {
             tls.map(|tls| tokio::spawn(tls.reload_on_change())),
         ];
         let operator = operator.map(|listener| {
-            let router = operator_router(app.clone());
+            let router = operator::router(app.clone());
             let shared = (app.metrics.clone(), app.budget.clone());
             tokio::spawn(listener.serve(router, shared, stop_receiver.clone(), drain))
         });
         let shared = (app.metrics.clone(), app.budget.clone());
-        let serving = listener.serve(router(app.clone()), shared, stop_receiver, drain);
+        let serving = listener.serve(http::router(app.clone()), shared, stop_receiver, drain);
         let stopping = async {
             stop.await;
             app.start_draining();

@@ -14,8 +14,7 @@ use batchscan_model::ClientId;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::app::App;
-use super::caller::CallerSlot;
-use super::changes::Waited;
+use super::caller_cell::CallerCell;
 use super::client_address::client_address;
 use super::error::Cause;
 use crate::config::Network;
@@ -28,21 +27,25 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Pieces of an HTTP/2 body. Smaller ones would cost more.
 const H2_PIECE_BYTES: usize = 64 * 1024;
 
+/// How long a request waited for changes. Not counted as the time of its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited(pub(super) Duration);
+
 /// What the log needs from the request.
 pub(super) struct AccessLog {
     id: String,
     method: &'static str,
     version: Version,
     route: Arc<str>,
-    caller: CallerSlot,
+    caller: CallerCell,
     started: Instant,
     in_flight: Option<Arc<ResponseInFlight>>,
 }
 
 impl AccessLog {
-    /// Reads the request, and adds the [`CallerSlot`] to it.
+    /// Reads the request, and adds the [`CallerCell`] to it.
     pub(super) fn start(request: &mut Request, trusted_proxies: &[Network]) -> Self {
-        let caller = CallerSlot::new(client_address(request, trusted_proxies));
+        let caller = CallerCell::new(client_address(request, trusted_proxies));
         let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
         let log = Self {
             id: request_id::from_headers(request.headers()),

@@ -11,13 +11,9 @@ use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError
 use tokio::time::Instant;
 
 use super::cache::PageCache;
-use super::operator::Deliveries;
 use super::organisations::Organisations;
 use super::rate_limit::{RateLimit, WrongSecrets};
-use super::shares::Shares;
-use super::spool::SPOOLS_MAX;
 use super::static_files::StaticFile;
-use super::temp_space::TempSpace;
 use super::waiting::Waiting;
 use crate::auth::{KeyRing, NoKeys, in_use_first};
 use crate::budget::Budget;
@@ -25,10 +21,16 @@ use crate::cipher::Cipher;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cursor::Cursor;
+use crate::import_queue::ImportQueue;
 use crate::metrics::Metrics;
+use crate::slots::Slots;
+use crate::spool::Spool;
 
 /// Between two reads of the keys: forged tokens cause reads, too.
 const KEYS_READ_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Exports to a temporary file at the same time. Bounds the memory and the CPU time of writers.
+const EXPORTS_MAX: usize = 4;
 
 /// The parts of the service. Clones share them.
 #[derive(Clone, Debug)]
@@ -45,9 +47,9 @@ impl Deref for App {
 /// The parts of the service.
 #[derive(Debug)]
 pub struct AppParts {
-    pub(super) store: Store,
-    pub(super) config: Config,
-    pub(super) clock: Clock,
+    pub(crate) store: Store,
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
     pub(crate) metrics: Arc<Metrics>,
     /// Changes when an operator rotates keys.
     keys: RwLock<Arc<Keys>>,
@@ -56,17 +58,17 @@ pub struct AppParts {
     pub(super) cache: Arc<PageCache>,
     /// Limits each credential, if the operator configured it.
     pub(super) rate_limit: Option<RateLimit<ClientId>>,
-    pub(super) wrong_secrets: WrongSecrets,
+    pub(crate) wrong_secrets: WrongSecrets,
     /// For the log and the metrics.
     pub(super) organisations: Organisations,
     /// Limits the memory of responses.
     pub(crate) budget: Budget,
     /// Limits exports that need a temporary file.
-    pub(super) spools: Shares,
-    /// Limits the space of temporary files.
-    pub(super) temp_space: TempSpace,
-    /// Limits deliveries to the operator API.
-    pub(super) deliveries: Deliveries,
+    pub(super) exports: Slots,
+    /// Limits imports by the operator API.
+    pub(crate) imports: ImportQueue,
+    /// The temporary files of both.
+    pub(crate) spool: Spool,
     /// The OpenAPI document, built on the first request.
     pub(super) openapi: OnceLock<StaticFile>,
     /// Last uses of credentials that are not in the store yet.
@@ -79,9 +81,9 @@ pub struct AppParts {
 
 /// The service's keys.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// Sign and verify tokens, hash secrets.
-    pub(super) ring: KeyRing,
+    pub(crate) ring: KeyRing,
     /// Encrypts and decrypts cursors.
     pub(super) cursors: Cipher<Cursor>,
     /// Encrypts and decrypts positions in the changes, with the key that is never rotated: a position stays valid.
@@ -112,9 +114,9 @@ impl App {
             wrong_secrets: WrongSecrets::new(),
             organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
-            spools: Shares::new(SPOOLS_MAX),
-            temp_space: TempSpace::new(config.temp_dir.clone(), config.temp_reserve_bytes),
-            deliveries: Deliveries::default(),
+            exports: Slots::new(EXPORTS_MAX),
+            imports: ImportQueue::default(),
+            spool: Spool::new(config.temp_dir.clone(), config.temp_reserve_bytes),
             openapi: OnceLock::new(),
             uses: Mutex::default(),
             waiting: Waiting::default(),
@@ -129,7 +131,7 @@ impl App {
 
 impl AppParts {
     /// The current keys.
-    pub(super) fn keys(&self) -> Arc<Keys> {
+    pub(crate) fn keys(&self) -> Arc<Keys> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -179,7 +181,7 @@ impl AppParts {
     }
 
     /// Notes the use of a credential for the next [`AppParts::flush_uses`].
-    pub(super) fn note_use(&self, client: ClientId, now: UtcInstant) {
+    pub(crate) fn note_use(&self, client: ClientId, now: UtcInstant) {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).insert(client, now);
     }
 

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::percent_decode_str;
 
 /// The token of `Authorization: Bearer`.
-pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let token = after_scheme(headers.get(header::AUTHORIZATION)?.as_bytes(), "bearer")?;
     // Bytes that are not UTF-8 are an invalid token, not a missing one.
     Some(std::str::from_utf8(token).unwrap_or_default())

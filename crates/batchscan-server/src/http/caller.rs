@@ -1,71 +1,25 @@
 //! Extracts the [`Caller`] from the bearer token or, for exports, from HTTP Basic.
 
-use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use batchscan_model::ClientId;
 use batchscan_store::Caller;
 
 use super::app::App;
 use super::authorization::bearer_token;
+use super::caller_cell::CallerCell;
 use super::error::{ApiError, BASIC_CHALLENGE, Cause};
 use super::token::{TokenRequest, grant};
-use crate::auth::{TokenError, is_issued_id};
-
-/// Who sends a request: its address, and the caller once it is known. Read by other extractors and the access log.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CallerSlot(Arc<Slots>);
-
-#[derive(Debug, Default)]
-struct Slots {
-    caller: OnceLock<Caller>,
-    /// The client id that was sent with a wrong secret or an expired token, for the log.
-    claimed: OnceLock<ClientId>,
-    address: Option<IpAddr>,
-}
-
-impl CallerSlot {
-    pub(super) fn new(address: Option<IpAddr>) -> Self {
-        Self(Arc::new(Slots { address, ..Slots::default() }))
-    }
-
-    /// The address of the client. `None` in tests without a connection.
-    pub(super) fn address(&self) -> Option<IpAddr> {
-        self.0.address
-    }
-
-    pub(super) fn get(&self) -> Option<&Caller> {
-        self.0.caller.get()
-    }
-
-    pub(super) fn set(&self, caller: &Caller) {
-        let _ = self.0.caller.set(caller.clone());
-    }
-
-    /// The client, if only by its own account.
-    pub(super) fn client(&self) -> Option<&ClientId> {
-        self.get().map(|caller| &caller.client).or(self.0.claimed.get())
-    }
-
-    /// Notes the client id of a rejected request. A text that is not one of ours could be a secret in the wrong field.
-    pub(super) fn claim(&self, client: &ClientId) {
-        if is_issued_id(client.as_str()) {
-            let _ = self.0.claimed.set(client.clone());
-        }
-    }
-}
+use crate::auth::TokenError;
 
 /// Verifies the token and applies the rate limit, once per request.
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let slot = parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default();
-        if let Some(caller) = slot.get() {
+        let cell = parts.extensions.get::<CallerCell>().cloned().unwrap_or_default();
+        if let Some(caller) = cell.get() {
             return Ok(caller.clone());
         }
         let (token, now) = (bearer_token(&parts.headers).ok_or(ApiError::MissingToken)?, app.clock.now());
@@ -76,10 +30,10 @@ impl FromRequestParts<App> for Caller {
             caller = app.keys().ring.verify(token, now);
         }
         if let Err(TokenError::Expired(client)) = &caller {
-            slot.claim(client);
+            cell.claim(client);
         }
         let caller = caller.map_err(ApiError::InvalidToken)?;
-        slot.set(&caller);
+        cell.set(&caller);
         if let Some(limit) = &app.rate_limit {
             limit.check(&caller.client).map_err(ApiError::TooManyRequests)?;
         }
@@ -97,8 +51,8 @@ impl FromRequestParts<App> for BasicOrBearer {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
         let caller = match TokenRequest::from_basic(&parts.headers) {
             Some(request) => {
-                let slot = parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default();
-                let granted = grant(app, &slot, &request).await;
+                let cell = parts.extensions.get::<CallerCell>().cloned().unwrap_or_default();
+                let granted = grant(app, &cell, &request).await;
                 granted.and_then(|granted| fail_on_purpose(app).map(|()| granted.caller))
             }
             None => Caller::from_request_parts(parts, app).await,

@@ -11,6 +11,7 @@ use batchscan_model::{Invalid, OrgId, Part, Reason};
 use batchscan_store::{Caller, Changes, ChangesPosition, ChangesRequest, Encoding, PageResult, SyncProgress};
 use tokio::time::Instant;
 
+use super::access_log::Waited;
 use super::app::App;
 use super::batches::reserved;
 use super::encoding::content_encoding;
@@ -39,10 +40,6 @@ struct Since {
     position: ChangesPosition,
 }
 
-/// How long a request waited for changes. Not counted as the time of its response.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waited(pub(super) Duration);
-
 /// `GET /v2/changes`: the complete state, then changes.
 pub(super) async fn list(
     State(app): State<App>,
@@ -62,9 +59,9 @@ pub(super) async fn list(
             now: app.clock.now(),
         };
         let (known, state) = (position.cloned(), app.waiting.last_state(caller.org));
-        let has_no_news =
+        let is_unchanged =
             move |version| known.as_ref().is_some_and(|known| known.is_complete_in(version)).then_some(());
-        let mut response = match app.store.changes(&caller, request, has_no_news).await? {
+        let mut response = match app.store.changes(&caller, request, is_unchanged).await? {
             PageResult::InvalidCredential => return Err(ApiError::InvalidToken(TokenError::Invalid)),
             PageResult::Read(None) => return Err(ApiError::Gone),
             PageResult::Read(Some(changes)) => send(&app, &caller, changes)?,
@@ -79,7 +76,7 @@ pub(super) async fn list(
                     continue;
                 }
                 let text = since.as_ref().map_or("", |since| &since.text);
-                no_news(text)
+                unchanged(text)
             }
         };
         response.extensions_mut().insert(Waited(waited));
@@ -87,7 +84,7 @@ pub(super) async fn list(
     }
 }
 
-fn no_news(since: &str) -> Response {
+fn unchanged(since: &str) -> Response {
     let body = format!("{{\"data\":[],\"removed\":[],\"since\":\"{since}\",\"more\":false}}");
     ok(Body::from(body), Encoding::Identity)
 }

@@ -9,16 +9,19 @@ use batchscan_model::{Invalid, Reason};
 use batchscan_store::{AdminError, ArrayError, StoreError};
 use serde_json::{Value, json};
 
-use super::session::REMOVE_COOKIE;
 use crate::auth::TokenError;
 
-pub(super) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
+pub(crate) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
 pub(super) const ONE_HOST: &str = "Send exactly one Host header";
 pub(super) const ONE_AUTHORIZATION: &str = "Send only one Authorization header";
 
 /// Makes programs ask for a user name and a password.
 pub(super) const BASIC_CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"batchscan\", charset=\"UTF-8\"");
+
+/// Tells the browser to forget the cookie.
+pub(super) const REMOVE_COOKIE: HeaderValue =
+    HeaderValue::from_static("batchscan_session=; Path=/session; Max-Age=0; HttpOnly; SameSite=Strict");
 
 const SEND_TOKEN_OR_SECRET: &str = "Not authenticated: send your client id and secret as user name and password (HTTP Basic), or the header Authorization: Bearer ACCESS_TOKEN";
 const NEW_OPERATOR_TOKEN: &str =
@@ -61,7 +64,7 @@ pub enum ApiError {
     NotFound,
     /// The organisation has no batch with this id.
     NoSuchBatch,
-    /// Errors in a file that was delivered.
+    /// Errors in a file to import.
     InvalidImport(Vec<LocatedError>),
     /// A JSON body that is not what was expected; what is wrong.
     InvalidJson(String),
@@ -77,8 +80,8 @@ pub enum ApiError {
     UnsupportedTransferEncoding,
     /// A body above the limit.
     BodyTooLarge,
-    /// A delivered file above the limit, in bytes.
-    DeliveryTooLarge(u64),
+    /// A file to import above the limit, in bytes.
+    ImportTooLarge(u64),
     /// A body that did not arrive in time.
     BodyTimeout,
     /// A path and query above the limit.
@@ -91,7 +94,7 @@ pub enum ApiError {
     InvalidValue(Cause),
     /// A temporary failure, usually because the store is unreachable.
     Unavailable(Cause),
-    /// No disk space for the temporary file of a delivery.
+    /// No disk space for the temporary file of an import.
     NoSpace(Cause),
     /// A permanent failure.
     Internal(Cause),
@@ -107,7 +110,7 @@ pub struct Cause {
 
 impl Cause {
     /// A cause other than the store.
-    pub(super) fn new(text: &(impl ToString + ?Sized)) -> Self {
+    pub(crate) fn new(text: &(impl ToString + ?Sized)) -> Self {
         Self { text: text.to_string(), store_error: None }
     }
 
@@ -179,7 +182,7 @@ impl From<ArrayError> for ApiError {
 }
 
 impl ApiError {
-    pub(super) const NO_SUCH_CREDENTIAL: Self =
+    pub(crate) const NO_SUCH_CREDENTIAL: Self =
         Self::Refused(StatusCode::NOT_FOUND, "The organisation has no credential with this client_id");
 
     fn status_and_detail(&self) -> (StatusCode, &'static str) {
@@ -222,7 +225,7 @@ impl ApiError {
             ApiError::UnsupportedTransferEncoding => {
                 (StatusCode::NOT_IMPLEMENTED, "The only supported transfer encoding is chunked")
             }
-            ApiError::BodyTooLarge | ApiError::DeliveryTooLarge(_) => {
+            ApiError::BodyTooLarge | ApiError::ImportTooLarge(_) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "The request body is too large")
             }
             ApiError::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
@@ -251,7 +254,7 @@ impl ApiError {
             ApiError::InvalidJson(error) => {
                 json!({ "detail": format!("The body is not the expected JSON object: {error}") })
             }
-            ApiError::DeliveryTooLarge(max) => json!({
+            ApiError::ImportTooLarge(max) => json!({
                 "detail": format!("The file has more than {max} bytes: send smaller files, or raise --max-delivery")
             }),
             ApiError::InvalidForm { invalid, is_form } => invalid_form(invalid, *is_form),
@@ -274,7 +277,7 @@ impl ApiError {
             ApiError::MethodNotAllowed(allowed) => (header::ALLOW, text(allowed)),
             ApiError::TooManyRequests(secs) => (header::RETRY_AFTER, HeaderValue::from(*secs)),
             ApiError::Unavailable(_) => (header::RETRY_AFTER, HeaderValue::from(retry_after_secs())),
-            ApiError::BodyTimeout | ApiError::DeliveryTooLarge(_) | ApiError::UnsupportedTransferEncoding => {
+            ApiError::BodyTimeout | ApiError::ImportTooLarge(_) | ApiError::UnsupportedTransferEncoding => {
                 (header::CONNECTION, text("close"))
             }
             _ => return None,

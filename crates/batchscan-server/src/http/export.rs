@@ -1,9 +1,7 @@
 //! `GET /v2/export.csv`, `.ndjson`, `.parquet` and `.xlsx`: all batches as a file (decision 053).
 //!
-//! The batches are read as in v1. Text is converted while the client receives it; the other formats are written to a
-//! temporary file first (`spool`).
-
-use std::sync::Arc;
+//! The batches are read as in v1. `export_text` converts them while the client receives them; `export_file` writes the
+//! other formats to a temporary file first.
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
@@ -11,27 +9,19 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use batchscan_formats::Format;
-use batchscan_formats::write::{Columns, CsvStyle, TextWriter};
-use batchscan_model::{Batch, DateRange, RawBatch, UtcInstant};
-use batchscan_store::{
-    ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray, Caller, Encoding, PageResult, StoreError,
-};
+use batchscan_model::{DateRange, UtcInstant};
+use batchscan_store::{ArrayError, ArrayRequest, BatchArray, Encoding, PageResult};
 use bytes::Bytes;
 use futures_util::stream;
 
 use super::app::App;
-use super::batches::{Reserved, STREAM_BYTES, not_modified, reserve, with_revalidation};
+use super::batches::{not_modified, with_revalidation};
 use super::caller::BasicOrBearer;
 use super::conditional::{IfNoneMatch, QueryHash};
 use super::error::ApiError;
 use super::query::RangeQuery;
-use super::spool;
+use super::{export_file, export_text};
 use crate::auth::TokenError;
-use crate::budget::Reservation;
-use crate::clock::Clock;
-
-/// The memory of a stream: a chunk of the array, and what it is converted to.
-pub(super) const EXPORT_BYTES: usize = 2 * STREAM_BYTES;
 
 /// Sends all matching batches as a file, oldest first. HEAD reads no batches.
 pub(super) async fn get(
@@ -58,9 +48,9 @@ pub(super) async fn get(
         PageResult::Read(BatchArray { version, body, .. }) => {
             let etag = query.etag(version);
             if format.is_text() {
-                return Ok(send_file(text_body(&app, &caller, format, body)?, format, range, &etag));
+                return Ok(send_file(export_text::body(&app, &caller, format, body)?, format, range, &etag));
             }
-            let (body, length) = spool::body(app, caller, format, body).await?;
+            let (body, length) = export_file::body(app, caller, format, body).await?;
             let mut response = send_file(body, format, range, &etag);
             response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
             Ok(response)
@@ -103,76 +93,6 @@ fn file_name(range: DateRange, format: Format) -> String {
 /// For HEAD: an empty body would become `Content-Length: 0`.
 fn body_of_unknown_length() -> Body {
     Body::from_stream(stream::empty::<Result<Bytes, ArrayError>>())
-}
-
-/// Converts the array whole or chunk by chunk.
-fn text_body(app: &App, caller: &Caller, format: Format, array: ArrayBody) -> Result<Body, ApiError> {
-    let (writer, mut text) = (TextWriter::new(format, CsvStyle::Plain, Columns::All), String::new());
-    writer.push_header(&mut text);
-    match array {
-        ArrayBody::Whole(json) => {
-            push_rows(&mut text, &writer, &json)?;
-            let reservation = reserve(app, caller, text.len())?;
-            Ok(Body::from(Reserved::bytes(text.into(), reservation)))
-        }
-        ArrayBody::Chunks(chunks) => {
-            let (clock, reservation) = (app.clock.clone(), Arc::new(reserve(app, caller, EXPORT_BYTES)?));
-            let text = TextChunks { writer, text, chunks, clock, reservation };
-            Ok(Body::from_stream(stream::try_unfold(text, TextChunks::next)))
-        }
-    }
-}
-
-/// A text that is converted while the client receives it.
-struct TextChunks {
-    writer: TextWriter,
-    /// Begins the next chunk.
-    text: String,
-    chunks: Box<ArrayChunks>,
-    clock: Clock,
-    reservation: Arc<Reservation>,
-}
-
-impl TextChunks {
-    /// The next chunk. An error aborts the response (decision 026).
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, ArrayError> {
-        let Some(json) = self.chunks.next(self.clock.now()).await? else { return Ok(None) };
-        let mut text = std::mem::take(&mut self.text);
-        push_rows(&mut text, &self.writer, &json)?;
-        Ok(Some((Reserved::bytes(text.into(), self.reservation.clone()), self)))
-    }
-}
-
-/// Appends the batches of a chunk of an array.
-fn push_rows(text: &mut String, writer: &TextWriter, json: &[u8]) -> Result<(), StoreError> {
-    let mut rest = to_text(json)?;
-    text.reserve(rest.len());
-    while let Some((batch, json, after)) = split_batch(rest)? {
-        writer.push_batch(text, &batch, json);
-        rest = after;
-    }
-    Ok(())
-}
-
-/// The first batch in a chunk of an array with its JSON text, and what follows.
-pub(super) fn split_batch(chunk: &str) -> Result<Option<(Batch, &str, &str)>, StoreError> {
-    let rest = chunk.trim_start_matches(['[', ',']);
-    if matches!(rest, "" | "]") {
-        return Ok(None);
-    }
-    let mut raw = RawBatch::default();
-    let (_, length) = raw.read_wire(rest).map_err(|error| invalid_row(&error))?;
-    let batch = Batch::from_wire(&raw).map_err(|error| invalid_row(&error))?;
-    let (json, after) = rest.split_at(length);
-    Ok(Some((batch, json, after)))
-}
-
-pub(super) fn to_text(json: &[u8]) -> Result<&str, StoreError> {
-    str::from_utf8(json).map_err(|error| invalid_row(&error))
-}
-
-fn invalid_row(error: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Broken(format!("stored row is not a valid batch: {error}"))
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
-//! The API over HTTP. The only place that knows routes, statuses and axum.
+//! The API over HTTP. Knows routes, statuses and axum, as only `operator` does besides.
 //!
 //! A request passes `middleware` (limits, CORS, request id, access log) and the route, then the extractors (`caller`,
 //! `query`) to its handler, which calls the store and builds a response.
 
 mod access_log;
-mod app;
-mod authorization;
+pub(crate) mod app;
+pub(crate) mod authorization;
 mod batches;
 mod cache;
 mod caller;
+pub(crate) mod caller_cell;
 mod changes;
 mod client_address;
 mod conditional;
@@ -17,27 +18,25 @@ mod dashboard;
 mod demo_report;
 mod docs;
 mod encoding;
-mod error;
+pub(crate) mod error;
 mod export;
+mod export_file;
+mod export_text;
 #[cfg(test)]
 mod fuzz;
 mod health;
 mod middleware;
 pub mod openapi;
-pub mod operator;
 mod organisations;
-mod parameters;
+pub(crate) mod parameters;
 mod query;
 mod rate_limit;
-mod routes;
+pub(crate) mod routes;
 mod session;
-mod shares;
-mod spool;
-mod static_files;
-mod temp_space;
-mod token;
+pub(crate) mod static_files;
+pub(crate) mod token;
 mod waiting;
 
 pub use app::{App, AppParts, StartError};
-pub use routes::{operator_router, router};
+pub use routes::router;
 pub(crate) use waiting::CHECK_INTERVAL;

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use batchscan_model::Reason;
 
 /// Names and values, in order.
-pub(super) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    pub(super) fn parse(encoded: &'a [u8]) -> Self {
+    pub(crate) fn parse(encoded: &'a [u8]) -> Self {
         Self(form_urlencoded::parse(encoded).collect())
     }
 
     /// The value of a parameter. A repeated parameter is an error (decision 016).
-    pub(super) fn value(&self, name: &str) -> Result<Option<&str>, Reason> {
+    pub(crate) fn value(&self, name: &str) -> Result<Option<&str>, Reason> {
         let mut values = self.0.iter().filter(|(key, _)| key == name);
         let first = values.next();
         if values.next().is_some() { Err(Reason::Repeated) } else { Ok(first.map(|(_, value)| &**value)) }

@@ -64,7 +64,7 @@ impl<K: Eq + Hash + Clone> RateLimit<K> {
 /// Slows down clients that send wrong secrets. It cannot lock out the owner of a credential: it never rejects the right
 /// secret.
 #[derive(Debug)]
-pub(super) struct WrongSecrets {
+pub(crate) struct WrongSecrets {
     by_client: RateLimit<ClientId>,
     by_address: RateLimit<IpAddr>,
     delayed: Semaphore,
@@ -77,7 +77,7 @@ impl WrongSecrets {
     }
 
     /// Counts a wrong secret. Above the limit the response is delayed, or a 429 if too many are.
-    pub(super) async fn count(
+    pub(crate) async fn count(
         &self,
         client: Option<&ClientId>,
         address: Option<IpAddr>,

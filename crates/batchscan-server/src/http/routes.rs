@@ -1,4 +1,4 @@
-//! Every route of the service.
+//! Every public route of the service.
 
 use axum::Router;
 use axum::body::Body;
@@ -10,8 +10,7 @@ use axum::routing::{self, MethodRouter};
 use super::app::App;
 use super::error::ApiError;
 use super::{
-    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, operator, session,
-    token,
+    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, session, token,
 };
 
 /// The public routes.
@@ -47,38 +46,31 @@ pub fn router(app: App) -> Router {
         true => routes.route("/demo/reports/{id}", get(demo_report::page)),
         false => routes,
     };
-    finish(routes.fallback(dashboard::not_found), app)
+    with_middleware(routes.fallback(dashboard::not_found), app)
 }
 
-/// The routes of the operator's address.
-pub fn operator_router(app: App) -> Router {
-    let not_found = async || ApiError::NotFound;
-    let routes = health_routes().merge(metrics_route()).merge(operator::routes());
-    finish(routes.fallback(not_found), app)
-}
-
-fn health_routes() -> Router<App> {
+pub(crate) fn health_routes() -> Router<App> {
     Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready))
 }
 
-fn metrics_route() -> Router<App> {
+pub(crate) fn metrics_route() -> Router<App> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
-fn finish(routes: Router<App>, app: App) -> Router {
+pub(crate) fn with_middleware(routes: Router<App>, app: App) -> Router {
     routes.layer(from_fn_with_state(app.clone(), middleware::handle)).with_state(app)
 }
 
-pub(super) fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+pub(crate) fn get<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
     with_allow("GET, HEAD, OPTIONS", routing::get(handler))
 }
 
-pub(super) fn post<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
+pub(crate) fn post<H: Handler<T, App>, T: 'static>(handler: H) -> MethodRouter<App> {
     with_allow("POST, OPTIONS", routing::post(handler))
 }
 
 /// Adds OPTIONS, and a 405 with `Allow` for other methods (decisions 027, 030).
-pub(super) fn with_allow(allowed: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
+pub(crate) fn with_allow(allowed: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     let options = async move || {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::app::App;
-use super::caller::CallerSlot;
-use super::error::{ApiError, Cause};
+use super::caller_cell::CallerCell;
+use super::error::{ApiError, Cause, REMOVE_COOKIE};
 use super::parameters::Parameters;
 use super::token::{TokenRequest, TokenResponse, grant, in_time, in_time_since, read_form, token_response};
 use crate::auth::{IdAndSecret, Token, new_secret, new_session};
 
-pub(super) const COOKIE: &str = "batchscan_session";
+const COOKIE: &str = "batchscan_session";
 /// Lifetime of a session with "Keep me signed in on this device".
 const KEPT_SECS: i64 = 90 * 24 * 3_600;
 /// The same without. The cookie also ends with the browser.
@@ -31,7 +31,7 @@ const NOT_KEPT_SECS: i64 = 24 * 3_600;
 pub(super) async fn create(
     State(app): State<App>,
     _: SameOrigin,
-    Extension(slot): Extension<CallerSlot>,
+    Extension(cell): Extension<CallerCell>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -40,11 +40,11 @@ pub(super) async fn create(
     let (started, now) = (Instant::now(), app.clock.now());
     if let Ok(Some(link)) = parameters.value("link") {
         let until = Some(now.plus_secs(KEPT_SECS));
-        let used = exchange(&app, &slot, IdAndSecret::parse(link), until, started).await?;
+        let used = exchange(&app, &cell, IdAndSecret::parse(link), until, started).await?;
         return used.map(|signed_in| signed_in.respond(&app, true)).ok_or(ApiError::UsedLink);
     }
     let request = TokenRequest::parse(&headers, &form)?;
-    let granted = grant(&app, &slot, &request).await?;
+    let granted = grant(&app, &cell, &request).await?;
     let is_kept = parameters.value("keep") == Ok(Some("true"));
     let expires_at = now.plus_secs(if is_kept { KEPT_SECS } else { NOT_KEPT_SECS });
     let expires_at = granted.secret_retires_at.map_or(expires_at, |end| end.min(expires_at));
@@ -52,7 +52,7 @@ pub(super) async fn create(
     let (session, secret) = random(new_session(&app.keys().ring, client, false, expires_at, now))?;
     // All reads and writes of a sign-in share one timeout: an import may hold SQLite's write lock.
     in_time_since(started, app.store.add_session(session)).await?.map_err(StoreError::from)?;
-    let used = exchange(&app, &slot, Some(secret), None, started).await?;
+    let used = exchange(&app, &cell, Some(secret), None, started).await?;
     used.map(|signed_in| signed_in.respond(&app, true)).ok_or(ApiError::SignedOut)
 }
 
@@ -60,11 +60,11 @@ pub(super) async fn create(
 pub(super) async fn token(
     State(app): State<App>,
     _: SameOrigin,
-    Extension(slot): Extension<CallerSlot>,
+    Extension(cell): Extension<CallerCell>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let Some(cookie) = cookie(&headers)? else { return Ok(no_content()) };
-    let used = exchange(&app, &slot, IdAndSecret::parse(cookie), None, Instant::now()).await?;
+    let used = exchange(&app, &cell, IdAndSecret::parse(cookie), None, Instant::now()).await?;
     let signed_in = used.ok_or(ApiError::SignedOut)?;
     if let Some(limit) = &app.rate_limit {
         limit.check(&signed_in.session.caller.client).map_err(ApiError::TooManyRequests)?;
@@ -76,24 +76,20 @@ pub(super) async fn token(
 pub(super) async fn end(
     State(app): State<App>,
     _: SameOrigin,
-    Extension(slot): Extension<CallerSlot>,
+    Extension(cell): Extension<CallerCell>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     if let Some(IdAndSecret { id, secret }) = cookie(&headers)?.and_then(IdAndSecret::parse) {
         let hash = app.keys().ring.hash_secret(&secret);
         let is_ended = in_time(app.store.sign_out(&id, hash)).await?.map_err(StoreError::from)?;
         if !is_ended {
-            app.wrong_secrets.count(Some(&id), slot.address()).await?;
+            app.wrong_secrets.count(Some(&id), cell.address()).await?;
         }
     }
     let mut response = no_content();
     response.headers_mut().insert(header::SET_COOKIE, REMOVE_COOKIE);
     Ok(response)
 }
-
-/// Tells the browser to forget the cookie.
-pub(super) const REMOVE_COOKIE: HeaderValue =
-    HeaderValue::from_static("batchscan_session=; Path=/session; Max-Age=0; HttpOnly; SameSite=Strict");
 
 /// A session that was used, and the secret of its cookie from now on.
 struct SignedIn {
@@ -105,13 +101,13 @@ struct SignedIn {
 /// `None` if the session or link is unknown or has ended. That counts as a wrong secret.
 async fn exchange(
     app: &App,
-    slot: &CallerSlot,
+    cell: &CallerCell,
     sent: Option<IdAndSecret>,
     link_until: Option<UtcInstant>,
     started: Instant,
 ) -> Result<Option<SignedIn>, ApiError> {
     let Some(sent) = sent else {
-        app.wrong_secrets.count(None, slot.address()).await?;
+        app.wrong_secrets.count(None, cell.address()).await?;
         return Ok(None);
     };
     let (now, keys) = (app.clock.now(), app.keys());
@@ -126,7 +122,7 @@ async fn exchange(
     let used = in_time_since(started, app.store.use_session(request)).await?;
     match used.map_err(StoreError::from)? {
         SessionResult::Active(session) => {
-            slot.set(&session.caller);
+            cell.set(&session.caller);
             app.note_use(session.caller.client.clone(), now);
             let secret = if session.is_renewed { next } else { sent };
             return Ok(Some(SignedIn { session, secret, now }));
@@ -136,7 +132,7 @@ async fn exchange(
             tracing::warn!(%client, session = %sent.id, "a session was ended: an old copy of its cookie was used");
         }
     }
-    app.wrong_secrets.count(Some(&sent.id), slot.address()).await?;
+    app.wrong_secrets.count(Some(&sent.id), cell.address()).await?;
     Ok(None)
 }
 

@@ -15,7 +15,7 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// A file that can be sent.
 #[derive(Debug)]
-pub(super) struct StaticFile {
+pub(crate) struct StaticFile {
     content_type: &'static str,
     etag: HeaderValue,
     cache_control: HeaderValue,
@@ -25,7 +25,7 @@ pub(super) struct StaticFile {
 
 impl StaticFile {
     /// A file that clients must revalidate.
-    pub(super) fn new(content_type: &'static str, plain: Bytes, gzip: Option<Bytes>) -> Self {
+    pub(crate) fn new(content_type: &'static str, plain: Bytes, gzip: Option<Bytes>) -> Self {
         let mut hash = String::new();
         push_hex(&mut hash, &short_hash(&plain));
         Self::with_hash(content_type, &hash, plain, gzip)
@@ -39,7 +39,7 @@ impl StaticFile {
     }
 
     /// The file, or 304 if the client has it (decisions 031, 032).
-    pub(super) fn respond(&self, headers: &HeaderMap) -> Response {
+    pub(crate) fn respond(&self, headers: &HeaderMap) -> Response {
         let is_known = self.etag.to_str().is_ok_and(|etag| IfNoneMatch::new(headers).matches(etag));
         let mut response = if is_known { Response::default() } else { self.whole(headers) };
         if is_known {

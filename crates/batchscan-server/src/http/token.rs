@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::app::App;
 use super::authorization::basic_credentials;
-use super::caller::CallerSlot;
+use super::caller_cell::CallerCell;
 use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
 use crate::auth::{Granted, Token, authenticate};
@@ -30,28 +30,28 @@ const STORE_TIMEOUT: Duration = Duration::from_millis(4_500);
 /// Issues a token.
 pub(super) async fn create(
     State(app): State<App>,
-    Extension(slot): Extension<CallerSlot>,
+    Extension(cell): Extension<CallerCell>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let form = read_form(&headers, body).await?;
     let request = TokenRequest::parse(&headers, &form)?;
-    let Granted { token, expires_in_secs, .. } = grant(&app, &slot, &request).await?;
+    let Granted { token, expires_in_secs, .. } = grant(&app, &cell, &request).await?;
     Ok(token_response(&TokenResponse::new(&token, expires_in_secs)))
 }
 
 /// Verifies the credentials of a request, within all limits.
-pub(super) async fn grant(app: &App, slot: &CallerSlot, request: &TokenRequest) -> Result<Granted, ApiError> {
+pub(super) async fn grant(app: &App, cell: &CallerCell, request: &TokenRequest) -> Result<Granted, ApiError> {
     let (now, ttl, keys) = (app.clock.now(), app.config.token_ttl_secs, app.keys());
     let granted = authenticate(&app.store, &keys.ring, request.client.as_ref(), &request.secret, ttl, now);
     let Some(granted) = in_time(granted).await?? else {
         if let Some(client) = &request.client {
-            slot.claim(client);
+            cell.claim(client);
         }
-        app.wrong_secrets.count(request.client.as_ref(), slot.address()).await?;
+        app.wrong_secrets.count(request.client.as_ref(), cell.address()).await?;
         return Err(ApiError::InvalidClient { by_basic: request.by_basic });
     };
-    slot.set(&granted.caller);
+    cell.set(&granted.caller);
     if let Some(limit) = &app.rate_limit {
         limit.check(&granted.caller.client).map_err(ApiError::TooManyRequests)?;
     }
@@ -60,7 +60,7 @@ pub(super) async fn grant(app: &App, slot: &CallerSlot, request: &TokenRequest) 
 }
 
 /// The result of reads and writes that must end before the response is due.
-pub(super) async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, StoreError> {
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, StoreError> {
     in_time_since(Instant::now(), work).await
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn read_form(headers: &HeaderMap, body: Body) -> Result<Vec<u8>
 }
 
 /// A small body.
-pub(super) async fn read_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
+pub(crate) async fn read_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
     match tokio::time::timeout(BODY_TIMEOUT, collect(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::BodyTooLarge),

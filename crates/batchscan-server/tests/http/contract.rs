@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use batchscan_server::config::Config;
 use batchscan_server::http::openapi::document;
-use batchscan_server::http::operator;
+use batchscan_server::operator;
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 

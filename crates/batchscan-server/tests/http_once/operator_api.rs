@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use batchscan_model::ClientId;
 use batchscan_server::config::Config;
-use batchscan_server::http::operator::DOCUMENT;
+use batchscan_server::operator::DOCUMENT;
 use batchscan_server::serve::ServeOptions;
 use batchscan_store::{OperatorRole, OrgName};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn the_public_address_has_nothing_of_it() {
 #[tokio::test]
 async fn every_route_is_documented_with_its_methods() {
     let (app, token) = start().await;
-    let routes = include_str!("../../src/http/operator/mod.rs");
+    let routes = include_str!("../../src/operator/mod.rs");
     let paths = routes.split('"').filter(|text| text.starts_with("/operator/"));
     let mut found = BTreeMap::new();
     for path in paths {
@@ -211,7 +211,7 @@ async fn begin_chunked(app: &TestApp, token: &str, bytes: usize) -> Raw {
 #[tokio::test]
 async fn a_file_above_the_maximum_is_rejected() {
     let max = CSV.len();
-    let (app, token) = start_with(Config { delivery_bytes_max: max as u64, ..Config::default() }).await;
+    let (app, token) = start_with(Config { import_bytes_max: max as u64, ..Config::default() }).await;
     assert_eq!(deliver(&app, &token).await, 200);
     let mut announced = Raw::connect_to_operator(&app).await;
     announced.send(head(&app, &token, max + 1)).await;

@@ -1,6 +1,6 @@
 //! `batchscan audit`: who changed what.
 
-use batchscan_server::http::operator::json::audit_entry;
+use batchscan_server::operator::json::audit_entry;
 use batchscan_store::{AuditEntry, AuditRange};
 
 use super::context::{format_time, open};

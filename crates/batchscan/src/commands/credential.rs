@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
 use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
-use batchscan_server::http::operator::json::credential;
+use batchscan_server::operator::json::credential;
 use batchscan_store::{
     AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, Rotation, Store,
 };

@@ -2,7 +2,7 @@
 
 use batchscan_server::config::Config;
 use batchscan_server::http::openapi::document;
-use batchscan_server::http::operator::DOCUMENT;
+use batchscan_server::operator::DOCUMENT;
 
 use crate::args::Openapi;
 use crate::terminal::print;

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use batchscan_server::clock::Clock;
-use batchscan_server::http::operator::json::organisation;
+use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
 
 use super::context::{format_time, is_new, open, open_database, shell_quoted};

@@ -63,7 +63,7 @@ fn options(command: Serve) -> anyhow::Result<ServeOptions> {
         is_https: tls.is_some() || command.public_url.as_ref().is_some_and(|url| url.starts_with("https:")),
         public_url: command.public_url,
         trusted_proxies: command.trusted_proxy,
-        delivery_bytes_max: command.max_delivery,
+        import_bytes_max: command.max_delivery,
         ..Config::default()
     };
     Ok(ServeOptions {

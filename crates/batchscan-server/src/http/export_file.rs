@@ -18,13 +18,10 @@ use tokio::sync::oneshot;
 use super::app::App;
 use super::batches::{Reserved, STREAM_BYTES, reserve};
 use super::error::{ApiError, Cause};
-use super::export::{EXPORT_BYTES, split_batch, to_text};
-use super::shares::Share;
-use super::temp_space::{Claim, TempFile};
+use super::export_text::{EXPORT_BYTES, split_batch, to_text};
 use crate::budget::Reservation;
+use crate::spool::{Claim, Held, SpoolFile};
 
-/// Temporary files at the same time. Bounds the memory and the CPU time of writers.
-pub(super) const SPOOLS_MAX: usize = 4;
 /// The temporary files of an Excel writer, as a multiple of the JSON text.
 const SHEETS_PER_JSON: u64 = 2;
 /// Memory while a file is written: a row group of Parquet.
@@ -37,35 +34,33 @@ pub(super) async fn body(
     format: Format,
     array: ArrayBody,
 ) -> Result<(Body, u64), ApiError> {
-    let share = app.spools.take(caller.org);
-    let share =
-        share.ok_or_else(|| ApiError::Unavailable(Cause::new("too many exports at the same time")))?;
+    let slot = app.exports.acquire(caller.org);
+    let slot = slot.ok_or_else(|| ApiError::Unavailable(Cause::new("too many exports at the same time")))?;
     let memory = reserve(&app, &caller, WRITER_BYTES)?;
     let (sender, written) = oneshot::channel();
     let (runtime, writer) = (Handle::current(), app.clone());
-    let org = caller.org;
     tokio::task::spawn_blocking(move || {
         let is_cancelled = &|| sender.is_closed();
-        let sheets = (format == Format::Xlsx).then(|| writer.temp_space.claim(org));
+        let sheets = (format == Format::Xlsx).then(|| writer.spool.claim(slot.org()));
         let (chunk, at, bytes) = (String::new(), 0, 0);
         let source = Source { app: &writer, array, runtime, is_cancelled, sheets, chunk, at, bytes };
-        let file = writer.temp_space.create(org, 0).map_err(|error| unwritable(&error));
+        let file = writer.spool.create(slot, 0).map_err(|error| unwritable(&error));
         let file = file.and_then(|file| write(source, file, format));
         drop(memory);
         // Fails if the client has disconnected.
-        let _ = sender.send(file.map(|file| (file, share)));
+        let _ = sender.send(file);
     });
     let panicked = |_| ApiError::Internal(Cause::new("the writer of an export panicked"));
-    let ((file, claim), share) = written.await.map_err(panicked)??;
+    let (file, held) = written.await.map_err(panicked)??;
     let length = file.metadata().map_err(|error| unwritable(&error))?.len();
     let reservation = Arc::new(reserve(&app, &caller, EXPORT_BYTES)?);
     let file = tokio::fs::File::from_std(file);
-    let file = SpooledFile { file, app, caller, reservation, _limits: (claim, share) };
+    let file = SpooledFile { file, app, caller, reservation, _held: held };
     Ok((Body::from_stream(stream::try_unfold(file, SpooledFile::next)), length))
 }
 
 /// Writes all batches to a file.
-fn write(mut source: Source<'_>, mut file: TempFile, format: Format) -> Result<(File, Claim), ApiError> {
+fn write(mut source: Source<'_>, mut file: SpoolFile, format: Format) -> Result<(File, Held), ApiError> {
     let app = source.app;
     let output = Output { file: &mut file, is_cancelled: source.is_cancelled };
     let mut failed = None;
@@ -86,7 +81,7 @@ fn write(mut source: Source<'_>, mut file: TempFile, format: Format) -> Result<(
 
 /// The file of an export. Fails when the client has disconnected: the end of an Excel file can take long.
 struct Output<'s> {
-    file: &'s mut TempFile,
+    file: &'s mut SpoolFile,
     is_cancelled: &'s (dyn Fn() -> bool + Sync),
 }
 
@@ -170,7 +165,7 @@ struct SpooledFile {
     app: App,
     caller: Caller,
     reservation: Arc<Reservation>,
-    _limits: (Claim, Share),
+    _held: Held,
 }
 
 impl SpooledFile {

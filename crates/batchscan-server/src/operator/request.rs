@@ -9,10 +9,10 @@ use batchscan_model::{Invalid, Part, Reason, UtcInstant};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::super::app::App;
-use super::super::error::ApiError;
-use super::super::parameters::Parameters;
-use super::super::token::read_body;
+use crate::http::App;
+use crate::http::error::ApiError;
+use crate::http::parameters::Parameters;
+use crate::http::token::read_body;
 
 /// A JSON object of the operator API has a few hundred bytes.
 const OBJECT_BYTES_MAX: usize = 16 * 1024;

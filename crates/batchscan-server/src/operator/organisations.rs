@@ -9,11 +9,11 @@ use batchscan_store::OrgName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::app::App;
-use super::super::error::ApiError;
 use super::access::Operator;
 use super::json::organisation;
 use super::request::{PathNames, invalid_field, no_content, read_json, respond};
+use crate::http::App;
+use crate::http::error::ApiError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Deliveries of files and single batches, and their record.
+//! Imports of files and single batches, and their record.
 //!
 //! A body is first received completely, into a temporary file: a slow client must not hold the write lock of the
 //! database, and a broken connection imports nothing.
@@ -22,31 +22,24 @@ use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::json;
-use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-use super::super::app::App;
-use super::super::error::{ApiError, Cause, MALFORMED_BODY};
-use super::super::shares::{Share, Shares};
-use super::super::temp_space::{Claim, TempFile, TempSpace};
-use super::super::token::read_body;
 use super::access::Operator;
 use super::json;
 use super::request::{PathNames, Query, list as list_page, no_content, respond};
+use crate::http::App;
+use crate::http::error::{ApiError, Cause, MALFORMED_BODY};
+use crate::http::token::read_body;
+use crate::slots::Slot;
+use crate::spool::{Held, Spool, SpoolFile};
 
-/// Files that are received or wait for their import at the same time, half of them for one organisation.
-const RECEIVED_MAX: usize = 128;
-/// Imports at the same time. Each needs a database connection.
-const IMPORTS_MAX: usize = 2;
-/// More than enough, so that hardly any organisations share one.
-const TURNS: usize = 64;
 /// How long the next part of a body may take.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How fast a body must arrive on average, apart from one such pause.
 const BYTES_PER_SEC_MIN: u64 = 1024;
 /// Bytes that are written to the temporary file at once.
 const WRITE_BYTES: usize = 256 * 1024;
-/// The response to a delivery that was imported before.
+/// The response to an import that was done before.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_BYTES_MAX: usize = 255;
 const FILE_NAME_CHARS_MAX: usize = 255;
@@ -59,41 +52,11 @@ static EXPECTED_TYPES: LazyLock<String> = LazyLock::new(|| {
 });
 const NO_ENCODING: &str = "Send the body without Content-Encoding";
 
-/// Limits deliveries.
-#[derive(Debug)]
-pub struct Deliveries {
-    received: Shares,
-    /// One import at a time for each organisation, so that a long queue of one does not delay others.
-    turns: [Mutex<()>; TURNS],
-    imports: Semaphore,
-}
-
-impl Default for Deliveries {
-    fn default() -> Self {
-        let turns = std::array::from_fn(|_| Mutex::new(()));
-        Self { received: Shares::new(RECEIVED_MAX), turns, imports: Semaphore::new(IMPORTS_MAX) }
-    }
-}
-
-impl Deliveries {
-    fn start(&self, org: OrgId) -> Result<Share, ApiError> {
-        let busy = || ApiError::Unavailable(Cause::new("too many deliveries at the same time"));
-        self.received.take(org).ok_or_else(busy)
-    }
-
-    fn turn(&self, org: OrgId) -> &Mutex<()> {
-        let number = usize::try_from(org.0).unwrap_or_default();
-        &self.turns[number % TURNS]
-    }
-}
-
 /// A file that was received completely.
 struct Received {
     format: Format,
     file: File,
-    /// Until the file is removed.
-    claim: Claim,
-    share: Share,
+    held: Held,
 }
 
 /// `POST /operator/v1/organisations/{name}/imports`.
@@ -105,7 +68,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_delivery_to(&name)?;
+    operator.require_import_to(&name)?;
     let format = format_of(&headers)?;
     let query = Query::parse(query.as_deref());
     let dry_run = query.flag("dry_run")?;
@@ -114,9 +77,9 @@ pub(super) async fn create(
     let key = idempotency_key(&headers)?.filter(|_| !dry_run);
     // Fails for an unknown organisation before a long body is received.
     let org = operator.store.org_id(&name).await?;
-    let share = app.deliveries.start(org)?;
-    let (content, claim) = receive(&app.temp_space, org, body, app.config.delivery_bytes_max).await?;
-    let received = Received { format, file: content, claim, share };
+    let slot = enter_queue(&app, org)?;
+    let (content, held) = receive(&app.spool, slot, body, app.config.import_bytes_max).await?;
+    let received = Received { format, file: content, held };
     let source = ImportSource { file, key, hash: None, org: Some(org) };
     import(app, operator, name, received, source, dry_run).await
 }
@@ -129,7 +92,7 @@ pub(super) async fn put_batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_delivery_to(&name)?;
+    operator.require_import_to(&name)?;
     if format_of(&headers)? != Format::Json {
         return Err(ApiError::Refused(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -137,13 +100,13 @@ pub(super) async fn put_batch(
         ));
     }
     let org = operator.store.org_id(&name).await?;
-    let share = app.deliveries.start(org)?;
+    let slot = enter_queue(&app, org)?;
     let batch = read_body(body, RECORD_BYTES_MAX).await?;
     require_batch(&batch, &id)?;
-    let file = app.temp_space.create(org, batch.len() as u64);
-    let write = |mut file: TempFile| file.write_all(&batch).and_then(|()| file.finish());
-    let (file, claim) = file.and_then(write).map_err(|error| unwritable(&error))?;
-    let received = Received { format: Format::Json, file, claim, share };
+    let file = app.spool.create(slot, batch.len() as u64);
+    let write = |mut file: SpoolFile| file.write_all(&batch).and_then(|()| file.finish());
+    let (file, held) = file.and_then(write).map_err(|error| unwritable(&error))?;
+    let received = Received { format: Format::Json, file, held };
     let source = ImportSource { org: Some(org), ..ImportSource::default() };
     import(app, operator, name, received, source, false).await
 }
@@ -171,6 +134,11 @@ pub(super) async fn list(
     let (after, limit) = Query::parse(query.as_deref()).after()?;
     let entries = operator.store.imports(&name, after, limit + 1).await?;
     Ok(list_page(entries, limit, json::import))
+}
+
+fn enter_queue(app: &App, org: OrgId) -> Result<Slot, ApiError> {
+    let busy = || ApiError::Unavailable(Cause::new("too many imports at the same time"));
+    app.imports.enter(org).ok_or_else(busy)
 }
 
 fn format_of(headers: &HeaderMap) -> Result<Format, ApiError> {
@@ -203,17 +171,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 
 /// Receives a body into an unnamed file.
 async fn receive(
-    space: &TempSpace,
-    org: OrgId,
+    spool: &Spool,
+    slot: Slot,
     mut body: Body,
     bytes_max: u64,
-) -> Result<(File, Claim), ApiError> {
+) -> Result<(File, Held), ApiError> {
     let (started, mut bytes) = (Instant::now(), 0);
     let announced = body.size_hint().lower();
     if announced > bytes_max {
-        return Err(ApiError::DeliveryTooLarge(bytes_max));
+        return Err(ApiError::ImportTooLarge(bytes_max));
     }
-    let mut file = space.create(org, announced).map_err(|error| unwritable(&error))?;
+    let mut file = spool.create(slot, announced).map_err(|error| unwritable(&error))?;
     let mut buffer = Vec::with_capacity(WRITE_BYTES);
     loop {
         let allowed = PART_TIMEOUT + Duration::from_secs(bytes / BYTES_PER_SEC_MIN);
@@ -234,7 +202,7 @@ async fn receive(
         let is_end = part.is_empty();
         bytes += part.len() as u64;
         if bytes > bytes_max {
-            return Err(ApiError::DeliveryTooLarge(bytes_max));
+            return Err(ApiError::ImportTooLarge(bytes_max));
         }
         buffer.extend_from_slice(&part);
         if is_end || buffer.len() >= WRITE_BYTES {
@@ -262,13 +230,12 @@ async fn import(
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
-        let Received { format, mut file, claim: _claim, share } = received;
+        let Received { format, mut file, held } = received;
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) =
             hashing.await.map_err(|error| panicked(&error))?.map_err(|error| unwritable(&error))?;
         source.hash = Some(hash);
-        let _turn = app.deliveries.turn(share.org()).lock().await;
-        let _permit = app.deliveries.imports.acquire().await;
+        let _turn = app.imports.wait_for_turn(held.slot.org()).await;
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
         let now = app.clock.now();
@@ -318,9 +285,9 @@ impl From<ImportError> for ApiError {
     fn from(error: ImportError) -> Self {
         match error {
             ImportError::Store(error) => error.into(),
-            // The disk of the temporary file failed, so that the same delivery can succeed later.
+            // The disk of the temporary file failed, so that the same import can succeed later.
             ImportError::File(ReadError::Io(error)) => {
-                ApiError::Unavailable(Cause::new(&format!("cannot read the file of a delivery: {error}")))
+                ApiError::Unavailable(Cause::new(&format!("cannot read the file of an import: {error}")))
             }
             ImportError::File(ReadError::Invalid { errors, .. }) => ApiError::InvalidImport(errors),
             ImportError::File(error) => {
@@ -336,7 +303,7 @@ fn panicked(error: &tokio::task::JoinError) -> ApiError {
 }
 
 fn unwritable(error: &std::io::Error) -> ApiError {
-    let cause = Cause::new(&format!("cannot write the temporary file of a delivery: {error}"));
+    let cause = Cause::new(&format!("cannot write the temporary file of an import: {error}"));
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ApiError::NoSpace(cause),
         _ => ApiError::Unavailable(cause),
@@ -350,18 +317,20 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+    use crate::slots::Slots;
 
     /// A part of this size each second, for two minutes.
-    async fn receive_slowly(part_bytes: usize) -> Result<(File, Claim), ApiError> {
+    async fn receive_slowly(part_bytes: usize) -> Result<(File, Held), ApiError> {
         let parts = stream::unfold(0, move |sent| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             (sent < 120).then(|| (Ok::<_, Infallible>(vec![b'x'; part_bytes]), sent + 1))
         });
-        let space = TempSpace::new(std::env::temp_dir(), Some(0));
-        receive(&space, OrgId(1), Body::from_stream(parts), u64::MAX).await
+        let spool = Spool::new(std::env::temp_dir(), Some(0));
+        let slot = Slots::new(1).acquire(OrgId(1)).unwrap();
+        receive(&spool, slot, Body::from_stream(parts), u64::MAX).await
     }
 
-    /// A delivery is repeated after a 503, but not after a 422.
+    /// An import is repeated after a 503, but not after a 422.
     #[test]
     fn a_failing_disk_is_not_an_error_of_the_file() {
         let error = ImportError::File(ReadError::Io(ErrorKind::Other.into()));

@@ -9,12 +9,12 @@ use batchscan_store::{NewCredential, Rotation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::app::App;
-use super::super::error::{ApiError, Cause};
 use super::access::Operator;
 use super::json::credential;
 use super::request::{PathNames, invalid_field, no_content, read_json, respond};
 use crate::auth::{Issued, issue as new_credential, new_secret};
+use crate::http::App;
+use crate::http::error::{ApiError, Cause};
 
 /// As on the command line.
 const LABEL_CHARS_MAX: usize = 100;
@@ -122,5 +122,5 @@ fn respond_secret(
 }
 
 fn no_randomness() -> ApiError {
-    ApiError::Internal(Cause::new("the system has no random numbers"))
+    ApiError::Internal(Cause::new("the random number generator failed"))
 }

@@ -3,7 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `access` | `Operator`: the token of a request, and what it allows |
-//! | `imports` | deliveries of files and single batches, and their record |
+//! | `imports` | imports of files and single batches, and their record |
 //! | `organisations`, `credentials` | as on the command line |
 //! | `json` | organisations, credentials, imports and audit entries as JSON, for the API and the command line |
 
@@ -23,19 +23,22 @@ use batchscan_store::AuditRange;
 
 use self::access::Operator;
 use self::request::Query;
-use super::app::App;
-use super::error::ApiError;
-use super::routes::{get, post, with_allow};
-use super::static_files::StaticFile;
-
-pub use self::imports::Deliveries;
+use crate::http::App;
+use crate::http::error::ApiError;
+use crate::http::routes::{get, health_routes, metrics_route, post, with_allow, with_middleware};
+use crate::http::static_files::StaticFile;
 
 /// The OpenAPI document of the operator API.
-pub const DOCUMENT: &str = include_str!("../../../operator-openapi.json");
+pub const DOCUMENT: &str = include_str!("../../operator-openapi.json");
 
-/// The routes of the operator API.
-pub(super) fn routes() -> Router<App> {
-    use self::{credentials, imports, organisations};
+/// The routes of the operator's address.
+pub fn router(app: App) -> Router {
+    let not_found = async || ApiError::NotFound;
+    let routes = health_routes().merge(metrics_route()).merge(api_routes());
+    with_middleware(routes.fallback(not_found), app)
+}
+
+fn api_routes() -> Router<App> {
     Router::new()
         .route("/operator/v1/openapi.json", get(document))
         .route("/operator/v1/audit", get(audit))

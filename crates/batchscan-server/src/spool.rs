@@ -1,4 +1,4 @@
-//! Temporary files of deliveries and exports: a share of the disk for each organisation, and a reserve that none uses.
+//! Temporary files of imports and exports: a share of the disk for each organisation, and a reserve that none uses.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use batchscan_model::OrgId;
 
+use crate::slots::Slot;
+
 /// Free space that is never used, at most: a database or a log on the same disk must not fail. A tenth of a small disk.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// A folder for temporary files. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct TempSpace(Arc<Shared>);
+pub(crate) struct Spool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -22,22 +24,23 @@ struct Shared {
     used: Mutex<HashMap<OrgId, u64>>,
 }
 
-impl TempSpace {
+impl Spool {
     /// `reserve_bytes` are never used; without it, it depends on the size of the disk.
-    pub(super) fn new(dir: PathBuf, reserve_bytes: Option<u64>) -> Self {
+    pub(crate) fn new(dir: PathBuf, reserve_bytes: Option<u64>) -> Self {
         Self(Arc::new(Shared { dir, reserve_bytes, used: Mutex::default() }))
     }
 
-    /// An unnamed file of an organisation. Fails if there is no space for so many bytes.
-    pub(super) fn create(&self, org: OrgId, expected_bytes: u64) -> io::Result<TempFile> {
-        let (claim, free) = (self.claim(org), self.free_bytes()?);
+    /// An unnamed file of the slot's organisation. Fails if there is no space for so many bytes.
+    pub(crate) fn create(&self, slot: Slot, expected_bytes: u64) -> io::Result<SpoolFile> {
+        let (claim, free) = (self.claim(slot.org()), self.free_bytes()?);
         claim.check(&self.lock(), expected_bytes, free)?;
-        Ok(TempFile { file: tempfile::tempfile_in(&self.0.dir)?, claim })
+        let held = Held { slot, claim };
+        Ok(SpoolFile { file: tempfile::tempfile_in(&self.0.dir)?, held })
     }
 
     /// Space of an organisation, of no bytes yet.
-    pub(super) fn claim(&self, org: OrgId) -> Claim {
-        Claim { space: self.clone(), org, bytes: 0 }
+    pub(crate) fn claim(&self, org: OrgId) -> Claim {
+        Claim { spool: self.clone(), org, bytes: 0 }
     }
 
     /// The free bytes of the disk above the reserve.
@@ -57,18 +60,18 @@ impl TempSpace {
 
 /// Space that an organisation uses, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Claim {
-    space: TempSpace,
+pub(crate) struct Claim {
+    spool: Spool,
     org: OrgId,
     bytes: u64,
 }
 
 impl Claim {
     /// Adds bytes that are about to be written.
-    pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> io::Result<()> {
         // Outside the lock: a disk that does not respond must not stop the others.
-        let free = self.space.free_bytes()?;
-        let mut used = self.space.lock();
+        let free = self.spool.free_bytes()?;
+        let mut used = self.spool.lock();
         self.check(&used, bytes, free)?;
         *used.entry(self.org).or_default() += bytes;
         self.bytes += bytes;
@@ -92,7 +95,7 @@ fn fits(bytes: u64, own: u64, free: u64) -> bool {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut used = self.space.lock();
+        let mut used = self.spool.lock();
         if let Some(own) = used.get_mut(&self.org) {
             *own -= self.bytes;
             if *own == 0 {
@@ -104,22 +107,29 @@ impl Drop for Claim {
 
 /// A file that claims its space as it is written.
 #[derive(Debug)]
-pub(super) struct TempFile {
+pub(crate) struct SpoolFile {
     file: File,
+    held: Held,
+}
+
+/// The slot and the space of a file: to be dropped with it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) slot: Slot,
     claim: Claim,
 }
 
-impl TempFile {
-    /// The complete file, from its start, and its space.
-    pub(super) fn finish(mut self) -> io::Result<(File, Claim)> {
+impl SpoolFile {
+    /// The complete file, from its start.
+    pub(crate) fn finish(mut self) -> io::Result<(File, Held)> {
         self.file.rewind()?;
-        Ok((self.file, self.claim))
+        Ok((self.file, self.held))
     }
 }
 
-impl Write for TempFile {
+impl Write for SpoolFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.claim.grow(bytes.len() as u64)?;
+        self.held.claim.grow(bytes.len() as u64)?;
         self.file.write(bytes)
     }
 
@@ -128,7 +138,7 @@ impl Write for TempFile {
     }
 }
 
-impl Seek for TempFile {
+impl Seek for SpoolFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
     }
@@ -137,6 +147,7 @@ impl Seek for TempFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slots::Slots;
 
     /// Adds bytes while they fit. Returns how many.
     fn fill(free: &mut u64) -> u64 {
@@ -156,14 +167,14 @@ mod tests {
 
     #[test]
     fn space_is_free_again_when_its_file_is_removed() {
-        let space = TempSpace::new(std::env::temp_dir(), Some(0));
-        let mut file = space.create(OrgId(1), 3).unwrap();
+        let spool = Spool::new(std::env::temp_dir(), Some(0));
+        let mut file = spool.create(Slots::new(1).acquire(OrgId(1)).unwrap(), 3).unwrap();
         file.write_all(b"abc").unwrap();
-        let mut other = space.claim(OrgId(1));
+        let mut other = spool.claim(OrgId(1));
         other.grow(4).unwrap();
-        let (file, claim) = file.finish().unwrap();
-        assert_eq!((file.metadata().unwrap().len(), space.lock()[&OrgId(1)]), (3, 7));
-        drop((claim, other));
-        assert!(space.lock().is_empty());
+        let (file, held) = file.finish().unwrap();
+        assert_eq!((file.metadata().unwrap().len(), spool.lock()[&OrgId(1)]), (3, 7));
+        drop((held, other));
+        assert!(spool.lock().is_empty());
     }
 }

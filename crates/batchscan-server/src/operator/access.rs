@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use batchscan_store::{Actor, CredentialStatus, OperatorRole, OperatorToken, Store};
 
-use super::super::app::App;
-use super::super::authorization::bearer_token;
-use super::super::caller::CallerSlot;
-use super::super::error::ApiError;
-use super::super::token::in_time;
 use crate::auth::{DUMMY_HASH, IdAndSecret};
+use crate::http::App;
+use crate::http::authorization::bearer_token;
+use crate::http::caller_cell::CallerCell;
+use crate::http::error::ApiError;
+use crate::http::token::in_time;
 
 const ADMIN_ONLY: &str = "This needs a token with the role admin";
 const OTHER_ORGANISATION: &str = "The token is for another organisation";
@@ -37,8 +37,8 @@ impl Operator {
         is_valid.then_some(()).ok_or(ApiError::InvalidOperatorToken)
     }
 
-    /// Whether the token may deliver batches to this organisation.
-    pub(super) fn require_delivery_to(&self, org: &str) -> Result<(), ApiError> {
+    /// Whether the token may import batches of this organisation.
+    pub(super) fn require_import_to(&self, org: &str) -> Result<(), ApiError> {
         match &self.token.org {
             Some(own) if own != org => Err(ApiError::Refused(StatusCode::FORBIDDEN, OTHER_ORGANISATION)),
             _ => Ok(()),
@@ -50,12 +50,12 @@ impl FromRequestParts<App> for Operator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let slot = parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default();
+        let cell = parts.extensions.get::<CallerCell>().cloned().unwrap_or_default();
         let text = bearer_token(&parts.headers).ok_or(ApiError::MissingToken)?;
         let sent = IdAndSecret::parse(text);
         let id = sent.as_ref().map(|sent| sent.id.clone());
-        let Some(token) = valid_token(app, &slot, sent).await? else {
-            app.wrong_secrets.count(id.as_ref(), slot.address()).await?;
+        let Some(token) = valid_token(app, &cell, sent).await? else {
+            app.wrong_secrets.count(id.as_ref(), cell.address()).await?;
             return Err(ApiError::InvalidOperatorToken);
         };
         let id = &token.id;
@@ -64,7 +64,7 @@ impl FromRequestParts<App> for Operator {
             "" => id.to_string(),
             label => format!("{id} ({label})"),
         };
-        let source = slot.address().map_or_else(|| "unknown".into(), |address| address.to_string());
+        let source = cell.address().map_or_else(|| "unknown".into(), |address| address.to_string());
         Ok(Self { token, store: app.store.with_actor(Actor { name, source }) })
     }
 }
@@ -72,11 +72,11 @@ impl FromRequestParts<App> for Operator {
 /// `None` if the token is wrong, revoked or expired. An unknown id takes as long as a wrong secret (decision 006).
 async fn valid_token(
     app: &App,
-    slot: &CallerSlot,
+    cell: &CallerCell,
     sent: Option<IdAndSecret>,
 ) -> Result<Option<OperatorToken>, ApiError> {
     let Some(IdAndSecret { id, secret }) = sent else { return Ok(None) };
-    slot.claim(&id);
+    cell.claim(&id);
     let token = in_time(app.store.operator_token(&id)).await??;
     let hash = token.as_ref().map_or(DUMMY_HASH, |token| token.hash);
     let is_secret = app.keys().ring.is_secret(&secret, &hash);
