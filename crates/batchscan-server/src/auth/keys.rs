@@ -7,7 +7,7 @@ use ring::hmac;
 use super::token::{Signer, Token, TokenError};
 
 /// A new key verifies at once but signs only after this time (decision 042): by then every node has read it.
-pub const KEY_SETTLES_SECS: i64 = 60;
+pub const KEY_ACTIVATION_DELAY_SECS: i64 = 60;
 
 /// The keys in use, and those that only verify: retired keys, and new keys that not every node has yet.
 #[derive(Clone, Debug)]
@@ -62,11 +62,11 @@ impl KeyRing {
     }
 }
 
-/// The keys of a purpose. The first is the one in use: the newest that has settled, or the oldest if none has.
+/// The keys of a purpose. The first is the one in use: the newest that is active, or the oldest if none is.
 pub fn in_use_first(keys: &[ServiceKey], purpose: KeyPurpose, now: UtcInstant) -> Vec<ServiceKey> {
     let mut keys: Vec<ServiceKey> = keys.iter().filter(|key| key.purpose == purpose).cloned().collect();
-    let has_settled = |key: &ServiceKey| key.created_at.plus_secs(KEY_SETTLES_SECS) <= now;
-    let in_use = keys.iter().position(has_settled).unwrap_or(keys.len().saturating_sub(1));
+    let is_active = |key: &ServiceKey| key.created_at.plus_secs(KEY_ACTIVATION_DELAY_SECS) <= now;
+    let in_use = keys.iter().position(is_active).unwrap_or(keys.len().saturating_sub(1));
     if !keys.is_empty() {
         keys[..=in_use].rotate_right(1);
     }

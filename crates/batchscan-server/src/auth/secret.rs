@@ -28,7 +28,7 @@ pub(super) fn new_token_id() -> Option<String> {
     Some(format!("{TOKEN_ID_PREFIX}{}", random_text::<12>()?))
 }
 
-/// A new id and secret; `None` if the system has no random numbers.
+/// A new id and secret; `None` if the random number generator failed.
 pub fn issue() -> Option<Issued> {
     // 96 bits make ids unique without a lookup; the prefix shows what the text is.
     let id = format!("{ID_PREFIX}{}", random_text::<12>()?);

@@ -28,7 +28,7 @@ impl IdAndSecret {
     }
 }
 
-/// A new session or link, to be stored, and its secret; `None` if the system has no random numbers.
+/// A new session or link, to be stored, and its secret; `None` if the random number generator failed.
 pub fn new_session(
     keys: &KeyRing,
     client: ClientId,
@@ -50,7 +50,7 @@ pub fn new_session(
     Some((session, secret))
 }
 
-/// A new token of the operator API, to be stored, and its secret; `None` if the system has no random numbers.
+/// A new token of the operator API, to be stored, and its secret; `None` if the random number generator failed.
 pub fn new_operator_token(
     keys: &KeyRing,
     (role, org): (OperatorRole, Option<String>),

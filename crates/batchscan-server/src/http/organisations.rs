@@ -10,10 +10,10 @@ use crate::metrics::OrgNumbers;
 
 /// The organisations. Read from the store every few seconds and for `/metrics`.
 #[derive(Debug, Default)]
-pub(super) struct Organisations(Mutex<HashMap<OrgId, Known>>);
+pub(super) struct Organisations(Mutex<HashMap<OrgId, OrgEntry>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct OrgEntry {
     /// `None` until it is read from the store.
     overview: Option<OrgOverview>,
     /// The number of batches, and the version that has it. Counted only for `/metrics`.
@@ -38,7 +38,7 @@ impl Organisations {
         let mut before = std::mem::take(&mut *known);
         for overview in all {
             let org = before.remove(&overview.id).unwrap_or_default();
-            known.insert(overview.id, Known { overview: Some(overview), ..org });
+            known.insert(overview.id, OrgEntry { overview: Some(overview), ..org });
         }
         Ok(())
     }
@@ -52,19 +52,19 @@ impl Organisations {
                 known.batches = Some((version, batches));
             }
         }
-        Ok(self.lock().values().filter_map(Known::numbers).collect())
+        Ok(self.lock().values().filter_map(OrgEntry::numbers).collect())
     }
 
     fn uncounted(&self) -> Vec<(OrgId, DataVersion)> {
-        self.lock().values().filter_map(Known::uncounted).collect()
+        self.lock().values().filter_map(OrgEntry::uncounted).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OrgId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OrgId, OrgEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl OrgEntry {
     fn numbers(&self) -> Option<OrgNumbers> {
         let overview = self.overview.as_ref()?;
         Some(OrgNumbers {

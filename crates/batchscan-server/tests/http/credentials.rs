@@ -1,7 +1,7 @@
 //! Expiry and revocation of tokens, credentials and secrets (decisions 008, 010).
 
 use batchscan_model::UtcInstant;
-use batchscan_server::auth::KEY_SETTLES_SECS;
+use batchscan_server::auth::KEY_ACTIVATION_DELAY_SECS;
 use batchscan_server::config::Config;
 use batchscan_store::KeyRotation;
 
@@ -103,7 +103,7 @@ async fn an_unknown_key_is_read_from_the_store() {
     let (app, client, _) = TestApp::signed_in().await;
     let now = app.now();
     app.store.rotate_keys(KeyRotation { now, remove_before: UtcInstant::EPOCH }).await.unwrap();
-    app.advance_secs(KEY_SETTLES_SECS);
+    app.advance_secs(KEY_ACTIVATION_DELAY_SECS);
     let other = app.node(Config::default()).await;
     let token = other.token(&client).await;
     assert_eq!(app.get("/v2/batches", &token).await.status, 200);

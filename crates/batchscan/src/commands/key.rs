@@ -1,7 +1,7 @@
 //! `batchscan key list` and `batchscan key rotate`.
 
 use batchscan_model::UtcInstant;
-use batchscan_server::auth::{KEY_SETTLES_SECS, in_use_first};
+use batchscan_server::auth::{KEY_ACTIVATION_DELAY_SECS, in_use_first};
 use batchscan_server::clock::Clock;
 use batchscan_store::{KeyRotation, ServiceKey};
 use serde_json::json;
@@ -42,7 +42,7 @@ fn rotated(at_once: bool, removed: usize) -> String {
         );
     }
     format!(
-        "created new keys for tokens and cursors, in use in {KEY_SETTLES_SECS} s; removed {removed}; already issued tokens keep working\n"
+        "created new keys for tokens and cursors, in use in {KEY_ACTIVATION_DELAY_SECS} s; removed {removed}; already issued tokens keep working\n"
     )
 }
 
@@ -76,7 +76,7 @@ fn state(key: &ServiceKey, keys: &[ServiceKey], now: UtcInstant) -> String {
     match in_use {
         Some(in_use) if in_use.kid == key.kid => "in use".into(),
         Some(in_use) if in_use.created_at < key.created_at => {
-            format!("in use from {}", format_time(Some(key.created_at.plus_secs(KEY_SETTLES_SECS))))
+            format!("in use from {}", format_time(Some(key.created_at.plus_secs(KEY_ACTIVATION_DELAY_SECS))))
         }
         _ => "verifies".into(),
     }
