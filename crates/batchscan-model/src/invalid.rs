@@ -86,7 +86,8 @@ impl Reason {
             Reason::NoTimezone => "Input should have timezone info",
             Reason::NotUtc => "Timezone offset of 0 required: end the date with Z or +00:00",
             Reason::NotADatetime => {
-                "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ"
+                "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ such as 2026-01-31T08:00:00Z: \
+                 a plain date is not accepted"
             }
             Reason::Repeated => "Value error, the parameter is repeated",
             Reason::BadCursor => {

@@ -1,4 +1,4 @@
-//! The operator API (decision 055): who may do what, and what deliveries and changes do to the store.
+//! The operator API (decision 055): who may do what, and what imports and changes do to the store.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ async fn get(app: &TestApp, token: &str, path: &str) -> Value {
     reply.json()
 }
 
-async fn deliver(app: &TestApp, token: &str, body: &str, key: Option<&str>) -> Reply {
+async fn import(app: &TestApp, token: &str, body: &str, key: Option<&str>) -> Reply {
     let request = with_body(app.operator("POST", IMPORTS, token), CSV, body);
     Reply::to(key.into_iter().fold(request, |request, key| request.header("idempotency-key", key))).await
 }
@@ -67,7 +67,7 @@ fn id_of(token: &str) -> ClientId {
 
 /// What a role may do: 401 without a valid token.
 const ALL: [u16; 4] = [200, 200, 200, 200];
-const DELIVER: [u16; 4] = [200, 403, 200, 200];
+const IMPORT: [u16; 4] = [200, 403, 200, 200];
 const fn admin(status: u16) -> [u16; 4] {
     [403, 403, 403, status]
 }
@@ -76,9 +76,9 @@ const fn admin(status: u16) -> [u16; 4] {
 /// organisation, into another one, into all, and with an administrator's token.
 const TABLE: [(&str, &str, &str, [u16; 4]); 14] = [
     ("GET", "/openapi.json", "", ALL),
-    ("POST", "/organisations/Nursery/imports", "[]", DELIVER),
+    ("POST", "/organisations/Nursery/imports", "[]", IMPORT),
     ("GET", "/organisations/Nursery/imports", "", admin(200)),
-    ("PUT", "/organisations/Nursery/batches/b1", "BATCH", DELIVER),
+    ("PUT", "/organisations/Nursery/batches/b1", "BATCH", IMPORT),
     ("DELETE", "/organisations/Nursery/batches/b1", "", admin(204)),
     ("GET", "/organisations", "", admin(200)),
     ("POST", "/organisations", r#"{"name":"New"}"#, admin(201)),
@@ -91,7 +91,7 @@ const TABLE: [(&str, &str, &str, [u16; 4]); 14] = [
     ("DELETE", "/organisations/Nursery", "", admin(204)),
 ];
 
-/// Ingest may deliver batches, and nothing else.
+/// Ingest may import batches, and nothing else.
 #[tokio::test]
 async fn each_role_may_do_only_its_part() {
     let (app, admin) = start().await;
@@ -147,7 +147,7 @@ fn the_table_has_every_operation_of_the_document() {
     assert_eq!(BTreeSet::from(in_table), paths.iter().flat_map(methods).collect());
 }
 
-/// What the service exports can be delivered, with its own media type.
+/// What the service exports can be imported, with its own media type.
 #[tokio::test]
 async fn a_file_of_every_format_is_imported() {
     let (app, admin) = start().await;
@@ -182,13 +182,13 @@ async fn a_dry_run_counts_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_repeated_delivery_returns_the_first_result_and_changes_nothing() {
+async fn a_repeated_import_returns_the_first_result_and_changes_nothing() {
     let (app, admin) = start().await;
-    let first = deliver(&app, &admin, &csv(&["b1", "b2"]), Some("monday")).await;
+    let first = import(&app, &admin, &csv(&["b1", "b2"]), Some("monday")).await;
     assert_eq!((first.status, &first.json()["new"]), (200, &json!(2)));
     let corrected = send(&app, &admin, "PUT", BATCH, &batch_json("b1", "Corrected")).await;
     assert_eq!(corrected.json()["corrected"], 1);
-    let again = deliver(&app, &admin, &csv(&["b1", "b2"]), Some("monday")).await;
+    let again = import(&app, &admin, &csv(&["b1", "b2"]), Some("monday")).await;
     assert_eq!((again.status, again.json()), (200, first.json()));
     assert_eq!(
         [&first, &again].map(|reply| reply.header("idempotent-replayed")),
@@ -200,7 +200,7 @@ async fn a_repeated_delivery_returns_the_first_result_and_changes_nothing() {
         1,
         "the old file did not undo the correction"
     );
-    let reused = deliver(&app, &admin, &csv(&["b3"]), Some("monday")).await;
+    let reused = import(&app, &admin, &csv(&["b3"]), Some("monday")).await;
     reused.is_detail(422, "The Idempotency-Key was already used for another body");
     // Keys of another organisation are others.
     app.org("Other").await;
@@ -212,7 +212,7 @@ async fn a_repeated_delivery_returns_the_first_result_and_changes_nothing() {
 async fn an_invalid_file_is_rejected_with_lines_and_fields() {
     let (app, admin) = start().await;
     let body = csv(&["a", "b"]).replace("b,Tray,2026-01-31T08:00:00Z,1", "b,Tray,yesterday,n/a");
-    let reply = deliver(&app, &admin, &body, Some("k")).await;
+    let reply = import(&app, &admin, &body, Some("k")).await;
     let error = |field: &str, found: &str, expected: &str| json!({ "line": 3, "field": field, "found": found, "expected": expected });
     let date = "a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
     let count = "a whole number from 0 to 9007199254740991";
@@ -224,25 +224,25 @@ async fn an_invalid_file_is_rejected_with_lines_and_fields() {
         ] }),
     );
     assert_eq!(batch_count(&app).await, 0);
-    // The key of a failed delivery can be used again.
-    assert_eq!(deliver(&app, &admin, &csv(&["a"]), Some("k")).await.status, 200);
+    // The key of a failed import can be used again.
+    assert_eq!(import(&app, &admin, &csv(&["a"]), Some("k")).await.status, 200);
 }
 
 #[tokio::test]
-async fn parallel_deliveries_to_one_organisation_are_all_applied() {
-    const DELIVERIES: i64 = 50;
+async fn parallel_imports_of_one_organisation_are_all_applied() {
+    const COUNT: i64 = 50;
     let (app, _) = start().await;
     let token = app.operator_token(OperatorRole::Ingest, Some("Nursery"), None).await;
-    let deliveries = (0..DELIVERIES).map(async |number| {
+    let imports = (0..COUNT).map(async |number| {
         let (id, key) = (format!("b{number}"), format!("k{number}"));
-        deliver(&app, &token, &csv(&[&id, "shared"]), Some(&key)).await
+        import(&app, &token, &csv(&[&id, "shared"]), Some(&key)).await
     });
-    let replies = join_all(deliveries).await;
+    let replies = join_all(imports).await;
     let failed: Vec<_> = replies.iter().filter(|reply| reply.status != 200).map(Reply::text).collect();
     assert_eq!(failed, [""; 0]);
     let ids: BTreeSet<i64> =
         replies.iter().map(|reply| reply.json()["import_id"].as_i64().unwrap()).collect();
-    assert_eq!(ids, (1..=DELIVERIES).collect());
+    assert_eq!(ids, (1..=COUNT).collect());
     assert_eq!(batch_count(&app).await, 51);
 }
 
@@ -313,7 +313,7 @@ async fn every_change_has_an_audit_entry_with_token_and_address() {
     let one = format!("{credentials}/{}", issued["client_id"].as_str().unwrap());
     send(&app, &admin, "POST", &format!("{one}/rotate"), &json!({ "retire_after_seconds": 60 })).await;
     send(&app, &admin, "DELETE", &one, &json!({})).await;
-    deliver(&app, &admin, &csv(&["a"]), Some("k")).await;
+    import(&app, &admin, &csv(&["a"]), Some("k")).await;
     send(&app, &admin, "PUT", BATCH, &batch_json("b1", "Tray")).await;
     send(&app, &admin, "DELETE", BATCH, &json!({})).await;
     send(&app, &admin, "DELETE", "/organisations/Newer", &json!({})).await;

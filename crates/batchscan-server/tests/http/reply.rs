@@ -143,7 +143,8 @@ pub(crate) fn naive(field: &str) -> Value {
 }
 
 pub(crate) fn not_a_datetime(field: &str) -> Value {
-    let msg = "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ";
+    let msg = "Input should be a valid datetime or date, in the form YYYY-MM-DDTHH:MM:SSZ such as 2026-01-31T08:00:00Z: \
+               a plain date is not accepted";
     invalid("datetime_from_date_parsing", "query", field, msg)
 }
 

@@ -34,7 +34,7 @@ async fn send(app: &TestApp, token: &str, method: &str, path: &str, body: &str) 
     Reply::to(request.body(body.to_owned())).await
 }
 
-async fn deliver(app: &TestApp, token: &str) -> u16 {
+async fn import(app: &TestApp, token: &str) -> u16 {
     Reply::to(app.operator("POST", IMPORTS, token).header("content-type", "text/csv").body(CSV)).await.status
 }
 
@@ -187,7 +187,7 @@ fn is_example(reply: &Reply, component: &str, example: &str) {
     );
 }
 
-/// The head of a delivery that sends a body of this length.
+/// The head of an import that sends a body of this length.
 fn head(app: &TestApp, token: &str, length: usize) -> String {
     head_with(app, token, &format!("Content-Length: {length}"))
 }
@@ -200,7 +200,7 @@ fn head_with(app: &TestApp, token: &str, headers: &str) -> String {
     )
 }
 
-/// A delivery of which this much is sent, in one chunk, and more is to come.
+/// An import of which this much is sent, in one chunk, and more is to come.
 async fn begin_chunked(app: &TestApp, token: &str, bytes: usize) -> Raw {
     let mut raw = Raw::connect_to_operator(app).await;
     raw.send(head_with(app, token, "Transfer-Encoding: chunked")).await;
@@ -212,7 +212,7 @@ async fn begin_chunked(app: &TestApp, token: &str, bytes: usize) -> Raw {
 async fn a_file_above_the_maximum_is_rejected() {
     let max = CSV.len();
     let (app, token) = start_with(Config { import_bytes_max: max as u64, ..Config::default() }).await;
-    assert_eq!(deliver(&app, &token).await, 200);
+    assert_eq!(import(&app, &token).await, 200);
     let mut announced = Raw::connect_to_operator(&app).await;
     announced.send(head(&app, &token, max + 1)).await;
     let mut chunked = begin_chunked(&app, &token, max + 1).await;
@@ -254,7 +254,7 @@ async fn temporary_files_never_use_the_reserve() {
 
 /// `100 Continue` is not a response that the client stops reading.
 #[tokio::test]
-async fn a_long_delivery_may_begin_with_expect_100_continue() {
+async fn a_long_import_may_begin_with_expect_100_continue() {
     let (app, token) = start().await;
     let row = CSV.lines().last().unwrap();
     let part: String = (0..1_000).map(|_| format!("{row}\n")).collect();
@@ -279,7 +279,7 @@ async fn a_slow_body_does_not_hold_the_write_lock() {
     let mut slow = Raw::connect_to_operator(&app).await;
     slow.send(head(&app, &token, CSV.len())).await;
     slow.send(start).await;
-    assert_eq!(deliver(&app, &token).await, 200);
+    assert_eq!(import(&app, &token).await, 200);
     slow.send(end).await;
     assert_eq!(slow.response().await.json()["unchanged"], 1);
 }
@@ -295,36 +295,36 @@ async fn a_connection_that_breaks_in_a_body_imports_nothing() {
         broken.read_rest().await;
     }
     assert_eq!(imports(&app).await, 0);
-    assert_eq!(deliver(&app, &token).await, 200);
+    assert_eq!(import(&app, &token).await, 200);
     assert_eq!(imports(&app).await, 1);
 }
 
-/// Sends the beginning of a body, until the service waits for the rest. Another delivery is imported meanwhile.
-async fn begin_delivery(app: &TestApp, token: &str) -> Raw {
-    let mut delivery = Raw::connect_to_operator(app).await;
-    delivery.send(head(app, token, CSV.len())).await;
-    delivery.send(&CSV[..20]).await;
-    assert_eq!(deliver(app, token).await, 200);
-    delivery
+/// Sends the beginning of a body, until the service waits for the rest. Another file is imported meanwhile.
+async fn begin_import(app: &TestApp, token: &str) -> Raw {
+    let mut import = Raw::connect_to_operator(app).await;
+    import.send(head(app, token, CSV.len())).await;
+    import.send(&CSV[..20]).await;
+    assert_eq!(import(app, token).await, 200);
+    import
 }
 
 #[tokio::test]
 async fn a_body_that_stops_gets_a_timeout() {
     let (app, token) = start().await;
-    let mut stalled = begin_delivery(&app, &token).await;
+    let mut stalled = begin_import(&app, &token).await;
     skip_time(Duration::from_secs(31)).await;
     stalled.response().await.is_detail(408, "The request body did not arrive in time");
     assert_eq!(imports(&app).await, 1);
 }
 
 #[tokio::test]
-async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
+async fn a_token_that_is_revoked_during_an_import_imports_nothing() {
     let (app, token) = start().await;
-    let mut delivery = begin_delivery(&app, &token).await;
+    let mut import = begin_import(&app, &token).await;
     let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
     app.store.revoke_operator_token(&id, app.now()).await.unwrap();
-    delivery.send(&CSV[20..]).await;
-    delivery.response().await.is_detail(
+    import.send(&CSV[20..]).await;
+    import.response().await.is_detail(
         401,
         "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
     );
@@ -332,28 +332,28 @@ async fn a_token_that_is_revoked_during_a_delivery_imports_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_hands_during_a_delivery_imports_nothing() {
+async fn a_name_that_changes_hands_during_an_import_imports_nothing() {
     let (app, token) = start().await;
     app.org("Other").await;
-    let mut delivery = begin_delivery(&app, &token).await;
+    let mut import = begin_import(&app, &token).await;
     for (from, to) in [("Nursery", "First"), ("Other", "Nursery")] {
         app.store.rename_org(from, &OrgName::new(to).unwrap(), app.now()).await.unwrap();
     }
-    delivery.send(&CSV[20..]).await;
-    delivery.response().await.is_detail(404, "There is no organisation with this name");
+    import.send(&CSV[20..]).await;
+    import.response().await.is_detail(404, "There is no organisation with this name");
     assert_eq!(imports(&app).await, 0);
 }
 
 #[tokio::test]
-async fn slow_deliveries_to_one_organisation_leave_places_for_others() {
+async fn slow_imports_of_one_organisation_leave_slots_for_others() {
     let (app, token) = start().await;
     app.org("Other").await;
     let mut slow = Vec::new();
-    while deliver(&app, &token).await == 200 {
+    while import(&app, &token).await == 200 {
         assert!(slow.len() < 128, "too many");
-        let mut delivery = Raw::connect_to_operator(&app).await;
-        delivery.send(head(&app, &token, CSV.len())).await;
-        slow.push(delivery);
+        let mut import = Raw::connect_to_operator(&app).await;
+        import.send(head(&app, &token, CSV.len())).await;
+        slow.push(import);
     }
     assert!(slow.len() >= 60, "only {}", slow.len());
     let other = app.operator("POST", "/organisations/Other/imports", &token);
