@@ -9,32 +9,13 @@ use url::{Host, Url};
 
 use crate::retry::{Retry, RetryPolicy};
 use crate::session::Session;
-use crate::{Client, Error, tls};
+use crate::{Client, Error, Version, tls};
 
 /// Generous for any usable network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limit for a pause within a response. Some services take a while to prepare a page, and changes may be waited for: this
 /// is longer than [`WAIT_MAX`](crate::changes::WAIT_MAX).
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
-
-/// The version of the API to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
-    /// `/v1`: one array. A lost connection ends the stream with an error.
-    V1,
-    /// `/v2`: pages with a cursor. A page that was interrupted is requested again.
-    #[default]
-    V2,
-}
-
-impl Version {
-    pub(crate) fn path(self) -> &'static str {
-        match self {
-            Version::V1 => "v1",
-            Version::V2 => "v2",
-        }
-    }
-}
 
 /// Builds a [`Client`]. Created by [`Client::builder`].
 ///
@@ -56,6 +37,13 @@ pub struct ClientBuilder {
     version: Version,
     retry_policy: RetryPolicy,
     added_roots_pem: Vec<Vec<u8>>,
+}
+
+impl Client {
+    /// Starts to build a client for the service at this address.
+    pub fn builder(url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(&url.into())
+    }
 }
 
 impl ClientBuilder {

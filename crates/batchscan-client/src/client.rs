@@ -11,7 +11,7 @@ use reqwest::header::ETAG;
 use crate::array::ArrayStream;
 use crate::pagination::Pagination;
 use crate::session::Session;
-use crate::{Changes, ClientBuilder, Error, Page, ReceivedBatch, Version, WAIT_MAX};
+use crate::{Changes, Error, Page, ReceivedBatch, Version, WAIT_MAX};
 
 /// A stream of pages.
 pub type Pages = BoxStream<'static, Result<Page, Error>>;
@@ -37,11 +37,6 @@ pub enum Freshness {
 }
 
 impl Client {
-    /// Starts to build a client for the service at this address.
-    pub fn builder(url: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(&url.into())
-    }
-
     pub(crate) fn new(session: Session) -> Self {
         Self { session: Arc::new(session) }
     }

@@ -37,9 +37,10 @@ mod retry;
 mod session;
 mod tls;
 mod token;
+mod version;
 
 pub use batchscan_model::{Batch, BatchId, ClientSecret, DateRange, Hundredths, UtcInstant};
-pub use builder::{ClientBuilder, Version};
+pub use builder::ClientBuilder;
 pub use changes::{Changes, WAIT_MAX};
 pub use client::{Batches, Client, Freshness, Pages};
 pub use error::Error;
@@ -47,3 +48,4 @@ pub use futures_util::TryStreamExt;
 pub use page::Page;
 pub use received_batch::ReceivedBatch;
 pub use retry::Retry;
+pub use version::Version;

@@ -26,6 +26,7 @@
 //! | `process_tree` | signals to a process and its descendants |
 //! | [`random`] | random numbers that a test can repeat |
 //! | `watchdog` | cleanup after our own death |
+//! | `wait` | polling |
 //! | `programs` | finding and running the servers' programs |
 
 pub mod cluster;
@@ -40,6 +41,7 @@ pub mod random;
 pub mod replication;
 pub mod server;
 pub mod settings;
+mod wait;
 mod watchdog;
 
 pub use cluster::{Cluster, Replication};
@@ -49,17 +51,4 @@ pub use postgres::Postgres;
 pub use process::Process;
 pub use random::Random;
 pub use settings::Settings;
-
-use std::time::{Duration, Instant};
-
-/// Polls a condition. Returns whether it became true in time.
-pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + timeout;
-    while !condition() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
-}
+pub use wait::wait_until;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::lock;
+use super::lock::lock;
 
 /// A standby may be 2 s behind and still be read from (decision 041). With time for a busy machine, a batch must be
 /// visible this long after it was acknowledged.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
-use super::lock;
+use super::lock::lock;
 use crate::cluster::Site;
 use crate::cluster::cli::Cli;
 use crate::cluster::http::{Client, Credential};

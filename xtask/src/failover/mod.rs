@@ -12,7 +12,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -31,6 +30,7 @@ use writers::Acknowledged;
 mod expected;
 mod idle;
 mod load;
+mod lock;
 mod mirrors;
 mod report;
 mod tally;
@@ -226,9 +226,4 @@ impl Run<'_> {
     fn wait_for_reads(&self) -> Result<()> {
         self.tally.wait_for_right(READS_SHOWN, READS_TIMEOUT).context("reads do not continue")
     }
-}
-
-/// What a thread that panicked left behind is still counted.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

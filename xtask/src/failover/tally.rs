@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use batchscan_testbed::wait_until;
 
-use super::lock;
+use super::lock::lock;
 use crate::cluster::http::process_id;
 
 /// Failures that are reported with their reason; more are only counted.

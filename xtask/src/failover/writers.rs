@@ -12,7 +12,7 @@ use batchscan_testbed::wait_until;
 
 use super::expected::{Expected, Position};
 use super::load::{Load, LoadClient};
-use super::lock;
+use super::lock::lock;
 use crate::cluster::ORGANISATION;
 use crate::cluster::cli::Cli;
 use crate::cluster::http::Credential;
