@@ -301,11 +301,11 @@ async fn a_connection_that_breaks_in_a_body_imports_nothing() {
 
 /// Sends the beginning of a body, until the service waits for the rest. Another file is imported meanwhile.
 async fn begin_import(app: &TestApp, token: &str) -> Raw {
-    let mut import = Raw::connect_to_operator(app).await;
-    import.send(head(app, token, CSV.len())).await;
-    import.send(&CSV[..20]).await;
+    let mut unfinished = Raw::connect_to_operator(app).await;
+    unfinished.send(head(app, token, CSV.len())).await;
+    unfinished.send(&CSV[..20]).await;
     assert_eq!(import(app, token).await, 200);
-    import
+    unfinished
 }
 
 #[tokio::test]
@@ -320,11 +320,11 @@ async fn a_body_that_stops_gets_a_timeout() {
 #[tokio::test]
 async fn a_token_that_is_revoked_during_an_import_imports_nothing() {
     let (app, token) = start().await;
-    let mut import = begin_import(&app, &token).await;
+    let mut unfinished = begin_import(&app, &token).await;
     let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
     app.store.revoke_operator_token(&id, app.now()).await.unwrap();
-    import.send(&CSV[20..]).await;
-    import.response().await.is_detail(
+    unfinished.send(&CSV[20..]).await;
+    unfinished.response().await.is_detail(
         401,
         "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
     );
@@ -335,12 +335,12 @@ async fn a_token_that_is_revoked_during_an_import_imports_nothing() {
 async fn a_name_that_changes_hands_during_an_import_imports_nothing() {
     let (app, token) = start().await;
     app.org("Other").await;
-    let mut import = begin_import(&app, &token).await;
+    let mut unfinished = begin_import(&app, &token).await;
     for (from, to) in [("Nursery", "First"), ("Other", "Nursery")] {
         app.store.rename_org(from, &OrgName::new(to).unwrap(), app.now()).await.unwrap();
     }
-    import.send(&CSV[20..]).await;
-    import.response().await.is_detail(404, "There is no organisation with this name");
+    unfinished.send(&CSV[20..]).await;
+    unfinished.response().await.is_detail(404, "There is no organisation with this name");
     assert_eq!(imports(&app).await, 0);
 }
 
@@ -351,9 +351,9 @@ async fn slow_imports_of_one_organisation_leave_slots_for_others() {
     let mut slow = Vec::new();
     while import(&app, &token).await == 200 {
         assert!(slow.len() < 128, "too many");
-        let mut import = Raw::connect_to_operator(&app).await;
-        import.send(head(&app, &token, CSV.len())).await;
-        slow.push(import);
+        let mut unfinished = Raw::connect_to_operator(&app).await;
+        unfinished.send(head(&app, &token, CSV.len())).await;
+        slow.push(unfinished);
     }
     assert!(slow.len() >= 60, "only {}", slow.len());
     let other = app.operator("POST", "/organisations/Other/imports", &token);
