@@ -11,6 +11,7 @@ use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError
 use tokio::time::Instant;
 
 use super::cache::PageCache;
+use super::error::ApiError;
 use super::organisations::Organisations;
 use super::rate_limit::{RateLimit, WrongSecrets};
 use super::static_files::StaticFile;
@@ -57,7 +58,7 @@ pub struct AppParts {
     /// Pages of v2.
     pub(super) cache: Arc<PageCache>,
     /// Limits each credential, if the operator configured it.
-    pub(super) rate_limit: Option<RateLimit<ClientId>>,
+    rate_limit: Option<RateLimit<ClientId>>,
     pub(crate) wrong_secrets: WrongSecrets,
     /// For the log and the metrics.
     pub(super) organisations: Organisations,
@@ -178,6 +179,12 @@ impl AppParts {
 
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Applies the rate limit of a credential.
+    pub(super) fn check_rate(&self, client: &ClientId) -> Result<(), ApiError> {
+        let checked = self.rate_limit.as_ref().map_or(Ok(()), |limit| limit.check(client));
+        checked.map_err(ApiError::TooManyRequests)
     }
 
     /// Notes the use of a credential for the next [`AppParts::flush_uses`].

@@ -19,7 +19,7 @@ use super::app::App;
 use super::cache::{CachedPage, PageCache, PageKey};
 use super::conditional::{IfNoneMatch, QueryHash};
 use super::encoding::content_encoding;
-use super::error::{ApiError, Cause};
+use super::error::ApiError;
 use super::query::{PageQuery, RangeQuery};
 use crate::auth::TokenError;
 use crate::budget::Reservation;
@@ -150,7 +150,7 @@ fn finish_page(app: &App, caller: &Caller, query: &PageQuery, page: Page) -> Res
         Some(resume) => {
             let cursor = Cursor { resume: resume.clone(), range: query.range };
             let text = app.keys().cursors.encrypt(caller.org, &cursor);
-            let text = text.ok_or_else(|| ApiError::Internal(Cause::new("cannot encrypt a cursor")))?;
+            let text = text.ok_or_else(|| ApiError::internal("cannot encrypt a cursor"))?;
             format!("],\"next_token\":\"{text}\"}}")
         }
     };
@@ -208,8 +208,7 @@ pub(super) fn reserved(app: &App, caller: &Caller, body: Bytes) -> Result<Bytes,
 /// Counts the memory of a response until it is sent. If the caller may have no more, it has to try again later.
 pub(super) fn reserve(app: &App, caller: &Caller, bytes: usize) -> Result<Reservation, ApiError> {
     let reservation = app.budget.reserve(caller, bytes);
-    reservation
-        .ok_or_else(|| ApiError::Unavailable(Cause::new("no memory left for responses to this client")))
+    reservation.ok_or_else(|| ApiError::unavailable("no memory left for responses to this client"))
 }
 
 fn ok(body: Body, encoding: Encoding, etag: &str) -> Response {

@@ -9,7 +9,7 @@ use batchscan_store::Caller;
 use super::app::App;
 use super::authorization::bearer_token;
 use super::caller_cell::CallerCell;
-use super::error::{ApiError, BASIC_CHALLENGE, Cause};
+use super::error::{ApiError, BASIC_CHALLENGE};
 use super::token::{TokenRequest, grant};
 use crate::auth::TokenError;
 
@@ -34,9 +34,7 @@ impl FromRequestParts<App> for Caller {
         }
         let caller = caller.map_err(ApiError::InvalidToken)?;
         cell.set(&caller);
-        if let Some(limit) = &app.rate_limit {
-            limit.check(&caller.client).map_err(ApiError::TooManyRequests)?;
-        }
+        app.check_rate(&caller.client)?;
         fail_on_purpose(app)?;
         Ok(caller)
     }
@@ -76,7 +74,7 @@ fn with_both_challenges(error: ApiError) -> Response {
 
 fn fail_on_purpose(app: &App) -> Result<(), ApiError> {
     match app.draw_failure() {
-        true => Err(ApiError::Unavailable(Cause::new("failed on purpose"))),
+        true => Err(ApiError::unavailable("failed on purpose")),
         false => Ok(()),
     }
 }

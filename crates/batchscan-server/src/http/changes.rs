@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::{Invalid, OrgId, Part, Reason};
 use batchscan_store::{Caller, Changes, ChangesPosition, ChangesRequest, Encoding, PageResult, SyncProgress};
@@ -15,9 +15,10 @@ use super::access_log::Waited;
 use super::app::App;
 use super::batches::reserved;
 use super::encoding::content_encoding;
-use super::error::{ApiError, Cause};
+use super::error::ApiError;
 use super::parameters::Parameters;
 use super::query::reject_invalid;
+use super::response;
 use crate::auth::TokenError;
 use crate::cipher::Cipher;
 
@@ -71,7 +72,7 @@ pub(super) async fn list(
                     && !app.is_draining()
                 {
                     let waiting = app.waiting.wait(caller.org, position.seen, state, started + wait).await;
-                    waiting.ok_or_else(|| ApiError::Unavailable(Cause::new("too many requests wait")))?;
+                    waiting.ok_or_else(|| ApiError::unavailable("too many requests wait"))?;
                     waited = started.elapsed();
                     continue;
                 }
@@ -93,7 +94,7 @@ fn unchanged(since: &str) -> Response {
 fn send(app: &App, caller: &Caller, changes: Changes) -> Result<Response, ApiError> {
     let Changes { page, removed, position } = changes;
     let since = app.keys().changes.encrypt(caller.org, &position);
-    let since = since.ok_or_else(|| ApiError::Internal(Cause::new("cannot encrypt a position")))?;
+    let since = since.ok_or_else(|| ApiError::internal("cannot encrypt a position"))?;
     let removed = serde_json::Value::from(removed);
     let has_more = position.progress != SyncProgress::Complete;
     let encoding = page.encoding();
@@ -102,10 +103,8 @@ fn send(app: &App, caller: &Caller, changes: Changes) -> Result<Response, ApiErr
 }
 
 fn ok(body: Body, encoding: Encoding) -> Response {
-    let mut response = Response::new(body);
+    let mut response = response::json(StatusCode::OK, body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization, Accept-Encoding"));
     headers.extend(content_encoding(encoding).map(|value| (header::CONTENT_ENCODING, value)));
     response

@@ -1,6 +1,5 @@
 //! Every error response, and the one mapping to statuses and bodies.
 
-use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -9,6 +8,7 @@ use batchscan_model::{Invalid, Reason};
 use batchscan_store::{AdminError, ArrayError, StoreError};
 use serde_json::{Value, json};
 
+use super::response;
 use crate::auth::TokenError;
 
 pub(crate) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
@@ -167,7 +167,7 @@ impl From<AdminError> for ApiError {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "The Idempotency-Key was already used for another body",
             ),
-            other => ApiError::Unavailable(Cause::new(&other)),
+            other => ApiError::unavailable(&other),
         }
     }
 }
@@ -184,6 +184,16 @@ impl From<ArrayError> for ApiError {
 impl ApiError {
     pub(crate) const NO_SUCH_CREDENTIAL: Self =
         Self::Refused(StatusCode::NOT_FOUND, "The organisation has no credential with this client_id");
+
+    /// A temporary failure other than of the store.
+    pub(crate) fn unavailable(cause: &(impl ToString + ?Sized)) -> Self {
+        Self::Unavailable(Cause::new(cause))
+    }
+
+    /// A permanent failure other than of the store.
+    pub(crate) fn internal(cause: &(impl ToString + ?Sized)) -> Self {
+        Self::Internal(Cause::new(cause))
+    }
 
     fn status_and_detail(&self) -> (StatusCode, &'static str) {
         match self {
@@ -288,12 +298,8 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, detail) = self.status_and_detail();
-        let mut response = Response::new(Body::from(self.body(detail).to_string()));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(self.extra_header());
+        let mut response = response::json(status, self.body(detail).to_string());
+        response.headers_mut().extend(self.extra_header());
         if let ApiError::InvalidForm { .. } | ApiError::InvalidClient { .. } = self {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::app::App;
 use super::batches::{Reserved, STREAM_BYTES, reserve};
-use super::error::{ApiError, Cause};
+use super::error::ApiError;
 use super::export_text::{EXPORT_BYTES, split_batch, to_text};
 use crate::budget::Reservation;
 use crate::spool::{Claim, Held, SpoolFile};
@@ -35,7 +35,7 @@ pub(super) async fn body(
     array: ArrayBody,
 ) -> Result<(Body, u64), ApiError> {
     let slot = app.exports.acquire(caller.org);
-    let slot = slot.ok_or_else(|| ApiError::Unavailable(Cause::new("too many exports at the same time")))?;
+    let slot = slot.ok_or_else(|| ApiError::unavailable("too many exports at the same time"))?;
     let memory = reserve(&app, &caller, WRITER_BYTES)?;
     let (sender, written) = oneshot::channel();
     let (runtime, writer) = (Handle::current(), app.clone());
@@ -50,7 +50,7 @@ pub(super) async fn body(
         // Fails if the client has disconnected.
         let _ = sender.send(file);
     });
-    let panicked = |_| ApiError::Internal(Cause::new("the writer of an export panicked"));
+    let panicked = |_| ApiError::internal("the writer of an export panicked");
     let (file, held) = written.await.map_err(panicked)??;
     let length = file.metadata().map_err(|error| unwritable(&error))?.len();
     let reservation = Arc::new(reserve(&app, &caller, EXPORT_BYTES)?);
@@ -106,7 +106,7 @@ impl Seek for Output<'_> {
 
 /// A full disk, for example. It is reported to the operator by the log.
 fn unwritable(error: &dyn std::fmt::Display) -> ApiError {
-    ApiError::Unavailable(Cause::new(&format!("cannot write the temporary file of an export: {error}")))
+    ApiError::unavailable(&format!("cannot write the temporary file of an export: {error}"))
 }
 
 /// Reads the batches of an array in a thread.
@@ -140,7 +140,7 @@ impl Source<'_> {
     /// Returns whether there was one more.
     fn read_chunk(&mut self) -> Result<bool, ApiError> {
         if (self.is_cancelled)() {
-            return Err(ApiError::Internal(Cause::new("the client disconnected")));
+            return Err(ApiError::internal("the client disconnected"));
         }
         let chunk = match &mut self.array {
             ArrayBody::Whole(chunk) => Some(std::mem::take(chunk)).filter(|chunk| !chunk.is_empty()),

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_store::StoreError;
 
 use super::app::App;
 use super::encoding::accepts;
-use super::error::{ApiError, Cause};
+use super::error::ApiError;
+use super::response;
 use crate::metrics::to_prometheus_text;
 
 /// Load balancers have short timeouts; a store that needs longer is not ready.
@@ -24,21 +24,21 @@ const READY_BYTES: usize = 1024 * 1024;
 
 /// The process is running.
 pub(super) async fn alive() -> Response {
-    uncached("application/json", r#"{"status":"alive"}"#.into())
+    response::json(StatusCode::OK, r#"{"status":"alive"}"#)
 }
 
 /// The store is available, there is memory for responses, and the process is not shutting down.
 pub(super) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     if app.is_draining() {
-        return Err(ApiError::Unavailable(Cause::new("the process is shutting down")));
+        return Err(ApiError::unavailable("the process is shutting down"));
     }
     if !app.budget.has_room(READY_BYTES) {
-        return Err(ApiError::Unavailable(Cause::new("the memory for responses is exhausted")));
+        return Err(ApiError::unavailable("the memory for responses is exhausted"));
     }
     match tokio::time::timeout(READY_TIMEOUT, app.store.ping()).await {
-        Ok(Ok(())) => Ok(uncached("application/json", r#"{"status":"ready"}"#.into())),
+        Ok(Ok(())) => Ok(response::json(StatusCode::OK, r#"{"status":"ready"}"#)),
         // For a load balancer, a broken store is unavailable too.
-        Ok(Err(error)) => Err(ApiError::Unavailable(Cause::new(&error))),
+        Ok(Err(error)) => Err(ApiError::unavailable(&error)),
         Err(_) => Err(StoreError::Unreachable("timed out".into()).into()),
     }
 }
@@ -50,17 +50,10 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Respo
     let numbers = tokio::time::timeout(ORGANISATIONS_TIMEOUT, numbers).await.ok().and_then(Result::ok);
     let text = app.metrics.text(numbers.as_deref());
     let mut response = if accepts(&headers, header::ACCEPT, &["application/openmetrics-text"]) {
-        uncached("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+        response::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
     } else {
-        uncached("text/plain; version=0.0.4; charset=utf-8", to_prometheus_text(&text))
+        response::text("text/plain; version=0.0.4; charset=utf-8", to_prometheus_text(&text))
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-    response
-}
-
-fn uncached(content_type: &'static str, body: String) -> Response {
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use super::access_log::{AccessLog, PendingRequest};
 use super::app::App;
 use super::cors;
-use super::error::{ApiError, Cause, ONE_AUTHORIZATION, ONE_HOST};
+use super::error::{ApiError, ONE_AUTHORIZATION, ONE_HOST};
 use crate::request_id::REQUEST_ID;
 
 /// Our queries have less than 700 bytes with the longest cursor.
@@ -56,7 +56,7 @@ async fn respond(request: Request, next: Next, is_allowed_origin: bool) -> Respo
         return response;
     }
     // A panic must not affect the other requests of the connection.
-    let panicked = |_| ApiError::Internal(Cause::new("a handler panicked")).into_response();
+    let panicked = |_| ApiError::internal("a handler panicked").into_response();
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(panicked)
 }
 

@@ -31,6 +31,7 @@ mod organisations;
 pub(crate) mod parameters;
 mod query;
 mod rate_limit;
+pub(crate) mod response;
 pub(crate) mod routes;
 mod session;
 pub(crate) mod static_files;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use batchscan_model::UtcInstant;
 use batchscan_store::{ActiveSession, SessionResult, SessionUse, StoreError};
@@ -16,8 +16,9 @@ use url::Url;
 
 use super::app::App;
 use super::caller_cell::CallerCell;
-use super::error::{ApiError, Cause, REMOVE_COOKIE};
+use super::error::{ApiError, REMOVE_COOKIE};
 use super::parameters::Parameters;
+use super::response::no_content;
 use super::token::{TokenRequest, TokenResponse, grant, in_time, in_time_since, read_form, token_response};
 use crate::auth::{IdAndSecret, Token, new_secret, new_session};
 
@@ -66,9 +67,7 @@ pub(super) async fn token(
     let Some(cookie) = cookie(&headers)? else { return Ok(no_content()) };
     let used = exchange(&app, &cell, IdAndSecret::parse(cookie), None, Instant::now()).await?;
     let signed_in = used.ok_or(ApiError::SignedOut)?;
-    if let Some(limit) = &app.rate_limit {
-        limit.check(&signed_in.session.caller.client).map_err(ApiError::TooManyRequests)?;
-    }
+    app.check_rate(&signed_in.session.caller.client)?;
     Ok(signed_in.respond(&app, signed_in.session.is_renewed))
 }
 
@@ -178,7 +177,7 @@ fn set_cookie(secret: &IdAndSecret, session: &ActiveSession, is_https: bool, now
 }
 
 fn random<T>(value: Option<T>) -> Result<T, ApiError> {
-    value.ok_or_else(|| ApiError::Internal(Cause::new("the random number generator failed")))
+    value.ok_or_else(|| ApiError::internal("the random number generator failed"))
 }
 
 /// The cookie of a request. Of two, one may have been set by another host of the same domain: neither is trusted.
@@ -189,13 +188,6 @@ fn cookie(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
         .filter_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='));
     let first = cookies.next();
     if cookies.next().is_some() { Err(ApiError::SignedOut) } else { Ok(first) }
-}
-
-fn no_content() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// A request that was not sent by a page of another origin.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::{ClientId, ClientSecret, Invalid, Part, Reason};
 use batchscan_store::StoreError;
@@ -19,6 +19,7 @@ use super::authorization::basic_credentials;
 use super::caller_cell::CallerCell;
 use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
+use super::response;
 use crate::auth::{Granted, Token, authenticate};
 
 /// A form of three fields has about 200 bytes.
@@ -52,9 +53,7 @@ pub(super) async fn grant(app: &App, cell: &CallerCell, request: &TokenRequest) 
         return Err(ApiError::InvalidClient { by_basic: request.by_basic });
     };
     cell.set(&granted.caller);
-    if let Some(limit) = &app.rate_limit {
-        limit.check(&granted.caller.client).map_err(ApiError::TooManyRequests)?;
-    }
+    app.check_rate(&granted.caller.client)?;
     app.note_use(granted.caller.client.clone(), now);
     Ok(granted)
 }
@@ -89,11 +88,8 @@ impl<'a> TokenResponse<'a> {
 
 /// A response that contains a token is never stored (decision 002).
 pub(super) fn token_response(body: &impl Serialize) -> Response {
-    let mut response = Response::new(Body::from(serde_json::to_vec(body).unwrap_or_default()));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    let mut response = response::json(StatusCode::OK, serde_json::to_vec(body).unwrap_or_default());
+    response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
     response
 }
 

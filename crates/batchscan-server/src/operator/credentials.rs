@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::access::Operator;
 use super::json::credential;
-use super::request::{PathNames, invalid_field, no_content, read_json, respond};
+use super::request::{PathNames, invalid_field, read_json, respond};
 use crate::auth::{Issued, issue as new_credential, new_secret};
 use crate::http::App;
-use crate::http::error::{ApiError, Cause};
+use crate::http::error::ApiError;
+use crate::http::response::no_content;
 
 /// As on the command line.
 const LABEL_CHARS_MAX: usize = 100;
@@ -122,5 +123,5 @@ fn respond_secret(
 }
 
 fn no_randomness() -> ApiError {
-    ApiError::Internal(Cause::new("the random number generator failed"))
+    ApiError::internal("the random number generator failed")
 }

@@ -26,9 +26,10 @@ use tokio::time::Instant;
 
 use super::access::Operator;
 use super::json;
-use super::request::{PathNames, Query, list as list_page, no_content, respond};
+use super::request::{PathNames, Query, list as list_page, respond};
 use crate::http::App;
 use crate::http::error::{ApiError, Cause, MALFORMED_BODY};
+use crate::http::response::no_content;
 use crate::http::token::read_body;
 use crate::slots::Slot;
 use crate::spool::{Held, Spool, SpoolFile};
@@ -137,7 +138,7 @@ pub(super) async fn list(
 }
 
 fn enter_queue(app: &App, org: OrgId) -> Result<Slot, ApiError> {
-    let busy = || ApiError::Unavailable(Cause::new("too many imports at the same time"));
+    let busy = || ApiError::unavailable("too many imports at the same time");
     app.imports.enter(org).ok_or_else(busy)
 }
 
@@ -287,7 +288,7 @@ impl From<ImportError> for ApiError {
             ImportError::Store(error) => error.into(),
             // The disk of the temporary file failed, so that the same import can succeed later.
             ImportError::File(ReadError::Io(error)) => {
-                ApiError::Unavailable(Cause::new(&format!("cannot read the file of an import: {error}")))
+                ApiError::unavailable(&format!("cannot read the file of an import: {error}"))
             }
             ImportError::File(ReadError::Invalid { errors, .. }) => ApiError::InvalidImport(errors),
             ImportError::File(error) => {
@@ -299,7 +300,7 @@ impl From<ImportError> for ApiError {
 }
 
 fn panicked(error: &tokio::task::JoinError) -> ApiError {
-    ApiError::Internal(Cause::new(error))
+    ApiError::internal(error)
 }
 
 fn unwritable(error: &std::io::Error) -> ApiError {

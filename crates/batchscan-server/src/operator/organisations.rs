@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::access::Operator;
 use super::json::organisation;
-use super::request::{PathNames, invalid_field, no_content, read_json, respond};
+use super::request::{PathNames, invalid_field, read_json, respond};
 use crate::http::App;
 use crate::http::error::ApiError;
+use crate::http::response::no_content;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

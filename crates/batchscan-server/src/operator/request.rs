@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::{Invalid, Part, Reason, UtcInstant};
 use serde::de::DeserializeOwned;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::parameters::Parameters;
+use crate::http::response;
 use crate::http::token::read_body;
 
 /// A JSON object of the operator API has a few hundred bytes.
@@ -99,20 +100,8 @@ pub(super) fn invalid_field(field: &'static str, reason: Reason) -> ApiError {
     ApiError::InvalidQuery(invalid)
 }
 
-/// A JSON response that is not cached.
 pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
-    let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-pub(super) fn no_content() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
+    response::json(status, body.to_string())
 }
 
 /// A page of a list of which one entry more than `limit` was read.
