@@ -6,7 +6,7 @@ mod session;
 mod token;
 
 pub use keys::{KEY_ACTIVATION_DELAY_SECS, KeyRing, NoKeys, in_use_first};
-pub use secret::{Issued, is_issued_id, issue, new_secret};
+pub use secret::{Issued, is_issued_id, is_label, issue, new_secret};
 pub use session::{IdAndSecret, new_operator_token, new_session};
 pub use token::{Signer, Token, TokenError};
 

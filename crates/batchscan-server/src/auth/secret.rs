@@ -24,6 +24,14 @@ pub fn is_issued_id(text: &str) -> bool {
     text.len() == ID_CHARS && (text.starts_with(ID_PREFIX) || text.starts_with(TOKEN_ID_PREFIX))
 }
 
+/// The longest label of a credential or token.
+const LABEL_CHARS_MAX: usize = 100;
+
+/// Whether a text can be a label.
+pub fn is_label(text: &str) -> bool {
+    text.chars().count() <= LABEL_CHARS_MAX && !text.chars().any(char::is_control)
+}
+
 pub(super) fn new_token_id() -> Option<String> {
     Some(format!("{TOKEN_ID_PREFIX}{}", random_text::<12>()?))
 }

@@ -12,13 +12,11 @@ use serde_json::{Value, json};
 use super::access::Operator;
 use super::json::credential;
 use super::request::{PathNames, invalid_field, read_json, respond};
-use crate::auth::{Issued, issue as new_credential, new_secret};
+use crate::auth::{Issued, is_label, issue as new_credential, new_secret};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
-/// As on the command line.
-const LABEL_CHARS_MAX: usize = 100;
 /// How long an old secret keeps working, unless the request says otherwise: as on the command line.
 const RETIRE_AFTER_DEFAULT_SECS: u32 = 7 * 24 * 60 * 60;
 
@@ -52,7 +50,7 @@ pub(super) async fn issue(
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
     let NewOptions { label, expires_at } = read_json(body).await?;
-    if label.chars().count() > LABEL_CHARS_MAX || label.chars().any(char::is_control) {
+    if !is_label(&label) {
         return Err(invalid_field("label", Reason::BadName));
     }
     let now = app.clock.now();

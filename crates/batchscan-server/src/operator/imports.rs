@@ -44,8 +44,8 @@ const WRITE_BYTES: usize = 256 * 1024;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_BYTES_MAX: usize = 255;
 const FILE_NAME_CHARS_MAX: usize = 255;
-/// Removals stay visible to copies for so long, as on the command line.
-const KEEP_REMOVALS_SECS: i64 = 400 * 24 * 60 * 60;
+/// How long removals stay visible to copies. The default of the command line, too.
+pub const KEEP_REMOVALS_DAYS: u16 = 400;
 
 static EXPECTED_TYPES: LazyLock<String> = LazyLock::new(|| {
     let types = Format::ALL.map(Format::media_type).map(|name| name.split(';').next().unwrap_or_default());
@@ -121,7 +121,8 @@ pub(super) async fn remove_batch(
     operator.require_admin()?;
     let id = BatchId::new(&id).ok_or(ApiError::NoSuchBatch)?;
     let now = app.clock.now();
-    operator.store.remove_batches(&name, vec![id], now.plus_secs(-KEEP_REMOVALS_SECS), now).await?;
+    let since = now.plus_secs(-i64::from(KEEP_REMOVALS_DAYS) * 24 * 60 * 60);
+    operator.store.remove_batches(&name, vec![id], since, now).await?;
     Ok(no_content())
 }
 

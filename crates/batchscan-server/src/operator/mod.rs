@@ -28,6 +28,8 @@ use crate::http::error::ApiError;
 use crate::http::routes::{get, health_routes, metrics_route, post, with_allow, with_middleware};
 use crate::http::static_files::StaticFile;
 
+pub use self::imports::KEEP_REMOVALS_DAYS;
+
 /// The OpenAPI document of the operator API.
 pub const DOCUMENT: &str = include_str!("../../operator-openapi.json");
 
