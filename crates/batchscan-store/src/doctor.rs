@@ -6,8 +6,8 @@
 
 use batchscan_model::{Batch, OrgId, UtcInstant};
 
-use crate::audit::Change;
 use crate::blocks::{self, WrongBlock};
+use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::migrations;
 use crate::organisations::delete_without_org;

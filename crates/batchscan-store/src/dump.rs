@@ -7,10 +7,8 @@ use tokio::sync::mpsc;
 use crate::blocks;
 use crate::errors::AdminError;
 use crate::organisations::delete_org;
-use crate::sql::{Kind, Sql, Table, Value, Values, values};
+use crate::sql::{Kind, Pending, Sql, Table, Value, Values, values};
 use crate::store::{End, Store};
-
-pub(crate) const ROWS_PER_STEP: usize = 1_024;
 
 /// A part of a database, which is copied in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +166,7 @@ impl Store {
 const SOURCE_KEY: &str = "SELECT kid FROM service_key WHERE purpose = 'secret' ORDER BY kid LIMIT 1";
 
 async fn dump_part(sql: &mut dyn Sql, part: Part, steps: &DumpSender) -> Result<(), AdminError> {
-    let send = async |step| steps.send(step).await.map_err(|_| AdminError::Aborted);
+    let send = |step| async { steps.send(step).await.map_err(|_| AdminError::Aborted) };
     send(DumpStep::Begin(part)).await?;
     let (sources, org) = match part {
         Part::Shared { .. } => (SHARED, None),
@@ -178,7 +176,8 @@ async fn dump_part(sql: &mut dyn Sql, part: Part, steps: &DumpSender) -> Result<
     for (table, rows) in sources {
         let query = format!("SELECT {} FROM {} {rows}", table.columns(), table.name);
         let values: Vec<Value<'_>> = org.map(Value::from).into_iter().collect();
-        sql.send(table, &query, &values, steps).await?;
+        let send = |rows| -> Pending<'_, ()> { Box::pin(send(DumpStep::Rows(table, rows))) };
+        sql.send(table, &query, &values, &send).await?;
     }
     send(DumpStep::End).await
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use batchscan_model::{OrgId, UtcInstant};
 
-use crate::audit::{self, Actor, Change};
+use crate::change::{self, Actor, Change};
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::{lock_org, org_id};
 use crate::sql::{Columns, Merged, Sql, Staged, values};
@@ -173,7 +173,7 @@ impl Import {
         let imported = "UPDATE organisation SET imported_at = $2 WHERE id = $1";
         sql.execute(imported, values![org, self.now]).await?;
         result.id = Some(self.record(sql, org, &result).await?);
-        audit::insert(sql, &self.actor, self.now, &[self.change(&counts)]).await?;
+        change::record(sql, &self.actor, self.now, &[self.change(&counts)]).await?;
         Ok(End::Commit((result, true)))
     }
 

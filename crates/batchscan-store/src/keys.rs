@@ -5,7 +5,7 @@ use std::fmt;
 use batchscan_model::UtcInstant;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::audit::Change;
+use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;

@@ -19,10 +19,12 @@
 //! 10. **Kinds of errors.** [`StoreError::Unreachable`] can be retried, [`StoreError::Unreadable`] after a repair,
 //!     [`StoreError::Broken`] cannot.
 
+mod access;
 mod array;
 mod audit;
 mod backup;
 mod blocks;
+mod change;
 mod changes;
 mod copy;
 mod credentials;
@@ -50,11 +52,15 @@ mod types;
 mod url;
 mod versions;
 
+pub use access::{
+    Credential, CredentialLookup, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
+};
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
-pub use audit::{Actor, AuditEntry, AuditRange};
+pub use audit::{AuditEntry, AuditRange};
+pub use change::Actor;
 pub use changes::{ChangeKey, Changes, ChangesPosition, ChangesRequest, SyncProgress};
 pub use copy::{CopiedOrg, CopyError, copy_database};
-pub use credentials::{Credential, CredentialLookup, CredentialStatus, NewCredential, Rotation, Secret};
+
 pub use doctor::DoctorReport;
 pub use errors::{AdminError, OpenError, StoreError};
 pub use gzip::gzip;
@@ -62,7 +68,7 @@ pub use import_file::{ImportError, ImportOptions, Imported, hash_file, import_fi
 pub use imports::{ImportEntry, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
 pub use mirror::{Mirror, MirrorChanges, MirrorError};
-pub use operator_tokens::{OperatorRole, OperatorToken};
+pub use operator_tokens::OperatorToken;
 pub use organisations::{OrgName, OrgOverview, Organisation};
 pub use page::{
     Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,

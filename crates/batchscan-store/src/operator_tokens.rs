@@ -2,40 +2,14 @@
 
 use batchscan_model::{ClientId, UtcInstant};
 
-use crate::audit::Change;
-use crate::credentials::{self, CredentialStatus, NewCredential};
+use crate::access::{CredentialStatus, NewCredential, OperatorRole};
+use crate::change::Change;
+use crate::credentials;
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::lock_org;
 use crate::sql::{Columns, invalid, values};
 use crate::store::Store;
 use crate::types::Freshness;
-
-/// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperatorRole {
-    /// Everything.
-    Admin,
-    /// To import batches.
-    Ingest,
-}
-
-impl OperatorRole {
-    /// Every role.
-    pub const ALL: [Self; 2] = [Self::Admin, Self::Ingest];
-
-    /// As stored and shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Ingest => "ingest",
-        }
-    }
-
-    /// By its name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
-    }
-}
 
 /// A token of the operator API. Only the hash of its secret is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use batchscan_model::printable::is_invisible;
 use batchscan_model::{BatchId, OrgId, UtcInstant};
 
-use crate::audit::Change;
+use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::page::{DataVersion, OrgState};
 use crate::sql::{Columns, Sql, values};

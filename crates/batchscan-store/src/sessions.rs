@@ -4,8 +4,8 @@ use std::fmt;
 
 use batchscan_model::{ClientId, UtcInstant};
 
-use crate::audit::Change;
-use crate::credentials::CredentialStatus;
+use crate::access::CredentialStatus;
+use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::org_id;
 use crate::page::Caller;

@@ -6,7 +6,6 @@ use std::pin::Pin;
 
 use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
 
-use crate::dump::DumpSender;
 use crate::errors::{AdminError, StoreError};
 use crate::types::{ImportCounts, ImportRows};
 
@@ -14,8 +13,13 @@ use crate::types::{ImportCounts, ImportRows};
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, AdminError>> + Send + 'a>>;
 /// Called for every row of a result.
 pub(crate) type EachRow<'a> = &'a mut (dyn FnMut(&dyn Columns) -> Result<(), StoreError> + Send);
+/// Sends rows to another database.
+pub(crate) type SendRows<'a> = &'a (dyn Fn(Vec<Values>) -> Pending<'a, ()> + Send + Sync);
 /// The values of a row.
 pub(crate) type Values = Vec<Value<'static>>;
+
+/// The size of a group of rows.
+pub(crate) const ROWS_PER_GROUP: usize = 1_024;
 
 /// A transaction, a snapshot, or a connection for a single read. Parameters are `$1`, `$2`, ….
 pub(crate) trait Sql: Send {
@@ -35,13 +39,13 @@ pub(crate) trait Sql: Send {
     /// Inserts many rows.
     fn insert<'a>(&'a mut self, table: &'a Table, rows: &'a [Values]) -> Pending<'a, ()>;
 
-    /// Sends the rows of a query for the columns of a table.
+    /// Reads the columns of a table in groups of rows, each after the one before was sent.
     fn send<'a>(
         &'a mut self,
-        table: &'static Table,
+        table: &'a Table,
         query: &'a str,
         values: &'a [Value<'a>],
-        steps: &'a DumpSender,
+        send: SendRows<'a>,
     ) -> Pending<'a, ()>;
 
     /// Receives the batches of an import.
@@ -82,6 +86,11 @@ pub(crate) struct Dialect {
     pub(crate) last_org: &'static str,
     /// Sets it to $1, unless it is higher.
     pub(crate) set_last_org: &'static [&'static str],
+}
+
+/// SQLite numbers `$1`, `$2` in the order in which they appear, and `?1`, `?2` by their numbers.
+pub(crate) fn for_sqlite(statement: &str) -> String {
+    statement.replace('$', "?")
 }
 
 impl dyn Sql + '_ {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use batchscan_model::{BatchId, UtcInstant};
 
-use crate::audit::{self, Actor, Change};
+use crate::change::{self, Actor, Change};
 use crate::changes::{Changes, ChangesRequest};
 use crate::errors::{AdminError, OpenError, StoreError};
 use crate::page::{Caller, DataVersion, OneBatch, PageRequest, PageResult};
@@ -177,7 +177,7 @@ impl Store {
         let actor = self.actor();
         self.transaction(async move |sql| {
             let (done, changes) = work(sql).await?;
-            audit::insert(sql, &actor, now, &changes).await?;
+            change::record(sql, &actor, now, &changes).await?;
             Ok(End::Commit(done))
         })
         .await

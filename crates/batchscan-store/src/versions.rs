@@ -2,8 +2,8 @@
 
 use batchscan_model::{BatchId, OrgId, UtcInstant};
 
-use crate::audit::Change;
 use crate::blocks;
+use crate::change::Change;
 use crate::errors::AdminError;
 use crate::keys::random_mark;
 use crate::organisations::lock_org;

@@ -15,8 +15,8 @@ use tokio_postgres::{Error, Row, RowStream, Statement};
 
 use super::failure::Failure;
 use super::store::{PostgresStore, on_any_host};
+use crate::access::CredentialStatus;
 use crate::blocks::{BLOCK_BATCHES, key, piece};
-use crate::credentials::CredentialStatus;
 use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageLimit, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
@@ -373,14 +373,14 @@ fn row_limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX - 1).saturating_add(1)
 }
 
-/// Appends batches, and the blocks after them as far as they fit. Returns the end of the last block.
+/// Appends the batches before the first block, and the blocks as far as they fit. Returns where the rest begins.
 fn append_blocks(page: &mut PageBuilder, before: &[Row], blocks: &[Row]) -> Result<Option<Key>, Failure> {
     for row in before {
         if !page.is_done() {
             page.append(row.try_get::<_, Text<'_>>(0)?.0)?;
         }
     }
-    let mut end: Option<Key> = None;
+    let mut end = blocks.first().map(|first| key(first, 0)).transpose()?;
     for block in blocks {
         let (start, batches) = (key(block, 0)?, block.try_get::<_, i64>(4)?);
         // A block may be missing.

@@ -12,9 +12,11 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, RowStream};
 
 use super::import;
-use crate::dump::{DumpSender, DumpStep, ROWS_PER_STEP};
 use crate::errors::{AdminError, StoreError};
-use crate::sql::{Columns, Dialect, EachRow, Kind, Merged, Pending, Sql, Staged, Table, Value, Values};
+use crate::sql::{
+    Columns, Dialect, EachRow, Kind, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Staged, Table, Value,
+    Values,
+};
 use crate::types::ImportRows;
 
 static DIALECT: Dialect = Dialect {
@@ -83,19 +85,17 @@ impl Sql for PostgresSql<'_> {
 
     fn send<'a>(
         &'a mut self,
-        table: &'static Table,
+        table: &'a Table,
         query: &'a str,
         values: &'a [Value<'a>],
-        steps: &'a DumpSender,
+        send: SendRows<'a>,
     ) -> Pending<'a, ()> {
         Box::pin(async move {
-            let send =
-                async |rows| steps.send(DumpStep::Rows(table, rows)).await.map_err(|_| AdminError::Aborted);
             let mut rows = pin!(self.rows(query, values).await?);
             let mut group = Vec::new();
             while let Some(row) = rows.try_next().await? {
                 group.push(table.read(&row)?);
-                if group.len() == ROWS_PER_STEP {
+                if group.len() == ROWS_PER_GROUP {
                     send(std::mem::take(&mut group)).await?;
                 }
             }

@@ -4,7 +4,6 @@ use batchscan_model::OrgId;
 use rusqlite::{Connection, params};
 
 use super::pages::{CREDENTIAL, Snapshot};
-use super::sql::numbered;
 use super::store::SqliteStore;
 use crate::changes::{
     CHANGED_BATCHES, ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest, IS_KNOWN,
@@ -12,6 +11,7 @@ use crate::changes::{
 };
 use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, PageResult};
+use crate::sql::for_sqlite;
 
 impl SqliteStore {
     pub(crate) async fn changes<S: Send + 'static>(
@@ -53,7 +53,7 @@ fn read<S>(
 /// Whether this database has what the client has seen, and the removals that it has not.
 fn is_known(connection: &Connection, org: OrgId, position: &ChangesPosition) -> Result<bool, StoreError> {
     let DataVersion { number, mark } = position.seen;
-    let mut known = connection.prepare_cached(&numbered(IS_KNOWN))?;
+    let mut known = connection.prepare_cached(&for_sqlite(IS_KNOWN))?;
     Ok(known.query_row(params![org.0, number, mark, position.complete_version()], |row| row.get(0))?)
 }
 
@@ -66,13 +66,13 @@ fn read_after(
     // One more than fits, to see whether more follow.
     let limit = i64::try_from(request.rows).unwrap_or(i64::MAX - 1) + 1;
     let ChangeKey { version, created, id } = after;
-    let mut removals = connection.prepare_cached(&numbered(REMOVED_BATCHES))?;
+    let mut removals = connection.prepare_cached(&for_sqlite(REMOVED_BATCHES))?;
     let after_removal = params![org.0, version, after.last_removed(), limit];
     let removals =
         removals.query_map(after_removal, |row| Ok(ChangeKey::removed(row.get(0)?, row.get(1)?)))?;
     let removals = removals.collect::<Result<_, _>>()?;
     let mut changes = ChangesBuilder::new(request, removals);
-    let mut batches = connection.prepare_cached(&numbered(CHANGED_BATCHES))?;
+    let mut batches = connection.prepare_cached(&for_sqlite(CHANGED_BATCHES))?;
     let mut rows = batches.query(params![org.0, version, created, id, limit])?;
     while let Some(row) = rows.next()? {
         let key = ChangeKey { version: row.get(0)?, created: row.get(1)?, id: row.get(2)? };

@@ -3,10 +3,9 @@
 use batchscan_model::OrgId;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
-use super::sql::numbered;
 use crate::blocks;
 use crate::errors::{AdminError, StoreError};
-use crate::sql::{Merged, Staged};
+use crate::sql::{Merged, Staged, for_sqlite};
 use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
 use crate::versions::RECORD_TOMBSTONE;
 
@@ -120,11 +119,11 @@ impl Merge<'_> {
             .connection
             .prepare_cached("DELETE FROM batch WHERE org_id = ?1 AND created_at = ?2 AND batch_id = ?3")?;
         delete.execute(params![self.org.0, stored.created_at, id])?;
-        let mut block = self.connection.prepare_cached(&numbered(blocks::DELETE_AT))?;
+        let mut block = self.connection.prepare_cached(&for_sqlite(blocks::DELETE_AT))?;
         block.execute(params![self.org.0, stored.created_at, id])?;
         self.insert(row)?;
         self.has_moved = true;
-        let mut tombstone = self.connection.prepare_cached(&numbered(RECORD_TOMBSTONE))?;
+        let mut tombstone = self.connection.prepare_cached(&for_sqlite(RECORD_TOMBSTONE))?;
         tombstone.execute(params![self.org.0, id, self.version])?;
         Ok(())
     }

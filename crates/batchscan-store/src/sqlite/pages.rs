@@ -5,8 +5,8 @@ use batchscan_model::{BatchId, OrgId, Position, UtcInstant};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use super::store::SqliteStore;
+use crate::access::CredentialStatus;
 use crate::blocks::{key, piece};
-use crate::credentials::CredentialStatus;
 use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;

@@ -10,9 +10,11 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Row, ToSql, ffi, params_from_iter};
 
 use super::import;
-use crate::dump::{DumpSender, DumpStep, ROWS_PER_STEP};
 use crate::errors::{AdminError, StoreError};
-use crate::sql::{Columns, Dialect, EachRow, Merged, Pending, Sql, Staged, Table, Value, Values};
+use crate::sql::{
+    Columns, Dialect, EachRow, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Staged, Table, Value, Values,
+    for_sqlite,
+};
 use crate::types::ImportRows;
 
 static DIALECT: Dialect = Dialect {
@@ -42,7 +44,7 @@ impl<'c> SqliteSql<'c> {
     }
 
     fn query_now(&self, statement: &str, values: &[Value<'_>], each: EachRow<'_>) -> Result<(), AdminError> {
-        let mut statement = self.connection.prepare_cached(&numbered(statement))?;
+        let mut statement = self.connection.prepare_cached(&for_sqlite(statement))?;
         let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             each(row)?;
@@ -51,7 +53,7 @@ impl<'c> SqliteSql<'c> {
     }
 
     fn execute_now(&self, statement: &str, values: &[Value<'_>]) -> Result<u64, AdminError> {
-        let mut statement = self.connection.prepare_cached(&numbered(statement))?;
+        let mut statement = self.connection.prepare_cached(&for_sqlite(statement))?;
         Ok(statement.execute(params_from_iter(values))? as u64)
     }
 
@@ -67,22 +69,21 @@ impl<'c> SqliteSql<'c> {
 
     fn send_now(
         &self,
-        table: &'static Table,
+        table: &Table,
         query: &str,
         values: &[Value<'_>],
-        steps: &DumpSender,
+        send: SendRows<'_>,
     ) -> Result<(), AdminError> {
-        let send = |rows| steps.blocking_send(DumpStep::Rows(table, rows)).map_err(|_| AdminError::Aborted);
-        let mut statement = self.connection.prepare_cached(&numbered(query))?;
+        let mut statement = self.connection.prepare_cached(&for_sqlite(query))?;
         let mut rows = statement.query(params_from_iter(values))?;
         let mut group = Vec::new();
         while let Some(row) = rows.next()? {
             group.push(table.read(row)?);
-            if group.len() == ROWS_PER_STEP {
-                send(std::mem::take(&mut group))?;
+            if group.len() == ROWS_PER_GROUP {
+                block_on(send(std::mem::take(&mut group)))?;
             }
         }
-        if group.is_empty() { Ok(()) } else { send(group) }
+        if group.is_empty() { Ok(()) } else { block_on(send(group)) }
     }
 }
 
@@ -110,12 +111,12 @@ impl Sql for SqliteSql<'_> {
 
     fn send<'a>(
         &'a mut self,
-        table: &'static Table,
+        table: &'a Table,
         query: &'a str,
         values: &'a [Value<'a>],
-        steps: &'a DumpSender,
+        send: SendRows<'a>,
     ) -> Pending<'a, ()> {
-        Box::pin(ready(self.send_now(table, query, values, steps)))
+        Box::pin(ready(self.send_now(table, query, values, send)))
     }
 
     fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged> {
@@ -129,11 +130,6 @@ impl Sql for SqliteSql<'_> {
     fn merge<'a>(&'a mut self, _: OrgId, _: i64) -> Pending<'a, Merged> {
         Box::pin(ready(self.merged.take().ok_or(AdminError::Aborted)))
     }
-}
-
-/// SQLite numbers `$1`, `$2` in the order in which they appear, and `?1`, `?2` by their numbers.
-pub(super) fn numbered(statement: &str) -> String {
-    statement.replace('$', "?")
 }
 
 /// Waits for work on this thread. Statements are ready at once; a copy also waits for the other database.

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use batchscan_formats::Format;
-use batchscan_formats::write::{Columns, CsvStyle};
+use batchscan_formats::write::Columns;
 
 use crate::args::{Pull, usage_error};
 use crate::selection::Selection;

@@ -1,0 +1,79 @@
+//! Changes by an operator, and the entries of the audit log that record them.
+
+use batchscan_model::UtcInstant;
+
+use crate::errors::AdminError;
+use crate::sql::{Sql, values};
+
+/// Who makes the changes of a store.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// Who.
+    pub name: String,
+    /// From which host.
+    pub source: String,
+}
+
+impl Actor {
+    /// The user that runs this process, and the host.
+    pub(crate) fn of_process() -> Self {
+        // With sudo, the user who typed the command.
+        let user = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let name = user.filter(|name| !name.is_empty());
+        Self {
+            name: name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw())),
+            source: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// A change, as its entry describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) action: &'static str,
+    /// Filled in for a change of a credential.
+    pub(crate) org: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) detail: Option<String>,
+}
+
+impl Change {
+    pub(crate) fn of_org(action: &'static str, org: &str) -> Self {
+        Self { action, org: Some(org.to_owned()), subject: None, detail: None }
+    }
+
+    pub(crate) fn new(action: &'static str, subject: &str) -> Self {
+        Self { action, org: None, subject: Some(subject.to_owned()), detail: None }
+    }
+
+    pub(crate) fn detail(self, detail: String) -> Self {
+        Self { detail: Some(detail), ..self }
+    }
+}
+
+/// Adds an entry with the next id. A change of a credential ($6) is one of its organisation.
+const INSERT: &str = "
+    INSERT INTO audit (id, at, actor, source, action, org, subject, detail)
+    SELECT coalesce(max(id), 0) + 1, $1, $2, $3, $4,
+           coalesce($5, (SELECT o.name FROM credential c JOIN organisation o ON o.id = c.org_id
+                         WHERE c.client_id = $6)),
+           $6, $7
+    FROM audit";
+
+/// Adds entries: the last statements of a transaction, because their lock is for all organisations.
+pub(crate) async fn record(
+    sql: &mut dyn Sql,
+    actor: &Actor,
+    now: UtcInstant,
+    changes: &[Change],
+) -> Result<(), AdminError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    sql.lock(sql.dialect().lock_audit).await?;
+    let Actor { name, source } = actor;
+    for Change { action, org, subject, detail } in changes {
+        sql.execute(INSERT, values![now, name, source, *action, org, subject, detail]).await?;
+    }
+    Ok(())
+}
