@@ -181,7 +181,7 @@ test('the newest unusual batches come first, they can be shown as a table, and a
   await link(page, 'Overview').click();
   await page.locator('[data-chart="rates-by-crop"]').getByRole('listitem').first().getByRole('img').click();
   await expect(page.locator('[data-chart="rates-by-crop"]')).toHaveCount(0);
-  await expect(page.getByRole('img', { name: /Usual range from \d+%\. Usual [\d.]+%\. Usual range up to \d+%\.$/ })).toBeInViewport();
+  await expect(page.getByRole('img', { name: /Usual from \d+%\. Usual [\d.]+%\. Usual up to \d+%\.$/ })).toBeInViewport();
   expect(new URL(page.url()).searchParams.getAll('crop')).toHaveLength(1);
 });
 

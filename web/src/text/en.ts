@@ -236,9 +236,9 @@ export const en = {
       step === 'week' ? `in the week of ${day}` : step === 'day' ? `on ${day}` : `in ${day}`,
     below: (mean: string, week: string, points: string, usual: string): string =>
       `${mean} since the week of ${week}: ${points} points below usual (${usual}).`,
-    rangeFrom: (low: string): string => `Usual range from ${low}`,
+    rangeFrom: (low: string): string => `Usual from ${low}`,
     usual: (rate: string): string => `Usual ${rate}`,
-    rangeTo: (high: string): string => `Usual range up to ${high}`,
+    rangeTo: (high: string): string => `Usual up to ${high}`,
     decline: (day: string): string => `Below usual since ${day}`,
     onlyCrop: (crop: string): string => `Show only ${crop}`,
     low: '10% are below',
