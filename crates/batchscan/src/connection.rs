@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_client::{Client, ClientSecret, Error};
 use indicatif::ProgressBar;
-use tokio::time::{Instant, sleep};
 
 use crate::args::Connection;
 use crate::client_secret;
@@ -114,8 +112,9 @@ pub(crate) fn connect(
             let is_first = !flag.swap(true, Ordering::Relaxed);
             if bar.is_finished() && is_first {
                 note(&format!("note: {}; trying again", short_cause(retry.error)));
-            } else if !bar.is_hidden() {
-                tokio::spawn(count_down(bar.clone(), short_cause(retry.error), retry.wait));
+            } else {
+                let secs = retry.wait.as_secs_f64().ceil();
+                bar.set_message(format!("; {}; next try in {secs} s", short_cause(retry.error)));
             }
         });
     if let Some(retry_for) = connection.retry_for {
@@ -171,41 +170,11 @@ fn prompt_for_secret(client_id: &str, or_else: &str) -> anyhow::Result<ClientSec
     })
 }
 
-/// Shows the time until the next try, second by second.
-async fn count_down(bar: ProgressBar, cause: String, wait: Duration) {
-    let next_try = Instant::now() + wait;
-    let left = || next_try.saturating_duration_since(Instant::now());
-    while !left().is_zero() {
-        bar.set_message(format!("; {cause}; next try in {} s", left().as_secs_f64().ceil()));
-        // To the next whole second.
-        let part = Duration::from_nanos(u64::from(left().subsec_nanos()));
-        sleep(part.max(Duration::from_millis(1))).await;
-    }
-    bar.set_message("");
-}
-
 /// The cause of a retry in a few words.
 fn short_cause(error: &Error) -> String {
     match error {
         Error::Unavailable { status, .. } => format!("the service is busy ({})", status.as_u16()),
         Error::Unreachable { .. } => "the service is unreachable".into(),
         _ => "connection lost".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_time_until_the_next_try_is_counted_down() {
-        let bar = ProgressBar::hidden();
-        tokio::spawn(count_down(bar.clone(), "busy".into(), Duration::from_millis(2_500)));
-        sleep(Duration::from_millis(100)).await;
-        for expected in ["; busy; next try in 3 s", "; busy; next try in 2 s", "; busy; next try in 1 s", ""]
-        {
-            assert_eq!(bar.message(), expected);
-            sleep(Duration::from_secs(1)).await;
-        }
     }
 }
