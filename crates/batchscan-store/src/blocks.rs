@@ -21,7 +21,7 @@ pub(crate) const BLOCK_BATCHES: usize = 50;
 const BLOCK_TEXT_BYTES: usize = 256 * 1024;
 /// Batches that are read and compressed at once, on all cores. Enough to pay for starting threads, few enough to bound
 /// memory.
-const BATCHES_AT_ONCE: i64 = 2_000;
+const BATCHES_AT_ONCE: i64 = 500;
 /// Blocks that are checked at once.
 const BLOCKS_AT_ONCE: i64 = 100;
 
@@ -54,7 +54,9 @@ const DELETE_CHANGED: &str = "
       AND EXISTS (SELECT 1 FROM batch b
                   WHERE b.org_id = $1 AND b.version = $2
                     AND (b.created_at, b.batch_id) > (after_created_at, after_id)
-                    AND (b.created_at, b.batch_id) <= (last_created_at, last_id))";
+                    AND (b.created_at, b.batch_id) <= (last_created_at, last_id)
+                  -- One probe of an index for each block. Without an offset, PostgreSQL joins instead.
+                  LIMIT 1 OFFSET 0)";
 /// The blocks that end after a key, up to a key.
 const RANGES: &str = "
     SELECT after_created_at, after_id, last_created_at, last_id FROM block
@@ -65,21 +67,18 @@ const BATCHES: &str = "
     WHERE org_id = $1 AND (created_at, batch_id) > ($2, $3) AND (created_at, batch_id) <= ($4, $5)
     ORDER BY created_at, batch_id LIMIT $6";
 
-/// The batches of a version have changed: replaces their blocks, and fills gaps around them. If a batch moved in the
-/// order or was removed, its block was deleted already, anywhere.
+/// The batches of a version have changed: replaces their blocks, and fills gaps around them. Batches moved away or were
+/// removed between the creation times of `moved`: their blocks were deleted already.
 pub(crate) async fn update(
     sql: &mut dyn Sql,
     org: OrgId,
     version: i64,
-    has_moved: bool,
+    moved: Option<(i64, i64)>,
 ) -> Result<(), AdminError> {
-    let (low, high) = match has_moved {
-        true => (Key::START, Key::END),
-        false => match (end(sql, org, version, "").await?, end(sql, org, version, "DESC").await?) {
-            (Some(low), Some(high)) => (low, high),
-            _ => return Ok(()),
-        },
-    };
+    let moved = moved.map(|(low, high)| [Key::new(low, ""), Key::new(high.saturating_add(1), "")]);
+    let ends = [end(sql, org, version, "").await?, end(sql, org, version, "DESC").await?];
+    let keys = || ends.iter().flatten().chain(moved.iter().flatten());
+    let (Some(low), Some(high)) = (keys().min().cloned(), keys().max().cloned()) else { return Ok(()) };
     let range = values![org, version, low.created, &low.id, high.created, &high.id];
     sql.execute(DELETE_CHANGED, range).await?;
     for (after, next) in gaps(sql, org, &low, &high).await? {

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::types::Freshness;
 
 /// How many uses are recorded in one transaction.
-const USES_PER_TRANSACTION: usize = 500;
+const USES_PER_TRANSACTION: usize = 50;
 
 /// Selects credentials with a row for each secret, for [`credential_row`].
 const SELECT: &str = "
@@ -50,18 +50,19 @@ impl Store {
     pub async fn record_uses(&self, mut uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
         // Ordered, so that two nodes do not deadlock.
         uses.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+        let update = "UPDATE credential SET last_used_at = $2
+                      WHERE client_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+        let mut result = Ok(());
         for uses in uses.chunks(USES_PER_TRANSACTION).map(<[_]>::to_vec) {
-            let update = "UPDATE credential SET last_used_at = $2
-                          WHERE client_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
-            self.change_quickly(async move |sql| {
+            let record = async move |sql: &mut (dyn Sql + '_)| {
                 for (client, at) in &uses {
                     sql.execute(update, values![client, *at]).await?;
                 }
                 Ok(())
-            })
-            .await?;
+            };
+            result = self.change_quickly(record).await.and(result);
         }
-        Ok(())
+        result
     }
 
     /// Adds a client's credential with its first secret.
@@ -136,8 +137,10 @@ impl Store {
 
 /// A credential that can be changed, locked until the end of the transaction.
 async fn lock(sql: &mut dyn Sql, client: &ClientId, is_operator: bool) -> Result<Credential, AdminError> {
-    let for_update = sql.dialect().for_update_of.map_or(String::new(), |lock| format!("{lock} c"));
-    let query = format!("{SELECT} WHERE c.client_id = $1 ORDER BY s.id {for_update}");
+    // The secrets are read after the wait for the lock.
+    let lock = format!("SELECT org_id FROM credential WHERE client_id = $1 {}", sql.dialect().for_update);
+    sql.all(&lock, values![client], |_| Ok(())).await?;
+    let query = format!("{SELECT} WHERE c.client_id = $1 ORDER BY s.id");
     let found = merge_secrets(sql.all(&query, values![client], credential_row).await?).pop();
     match found.filter(|credential| credential.role.is_some() == is_operator) {
         None if is_operator => Err(AdminError::TokenNotFound(client.to_string())),

@@ -194,7 +194,7 @@ async fn repair_org(
     if !wrong.is_empty() {
         sql.execute("DELETE FROM block WHERE org_id = $1", values![*id]).await?;
     }
-    set_version(sql, *id, version, true, now).await?;
+    set_version(sql, *id, version, Some((i64::MIN, i64::MAX)), now).await?;
     Ok(org.repaired(wrong.len(), marked))
 }
 

@@ -164,12 +164,12 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, has_moved } = sql.merge(org, version).await?;
+        let Merged { counts, moved } = sql.merge(org, version).await?;
         let mut result = ImportResult { id: None, counts, warnings, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {
             return Ok(End::RollBack((result, is_commit)));
         }
-        set_version(sql, org, version, has_moved, self.now).await?;
+        set_version(sql, org, version, moved, self.now).await?;
         let imported = "UPDATE organisation SET imported_at = $2 WHERE id = $1";
         sql.execute(imported, values![org, self.now]).await?;
         result.id = Some(self.record(sql, org, &result).await?);

@@ -41,13 +41,12 @@ impl OperatorToken {
     }
 }
 
-/// All tokens, oldest first, or the one with this id.
 const SELECT: &str = "
     SELECT c.client_id, c.role, o.name, c.label, s.hash, c.created_at, c.expires_at, c.revoked_at, c.last_used_at
     FROM credential c
     LEFT JOIN secret s ON s.client_id = c.client_id
     LEFT JOIN organisation o ON o.id = c.org_id
-    WHERE c.role IS NOT NULL AND c.client_id = coalesce($1, c.client_id) ORDER BY c.created_at, c.client_id";
+    WHERE c.role IS NOT NULL ";
 
 impl Store {
     /// Adds a token of the operator API.
@@ -68,12 +67,14 @@ impl Store {
 
     /// The tokens of the operator API, oldest first.
     pub async fn operator_tokens(&self) -> Result<Vec<OperatorToken>, AdminError> {
-        self.snapshot(async |sql| sql.all(SELECT, values![None::<&str>], operator_token).await).await
+        let all = format!("{SELECT} ORDER BY c.created_at, c.client_id");
+        self.snapshot(async move |sql| sql.all(&all, &[], operator_token).await).await
     }
 
     /// The token of the operator API with this id, from the primary: a revoked one must not be accepted.
     pub async fn operator_token(&self, id: &ClientId) -> Result<Option<OperatorToken>, StoreError> {
-        Ok(self.read(Freshness::Latest, SELECT, values![id], operator_token).await?.pop())
+        let find = format!("{SELECT} AND c.client_id = $1");
+        Ok(self.read(Freshness::Latest, &find, values![id], operator_token).await?.pop())
     }
 
     /// Revokes a token of the operator API.

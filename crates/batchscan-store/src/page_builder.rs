@@ -76,7 +76,7 @@ impl PageBuilder {
 
     /// More batches follow, if the page is full.
     pub(crate) fn note_more(&mut self) {
-        self.next = self.last.take();
+        self.next = self.last.take().or(self.next.take());
     }
 
     /// How many batches fit.

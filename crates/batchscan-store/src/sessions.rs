@@ -183,8 +183,9 @@ impl Store {
             return Ok(result);
         }
         self.transaction(async move |sql| {
-            let lock = sql.dialect().for_update_of.map_or(String::new(), |lock| format!("{lock} s"));
-            let row = sql.first(&format!("{find} {lock}"), values![&request.id], session_row).await?;
+            let lock = format!("SELECT expires_at FROM session WHERE id = $1 {}", sql.dialect().for_update);
+            sql.all(&lock, values![&request.id], |_| Ok(())).await?;
+            let row = sql.first(&find, values![&request.id], session_row).await?;
             let (result, change) = use_session(row, &request);
             match change {
                 SessionChange::Keep => {}

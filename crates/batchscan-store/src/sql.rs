@@ -67,8 +67,8 @@ pub(crate) struct Staged {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merged {
     pub(crate) counts: ImportCounts,
-    /// Whether a batch moved in the order.
-    pub(crate) has_moved: bool,
+    /// The lowest and the highest creation time that a batch had before it moved in the order.
+    pub(crate) moved: Option<(i64, i64)>,
 }
 
 /// What differs between the databases in shared statements.
@@ -76,8 +76,6 @@ pub(crate) struct Merged {
 pub(crate) struct Dialect {
     /// At the end of a query: locks its rows until the end of the transaction. SQLite has one writer.
     pub(crate) for_update: &'static str,
-    /// The same for the rows of one table of a join, whose alias follows.
-    pub(crate) for_update_of: Option<&'static str>,
     /// Until the end of the transaction, so that the ids of the audit log follow the order of commits.
     pub(crate) lock_audit: Option<&'static str>,
     /// Until the end of the transaction: one process creates or rotates keys.

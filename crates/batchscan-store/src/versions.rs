@@ -4,7 +4,7 @@ use batchscan_model::{BatchId, OrgId, UtcInstant};
 
 use crate::blocks;
 use crate::change::Change;
-use crate::errors::AdminError;
+use crate::errors::{AdminError, StoreError};
 use crate::keys::random_mark;
 use crate::organisations::lock_org;
 use crate::sql::{Sql, values};
@@ -14,6 +14,9 @@ use crate::store::Store;
 /// every minute, in at most 100 MB.
 const VERSIONS_MAX: i64 = 1_000_000;
 
+const RECORD_VERSION: &str =
+    "INSERT INTO data_version (org_id, version, mark, created_at) VALUES ($1, $2, $3, $4)";
+const INCONSISTENT: &str = "the organisation's version was used before: run `batchscan doctor --repair`";
 pub(crate) const RECORD_TOMBSTONE: &str = "
     INSERT INTO batch_tombstone (org_id, batch_id, version) VALUES ($1, $2, $3)
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
@@ -56,14 +59,16 @@ impl Store {
 /// Removes batches. They count as moved, so that paging does not return them twice if they are imported again.
 async fn remove(sql: &mut dyn Sql, org: OrgId, ids: &[BatchId], now: UtcInstant) -> Result<(), AdminError> {
     let version = next_version(sql, org).await?;
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
     let delete = "DELETE FROM batch WHERE org_id = $1 AND batch_id = $2 RETURNING created_at";
     for id in ids {
         let created = sql.integer(delete, values![org, id]).await?;
         let created = created.ok_or_else(|| AdminError::BatchNotFound(id.as_str().to_owned()))?;
+        (low, high) = (low.min(created), high.max(created));
         sql.execute(blocks::DELETE_AT, values![org, created, id]).await?;
         sql.execute(RECORD_TOMBSTONE, values![org, id, version]).await?;
     }
-    set_version(sql, org, version, true, now).await
+    set_version(sql, org, version, Some((low, high)), now).await
 }
 
 /// Deletes removals of versions before a time, and the versions whose clients would miss them.
@@ -81,25 +86,28 @@ pub(crate) async fn next_version(sql: &mut dyn Sql, org: OrgId) -> Result<i64, A
     next.ok_or(AdminError::Aborted)
 }
 
-/// Stores a new version of the organisation's batches, after all its changes, and compresses those. `has_moved` if a
-/// batch is not where it was in the order.
+/// Stores a new version of the organisation's batches, after all its changes, and compresses those. `moved` are
+/// the lowest and the highest creation time from which a batch moved or was removed.
 pub(crate) async fn set_version(
     sql: &mut dyn Sql,
     org: OrgId,
     version: i64,
-    has_moved: bool,
+    moved: Option<(i64, i64)>,
     now: UtcInstant,
 ) -> Result<(), AdminError> {
     let mark = random_mark()?;
     let update = "UPDATE organisation SET version = $2, version_mark = $3 WHERE id = $1";
     sql.execute(update, values![org, version, mark]).await?;
-    if has_moved {
+    if moved.is_some() {
         let update = "UPDATE organisation SET moved_version = version WHERE id = $1";
         sql.execute(update, values![org]).await?;
     }
-    record_version(sql, org, version, mark, now).await?;
+    match sql.execute(RECORD_VERSION, values![org, version, mark, now]).await {
+        Err(AdminError::Duplicate(_)) => return Err(StoreError::Broken(INCONSISTENT.into()).into()),
+        recorded => recorded?,
+    };
     prune_versions(sql, org, version - VERSIONS_MAX).await?;
-    blocks::update(sql, org, version, has_moved).await
+    blocks::update(sql, org, version, moved).await
 }
 
 /// Adds a version that clients can continue from, unless it is there.
@@ -110,9 +118,8 @@ pub(crate) async fn record_version(
     mark: i64,
     now: UtcInstant,
 ) -> Result<(), AdminError> {
-    let record = "INSERT INTO data_version (org_id, version, mark, created_at) VALUES ($1, $2, $3, $4)
-                  ON CONFLICT DO NOTHING";
-    sql.execute(record, values![org, version, mark, now]).await.map(drop)
+    let record = format!("{RECORD_VERSION} ON CONFLICT DO NOTHING");
+    sql.execute(&record, values![org, version, mark, now]).await.map(drop)
 }
 
 async fn prune_versions(sql: &mut dyn Sql, org: OrgId, last: i64) -> Result<(), AdminError> {

@@ -86,7 +86,7 @@ CREATE TABLE block (
     text_bytes       BIGINT NOT NULL,                  -- of its JSON texts, separated by commas
     text_crc         BIGINT NOT NULL,                  -- CRC-32 of that text
     deflated         BYTEA  NOT NULL,                  -- non-final deflate blocks
-    PRIMARY KEY (org_id, last_created_at, last_id)
+    PRIMARY KEY (org_id, last_created_at, last_id) INCLUDE (after_created_at, after_id)
 ) WITH (toast_tuple_target = 8160);                    -- most blocks stay in their row
 
 ALTER TABLE block ALTER deflated SET STORAGE EXTERNAL; -- it is compressed already

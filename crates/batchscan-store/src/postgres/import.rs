@@ -8,7 +8,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
 use crate::errors::AdminError;
-use crate::sql::{Merged, Sql, Staged, values};
+use crate::sql::{Columns, Merged, Sql, Staged, values};
 use crate::types::{ImportCounts, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
@@ -35,6 +35,11 @@ const RECORD_MOVED: &str = "
     SELECT $1, b.batch_id, $2 FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
+/// The creation times that these batches had.
+const MOVED_RANGE: &str = "
+    SELECT min(b.created_at), max(b.created_at)
+    FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
+    WHERE b.created_at <> s.created_at";
 /// The blocks that batches move out of.
 const DELETE_BLOCKS: &str = "
     DELETE FROM block k
@@ -86,11 +91,16 @@ pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result
     let duplicates = sql.execute(DROP_DUPLICATES, &[]).await?;
     let unchanged = sql.execute(DROP_UNCHANGED, values![org]).await?;
     let moved = sql.execute(RECORD_MOVED, values![org, version]).await?;
-    if moved > 0 {
-        sql.execute(DELETE_BLOCKS, values![org]).await?;
-    }
+    let moved = match moved {
+        0 => None,
+        _ => {
+            sql.execute(DELETE_BLOCKS, values![org]).await?;
+            let range = |row: &dyn Columns| Ok((row.number(0)?, row.number(1)?));
+            sql.first(MOVED_RANGE, values![org], range).await?
+        }
+    };
     let corrected = sql.execute(CORRECT, values![org, version]).await?;
     let new = sql.execute(ADD, values![org, version]).await?;
     let counts = ImportCounts { new, corrected, unchanged, duplicates };
-    Ok(Merged { counts, has_moved: moved > 0 })
+    Ok(Merged { counts, moved })
 }

@@ -244,7 +244,12 @@ impl Attempt<'_> {
         other: impl Future<Output = Result<T, Failure>>,
     ) -> Result<(Option<OrgVersion>, (T, PageBuilder)), Failure> {
         if self.request.encoding == Encoding::Gzip && moved_since.is_none() {
-            return self.read_blocks(other).await;
+            let read = self.read_blocks(other).await;
+            if read.is_err() {
+                // The connection may be used again, but not in this snapshot.
+                let _ = self.execute("ROLLBACK").await;
+            }
+            return read;
         }
         let batches = self.prepare(moved_since.map_or(&BATCHES, |_| &BATCHES_WITHOUT_MOVED)).await?;
         let page = async {

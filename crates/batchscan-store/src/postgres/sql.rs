@@ -21,7 +21,6 @@ use crate::types::ImportRows;
 
 static DIALECT: Dialect = Dialect {
     for_update: "FOR UPDATE",
-    for_update_of: Some("FOR UPDATE OF"),
     // The number is "bsau"; a lock of the table would wait for vacuum.
     lock_audit: Some("SELECT pg_advisory_xact_lock(1651728757)"),
     lock_keys: Some("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE"),

@@ -31,7 +31,7 @@ pub(super) fn merge(
         org,
         version: connection.query_row(version, [org.0], |row| row.get(0))?,
         counts: ImportCounts::default(),
-        has_moved: false,
+        moved: None,
     };
     let (is_commit, warnings) = loop {
         match rows.blocking_recv() {
@@ -41,8 +41,8 @@ pub(super) fn merge(
             None => return Err(AdminError::Aborted),
         }
     };
-    let Merge { counts, has_moved, .. } = merge;
-    Ok((Staged { is_commit, warnings }, Merged { counts, has_moved }))
+    let Merge { counts, moved, .. } = merge;
+    Ok((Staged { is_commit, warnings }, Merged { counts, moved }))
 }
 
 /// Merges imported batches into those of one organisation.
@@ -53,7 +53,7 @@ struct Merge<'t> {
     org: OrgId,
     version: i64,
     counts: ImportCounts,
-    has_moved: bool,
+    moved: Option<(i64, i64)>,
 }
 
 /// A batch in the table.
@@ -122,7 +122,8 @@ impl Merge<'_> {
         let mut block = self.connection.prepare_cached(&for_sqlite(blocks::DELETE_AT))?;
         block.execute(params![self.org.0, stored.created_at, id])?;
         self.insert(row)?;
-        self.has_moved = true;
+        let (low, high) = self.moved.unwrap_or((stored.created_at, stored.created_at));
+        self.moved = Some((low.min(stored.created_at), high.max(stored.created_at)));
         let mut tombstone = self.connection.prepare_cached(&for_sqlite(RECORD_TOMBSTONE))?;
         tombstone.execute(params![self.org.0, id, self.version])?;
         Ok(())

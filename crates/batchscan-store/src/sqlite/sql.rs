@@ -19,7 +19,6 @@ use crate::types::ImportRows;
 
 static DIALECT: Dialect = Dialect {
     for_update: "",
-    for_update_of: None,
     lock_audit: None,
     lock_keys: None,
     last_org: "SELECT seq FROM sqlite_sequence WHERE name = 'organisation'",
