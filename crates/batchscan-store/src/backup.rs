@@ -1,40 +1,41 @@
 //! Backups: the whole database as one SQLite file.
 
+use std::fs::OpenOptions as FileOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::dump::DumpFilter;
-use crate::errors::{AdminError, OpenError};
-use crate::new_file::NewFile;
+use crate::errors::{AdminError, OpenError, unwritable};
 use crate::sqlite::SqliteStore;
 use crate::store::{Database, Store};
 use crate::types::{OpenOptions, Progress};
 
 impl Store {
-    /// Writes a snapshot of the whole database to a new SQLite file. Returns its size in bytes.
-    pub async fn backup(&self, to: &Path, progress: Progress) -> Result<u64, AdminError> {
+    /// Writes a snapshot of the whole database to a new or empty SQLite file, which only its owner can read.
+    pub async fn backup(&self, to: &Path, progress: Progress) -> Result<(), AdminError> {
+        let file = FileOptions::new().write(true).create(true).truncate(false).mode(0o600).open(to);
+        let bytes = file.and_then(|file| file.metadata()).map_err(|error| unwritable(to, &error))?.len();
+        if bytes > 0 {
+            return Err(AdminError::TargetExists(to.to_owned()));
+        }
         match &self.database {
             Database::Sqlite(store) => store.backup(to, progress).await,
-            Database::Postgres(_) => {
-                let file = NewFile::create(to)?;
-                dump_into(self, &file, progress).await?;
-                file.finish()
-            }
+            Database::Postgres(_) => dump_into(self, to, progress).await,
         }
     }
 }
 
-async fn dump_into(store: &Store, file: &NewFile, progress: Progress) -> Result<(), AdminError> {
-    let target = SqliteStore::open(file.partial_path(), OpenOptions::FOR_COPY).await;
+async fn dump_into(store: &Store, to: &Path, progress: Progress) -> Result<(), AdminError> {
+    let target = SqliteStore::open(to, OpenOptions::FOR_COPY).await;
     let target = target.map_err(|error| match error {
         OpenError::DiskFull => AdminError::DiskFull,
-        OpenError::Unwritable { cause, .. } => file.error(&cause),
-        error => file.error(&error),
+        OpenError::Unwritable { cause, .. } => unwritable(to, &cause),
+        error => unwritable(to, &error),
     })?;
     let target = Store::new(Database::Sqlite(target));
     let total = store.orgs().await?.iter().map(|org| org.batches).sum();
-    store
-        .copy_into(&target, DumpFilter { orgs: None, with_admin: true }, &|done| progress(done, total))
-        .await?;
+    let all = DumpFilter { orgs: None, with_admin: true };
+    store.copy_into(&target, all, &|done| progress(done, total)).await?;
     // Dropping the last connection merges the write-ahead log into the file.
     target.finish_copy().await
 }

@@ -1,6 +1,6 @@
 //! Errors of a store: for requests, for opening it, and for operators' commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use batchscan_model::ClientId;
 
@@ -177,4 +177,8 @@ impl From<AdminError> for StoreError {
             other => StoreError::Unreachable(other.to_string()),
         }
     }
+}
+
+pub(crate) fn unwritable(path: &Path, cause: &impl ToString) -> AdminError {
+    AdminError::TargetUnwritable { path: path.to_owned(), cause: cause.to_string() }
 }

@@ -37,7 +37,6 @@ mod imports;
 mod keys;
 mod migrations;
 mod mirror;
-mod new_file;
 mod operator_tokens;
 mod organisations;
 mod page;

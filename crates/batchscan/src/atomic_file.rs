@@ -12,10 +12,15 @@ use tempfile::TempPath;
 /// The end of the temporary name.
 const PARTIAL: &str = ".batchscan-partial";
 
+/// The ends of the files that SQLite writes next to a database.
+const SIDE_FILES: [&str; 3] = ["-journal", "-shm", "-wal"];
+
 /// A file that is being written. Removed if it is not finished; after a crash, the next one of that name removes it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     path: PathBuf,
+    /// Removed before the partial file, while no other process can create one.
+    side_files: SideFiles,
     partial: TempPath,
     /// Locked, so that two processes do not write the same file.
     file: File,
@@ -24,6 +29,28 @@ pub(crate) struct NewFile {
 impl NewFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         Self::with_mode(path, 0o666)
+    }
+
+    /// A database that only its owner can read. Fails if the name is taken, or one that SQLite would take for its
+    /// write-ahead log or journal. Removes what killed processes have left in the folder, under any name.
+    pub(crate) fn create_database(path: &Path) -> io::Result<Self> {
+        for suffix in ["", "-wal", "-journal"] {
+            if with_suffix(path, suffix).symlink_metadata().is_ok() {
+                return Err(ErrorKind::AlreadyExists.into());
+            }
+        }
+        for entry in fs::read_dir(folder_of(path))? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|name| name.ends_with(PARTIAL)) {
+                remove_left(&entry.path())?;
+            }
+        }
+        Self::with_mode(path, 0o600)
+    }
+
+    /// Where it is until it is complete.
+    pub(crate) fn partial_path(&self) -> &Path {
+        &self.partial
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -58,11 +85,24 @@ impl NewFile {
         if !lock(&file) || !is_at(&file, &partial) {
             return Err(busy());
         }
-        Ok(Self { path: path.to_owned(), partial: TempPath::try_from_path(partial)?, file })
+        let side_files = SideFiles(partial.clone());
+        Ok(Self { path: path.to_owned(), side_files, partial: TempPath::try_from_path(partial)?, file })
     }
 
     fn replace(self) -> io::Result<()> {
         self.partial.persist(&self.path).map_err(|failed| failed.error)
+    }
+}
+
+/// What SQLite may leave next to a partial file after an error.
+#[derive(Debug)]
+struct SideFiles(PathBuf);
+
+impl Drop for SideFiles {
+    fn drop(&mut self) {
+        for suffix in SIDE_FILES {
+            let _ = fs::remove_file(with_suffix(&self.0, suffix));
+        }
     }
 }
 
@@ -119,7 +159,10 @@ fn remove_left(partial: &Path) -> io::Result<()> {
         return Ok(());
     }
     match File::open(partial) {
-        Ok(left) if lock(&left) && is_at(&left, partial) => fs::remove_file(partial),
+        Ok(left) if lock(&left) && is_at(&left, partial) => {
+            drop(SideFiles(partial.to_owned()));
+            fs::remove_file(partial)
+        }
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -8,23 +8,17 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::store::SqliteStore;
 use crate::doctor::DoctorReport;
-use crate::errors::{AdminError, StoreError};
-use crate::new_file::NewFile;
+use crate::errors::{AdminError, StoreError, unwritable};
 use crate::types::Progress;
 
 /// Database pages copied between two progress reports: about 16 MiB.
 const PAGES_PER_STEP: i32 = 1_024;
 
 impl SqliteStore {
-    /// Copies one snapshot to a new file. Returns its size in bytes.
-    pub(crate) async fn backup(&self, to: &Path, progress: Progress) -> Result<u64, AdminError> {
+    /// Copies one snapshot to an empty file.
+    pub(crate) async fn backup(&self, to: &Path, progress: Progress) -> Result<(), AdminError> {
         let to = to.to_owned();
-        self.read_slowly(move |connection| {
-            let file = NewFile::create(&to)?;
-            copy(connection, &file, &progress)?;
-            file.finish()
-        })
-        .await
+        self.read_slowly(move |connection| copy(connection, &to, &progress)).await
     }
 
     /// Problems of the file itself.
@@ -44,11 +38,11 @@ impl SqliteStore {
     }
 }
 
-fn copy(connection: &mut Connection, to: &NewFile, progress: &Progress) -> Result<(), AdminError> {
+fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(), AdminError> {
     // The snapshot stays open during all steps. Otherwise a concurrent write would restart the copy.
     let snapshot = connection.transaction()?;
     snapshot.query_row("SELECT count(*) FROM organisation", [], |_| Ok(()))?;
-    let mut target = Connection::open(to.partial_path()).map_err(|error| to.error(&error))?;
+    let mut target = Connection::open(to).map_err(|error| unwritable(to, &error))?;
     let backup = Backup::new(&snapshot, &mut target)?;
     loop {
         let step = backup.step(PAGES_PER_STEP)?;
