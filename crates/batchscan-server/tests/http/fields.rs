@@ -14,29 +14,6 @@ fn full() -> Value {
     serde_json::from_str(FULL).unwrap()
 }
 
-/// Contract sections 1, 2, 4 and 9: a flat array and an envelope of the same 18 fields, byte for byte.
-#[tokio::test]
-async fn v1_is_an_array_and_v2_an_envelope_of_the_same_objects() {
-    let (app, token) = nursery(&[Batch::from_json(FULL).unwrap()]).await;
-    assert_eq!(full().as_object().unwrap().len(), 18);
-    assert_eq!(app.get("/v1/batches", &token).await.text(), format!("[{FULL}]"));
-    let page = app.get("/v2/batches", &token).await;
-    assert_eq!(page.text(), format!("{{\"data\":[{FULL}],\"next_token\":null}}"));
-    page.has_headers(&[("content-type", "application/json")]);
-}
-
-/// Contract section 2.
-#[tokio::test]
-async fn a_field_without_a_value_is_null() {
-    let (app, token) = nursery(&[batch("b", "2026-01-31T08:00:00Z")]).await;
-    let batch = app.get("/v2/batches", &token).await.batches()[0].clone();
-    let batch = batch.as_object().unwrap();
-    assert!(batch.keys().eq(full().as_object().unwrap().keys()));
-    let with_value: Vec<&str> =
-        batch.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(with_value, ["batch_creation_date", "batch_id", "batch_name", "number_of_images", "warnings"]);
-}
-
 /// Contract section 2; decisions 034, 035: fractions of seconds without trailing zeros, decimals with two digits.
 #[tokio::test]
 async fn dates_and_decimals_are_normalised() {

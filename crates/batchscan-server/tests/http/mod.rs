@@ -25,8 +25,8 @@ pub(crate) const PATHS: [&str; 2] = ["/v1/batches", "/v2/batches"];
 
 mod cache;
 mod changes;
-mod changes_model;
 mod concurrent_changes;
+mod conformance;
 mod conditional;
 mod credentials;
 mod cursors;
@@ -34,7 +34,6 @@ mod export;
 mod fields;
 mod operator_api;
 mod paging;
-mod ranges;
 mod sessions;
 mod stream;
 mod tenancy;

@@ -71,16 +71,3 @@ async fn a_token_of_another_deployment_is_invalid() {
     let (_there, _, token) = TestApp::signed_in().await;
     here.get("/v1/batches", &token).await.is_invalid_token();
 }
-
-/// Decision 007: path and method, then the token, then the query.
-#[tokio::test]
-async fn an_invalid_token_is_reported_after_the_path_and_before_the_query() {
-    let app = TestApp::start().await;
-    app.send("GET", "/v3/batches?start_date=x").await.is_detail(404, "Not Found");
-    app.send("DELETE", "/v1/batches?start_date=x").await.is_detail(405, "Method Not Allowed");
-    app.send("PUT", "/v1/auth").await.is_detail(405, "Method Not Allowed");
-    assert_eq!(app.send("GET", "/v1/batches?start_date=x").await.status, 401);
-    for query in ["/v1/batches?start_date=x", "/v2/batches?start_date=x", "/v2/batches?next_token=x&page=2"] {
-        app.get(query, "x.y.z").await.is_invalid_token();
-    }
-}
