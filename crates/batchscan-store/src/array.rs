@@ -210,8 +210,8 @@ fn chunk_request(
     rows: usize,
     now: UtcInstant,
 ) -> PageRequest {
-    let opening = if resume.is_none() { "[" } else { "," };
+    let body_prefix = if resume.is_none() { "[" } else { "," };
     let min_version = resume.as_ref().map_or(0, |resume| resume.last_version);
     let limit = PageLimit { rows, bytes: CHUNK_BYTES };
-    PageRequest { range, resume, limit, opening, encoding, min_version, now }
+    PageRequest { range, resume, limit, body_prefix, encoding, min_version, now }
 }

@@ -117,8 +117,8 @@ pub struct ChangesRequest {
     pub position: Option<ChangesPosition>,
     /// The maximum number of batches and removals.
     pub rows: usize,
-    /// The start of the body, see [`PageRequest::opening`].
-    pub opening: &'static str,
+    /// The start of the body, see [`PageRequest::body_prefix`].
+    pub body_prefix: &'static str,
     /// The requested encoding. [`Page::encoding`] returns the one that was used.
     pub encoding: Encoding,
     /// The current time, for the credential's expiry.
@@ -141,7 +141,7 @@ impl ChangesRequest {
             range: DateRange::default(),
             resume,
             limit: PageLimit { rows: self.rows, bytes: usize::MAX },
-            opening: self.opening,
+            body_prefix: self.body_prefix,
             encoding: self.encoding,
             min_version: self.position.as_ref().map_or(0, |position| position.seen.number),
             now: self.now,

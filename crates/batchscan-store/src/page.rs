@@ -51,7 +51,7 @@ pub struct PageRequest {
     /// The size of the page.
     pub limit: PageLimit,
     /// The start of the body, such as `{"data":[`. Written before the batches, so that they are copied once.
-    pub opening: &'static str,
+    pub body_prefix: &'static str,
     /// The requested encoding. [`Page::encoding`] returns the one that was used.
     pub encoding: Encoding,
     /// The page must not be older than the data version with this number.
@@ -67,7 +67,7 @@ impl PageRequest {
             range: DateRange::default(),
             resume: None,
             limit: PageLimit { rows: 0, bytes: 0 },
-            opening: "",
+            body_prefix: "",
             encoding: Encoding::Identity,
             min_version: 0,
             now,

@@ -30,7 +30,7 @@ pub(crate) struct PageBuilder {
 impl PageBuilder {
     pub(crate) fn new(request: &PageRequest, limit: PageLimit) -> Self {
         let mut text = Vec::with_capacity(BUFFER_BYTES_FIRST);
-        text.extend_from_slice(request.opening.as_bytes());
+        text.extend_from_slice(request.body_prefix.as_bytes());
         Self {
             limit,
             encoding: request.encoding,

@@ -24,10 +24,10 @@ impl Shares {
     /// Waits until the organisation has a free share. It is returned when the result is dropped.
     pub(crate) async fn acquire(&self, org: OrgId) -> Option<OwnedSemaphorePermit> {
         // Fails only if the semaphore is closed, which never happens.
-        self.of(org).acquire_owned().await.ok()
+        self.semaphore(org).acquire_owned().await.ok()
     }
 
-    fn of(&self, org: OrgId) -> Arc<Semaphore> {
+    fn semaphore(&self, org: OrgId) -> Arc<Semaphore> {
         let mut organisations = self.organisations.lock().unwrap_or_else(PoisonError::into_inner);
         if organisations.len() >= ORGANISATIONS_MAX {
             organisations.retain(|_, shares| Arc::strong_count(shares) > 1);

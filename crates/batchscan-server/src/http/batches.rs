@@ -136,7 +136,7 @@ fn page_request(app: &App, query: &PageQuery, lookup: &Lookup) -> PageRequest {
         range: query.range,
         resume: query.resume.clone(),
         limit: PageLimit { rows: app.config.page_rows, bytes: usize::MAX },
-        opening: "{\"data\":[",
+        body_prefix: "{\"data\":[",
         encoding: lookup.encoding,
         min_version: last_version.max(lookup.if_none_match.latest_version(lookup.query)),
         now: app.clock.now(),

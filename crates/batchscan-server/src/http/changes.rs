@@ -55,7 +55,7 @@ pub(super) async fn list(
         let request = ChangesRequest {
             position: position.cloned(),
             rows: app.config.page_rows,
-            opening: "{\"data\":[",
+            body_prefix: "{\"data\":[",
             encoding,
             now: app.clock.now(),
         };

@@ -25,8 +25,8 @@ const FIRST_POSITION: &str = "INSERT INTO mirror_position VALUES ('', '', FALSE)
 const SET_POSITION: &str =
     "UPDATE mirror_position SET service = $1, since = $2, is_rereading = $3 WHERE since = $4";
 const REMOVE: &str = "DELETE FROM batches WHERE batch_id = $1";
-const FORGET: &str = "DELETE FROM mirror_seen WHERE batch_id = $1";
-const SEE: &str = "INSERT INTO mirror_seen VALUES ($1) ON CONFLICT DO NOTHING";
+const UNMARK: &str = "DELETE FROM mirror_seen WHERE batch_id = $1";
+const MARK_SEEN: &str = "INSERT INTO mirror_seen VALUES ($1) ON CONFLICT DO NOTHING";
 const CLEAR_SEEN: &str = "DELETE FROM mirror_seen";
 const REMOVE_UNSEEN: &str =
     "DELETE FROM batches WHERE NOT EXISTS (SELECT 1 FROM mirror_seen s WHERE s.batch_id = batches.batch_id)";
@@ -138,21 +138,21 @@ struct MirrorPosition {
 
 impl MirrorPosition {
     /// The position after changes. Once everything was read again, what was not seen is deleted.
-    fn after(&self, changes: &MirrorChanges) -> (Self, Reread) {
+    fn after(&self, changes: &MirrorChanges) -> (Self, Resync) {
         let is_rereading = changes.restarts || self.is_rereading;
-        let reread = Reread {
+        let resync = Resync {
             begins: changes.restarts,
             is_running: is_rereading,
             ends: is_rereading && !changes.more,
         };
         let (service, since) = (self.service.clone(), changes.since.clone());
-        (Self { service, since, is_rereading: is_rereading && changes.more }, reread)
+        (Self { service, since, is_rereading: is_rereading && changes.more }, resync)
     }
 }
 
 /// What a transaction does for reading everything again.
 #[derive(Clone, Copy)]
-struct Reread {
+struct Resync {
     begins: bool,
     is_running: bool,
     ends: bool,
@@ -191,7 +191,7 @@ impl Mirror {
                 .await
                 .map(|(mirror, position)| (Target::Postgres(Box::new(mirror)), position)),
         };
-        let (target, mut position) = opened.map_err(|failure| failure.of(&name))?;
+        let (target, mut position) = opened.map_err(|failure| failure.for_target(&name))?;
         if !position.since.is_empty() && position.service != service {
             let new_service = service.to_owned();
             return Err(MirrorError::OtherService { target: name, service: position.service, new_service });
@@ -213,20 +213,20 @@ impl Mirror {
     /// Writes changes and the position after them in one transaction. Returns how many batches were deleted because they
     /// were not seen when everything was read again.
     pub async fn apply(&mut self, changes: MirrorChanges) -> Result<u64, MirrorError> {
-        let (next, reread) = self.position.after(&changes);
+        let (next, resync) = self.position.after(&changes);
         let since = self.position.since.clone();
         let applied = match &mut self.target {
             Target::Sqlite(mirror) => {
                 let (mirror, next) = (Arc::clone(mirror), next.clone());
                 run_blocking(move || {
                     let mut mirror = mirror.lock().unwrap_or_else(PoisonError::into_inner);
-                    mirror.apply(&changes, &since, &next, reread)
+                    mirror.apply(&changes, &since, &next, resync)
                 })
                 .await
             }
-            Target::Postgres(mirror) => mirror.apply(&changes, &since, &next, reread).await,
+            Target::Postgres(mirror) => mirror.apply(&changes, &since, &next, resync).await,
         };
-        let removed = applied.map_err(|failure| failure.of(&self.name))?;
+        let removed = applied.map_err(|failure| failure.for_target(&self.name))?;
         self.position = next;
         Ok(removed)
     }
@@ -241,7 +241,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 impl Failure {
-    fn of(self, target: &str) -> MirrorError {
+    fn for_target(self, target: &str) -> MirrorError {
         let target = target.to_owned();
         match self {
             Failure::NotAMirror => MirrorError::NotAMirror(target),

@@ -6,8 +6,8 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
 
 use super::{
-    CLEAR_SEEN, FORGET, Failure, MirrorChanges, MirrorPosition, READ_POSITION, REMOVE, REMOVE_UNSEEN, Reread,
-    SEE, SET_POSITION, TABLES, TABLES_COUNT, create_tables, put_batch,
+    CLEAR_SEEN, Failure, MARK_SEEN, MirrorChanges, MirrorPosition, READ_POSITION, REMOVE, REMOVE_UNSEEN,
+    Resync, SET_POSITION, TABLES, TABLES_COUNT, UNMARK, create_tables, put_batch,
 };
 use crate::postgres::{PostgresUrl, connect_to_primary, describe, params};
 
@@ -46,7 +46,7 @@ impl PostgresMirror {
         changes: &MirrorChanges,
         since: &str,
         next: &MirrorPosition,
-        reread: Reread,
+        resync: Resync,
     ) -> Result<u64, Failure> {
         // The connection may have been closed while the service waited for changes.
         if self.client.is_closed() {
@@ -59,12 +59,12 @@ impl PostgresMirror {
         if writing.execute_typed(SET_POSITION, &position).await? != 1 {
             return Err(Failure::Conflict);
         }
-        if reread.begins {
+        if resync.begins {
             writing.batch_execute(CLEAR_SEEN).await?;
         }
-        write(&writing, changes, reread.is_running).await?;
+        write(&writing, changes, resync.is_running).await?;
         let mut removed = 0;
-        if reread.ends {
+        if resync.ends {
             removed = writing.execute_typed(REMOVE_UNSEEN, &[]).await?;
             writing.batch_execute(CLEAR_SEEN).await?;
         }
@@ -100,9 +100,9 @@ async fn write(
     .await?;
     if is_rereading {
         let ids = changes.batches.iter().map(|batch| batch.batch_id.as_str());
-        try_join_all(ids.map(|id| execute(writing, SEE, id))).await?;
+        try_join_all(ids.map(|id| execute(writing, MARK_SEEN, id))).await?;
     }
-    for statement in [REMOVE, FORGET] {
+    for statement in [REMOVE, UNMARK] {
         try_join_all(changes.removed.iter().map(|id| execute(writing, statement, id))).await?;
     }
     Ok(())

@@ -10,8 +10,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params, params_from_iter};
 
 use super::{
-    CLEAR_SEEN, FORGET, Failure, MirrorChanges, MirrorPosition, READ_POSITION, REMOVE, REMOVE_UNSEEN, Reread,
-    SEE, SET_POSITION, TABLES, TABLES_COUNT, create_tables, put_batch,
+    CLEAR_SEEN, Failure, MARK_SEEN, MirrorChanges, MirrorPosition, READ_POSITION, REMOVE, REMOVE_UNSEEN,
+    Resync, SET_POSITION, TABLES, TABLES_COUNT, UNMARK, create_tables, put_batch,
 };
 
 /// How long to wait for readers and other writers.
@@ -63,9 +63,9 @@ impl SqliteMirror {
         changes: &MirrorChanges,
         since: &str,
         next: &MirrorPosition,
-        reread: Reread,
+        resync: Resync,
     ) -> Result<u64, Failure> {
-        // SQLite goes on writing to a file that was deleted.
+        // SQLite keeps writing to a file that was deleted.
         if file_id(&self.path).ok() != Some(self.file) {
             return Err(Failure::Other("the file was deleted or replaced; run it again".to_owned()));
         }
@@ -74,12 +74,12 @@ impl SqliteMirror {
         if writing.execute(SET_POSITION, position)? != 1 {
             return Err(Failure::Conflict);
         }
-        if reread.begins {
+        if resync.begins {
             writing.execute(CLEAR_SEEN, [])?;
         }
-        write(&writing, changes, reread.is_running)?;
+        write(&writing, changes, resync.is_running)?;
         let mut removed = 0;
-        if reread.ends {
+        if resync.ends {
             removed = writing.execute(REMOVE_UNSEEN, [])?;
             writing.execute(CLEAR_SEEN, [])?;
         }
@@ -90,8 +90,11 @@ impl SqliteMirror {
 
 fn write(writing: &Transaction<'_>, changes: &MirrorChanges, is_rereading: bool) -> rusqlite::Result<()> {
     let mut put = writing.prepare_cached(&put_batch("", ""))?;
-    let [mut remove, mut see, mut forget] =
-        [writing.prepare_cached(REMOVE)?, writing.prepare_cached(SEE)?, writing.prepare_cached(FORGET)?];
+    let [mut remove, mut see, mut forget] = [
+        writing.prepare_cached(REMOVE)?,
+        writing.prepare_cached(MARK_SEEN)?,
+        writing.prepare_cached(UNMARK)?,
+    ];
     for batch in &changes.batches {
         put.execute(params_from_iter(batch.values().map(value)))?;
         if is_rereading {

@@ -28,7 +28,7 @@ impl Mirror {
         encoding: Encoding,
     ) -> bool {
         let request =
-            ChangesRequest { position: self.position.clone(), rows, opening: "[", encoding, now: at(0) };
+            ChangesRequest { position: self.position.clone(), rows, body_prefix: "[", encoding, now: at(0) };
         let Changes { page, removed, position } = match store.changes(caller, request, |_| None::<()>).await {
             Ok(PageResult::Read(Some(changes))) => changes,
             other => panic!("no changes but {other:?}"),
@@ -53,7 +53,7 @@ impl Mirror {
 
     pub(crate) async fn is_gone(&self, store: &Store, caller: &Caller) -> bool {
         let (position, encoding) = (self.position.clone(), Encoding::Identity);
-        let request = ChangesRequest { position, rows: 9, opening: "[", encoding, now: at(0) };
+        let request = ChangesRequest { position, rows: 9, body_prefix: "[", encoding, now: at(0) };
         let result = store.changes(caller, request, |_| None::<()>).await.unwrap();
         matches!(result, PageResult::Read(None))
     }

@@ -117,7 +117,7 @@ pub(crate) fn request(rows: usize) -> PageRequest {
         range: whole(),
         resume: None,
         limit: PageLimit { rows, bytes: usize::MAX },
-        opening: "[",
+        body_prefix: "[",
         encoding: Encoding::Identity,
         min_version: 0,
         now: at(0),
