@@ -32,7 +32,7 @@ pub(crate) struct Demo {
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Number of batches to generate
-    #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = whole_number(0..=10_000_000))]
+    #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = whole_number(0..=10_000_000_u64))]
     pub(crate) batches: u64,
     /// Seed of the random numbers: the same seed generates the same batches on the same day
     #[arg(long, env = "BATCHSCAN_SEED", value_name = "N", default_value_t = 1, value_parser = whole_number(0..=u64::MAX))]
@@ -64,7 +64,7 @@ pub(crate) struct Serve {
     pub(crate) token_ttl: Duration,
     /// Batches per page of v2, from 1 to 10000
     #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
-          value_parser = whole_number(1..=10_000))]
+          value_parser = whole_number(1..=10_000_u16))]
     pub(crate) page_size: u16,
     /// Address that clients use, if it differs from --listen
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
@@ -110,7 +110,7 @@ pub(crate) struct Serve {
     pub(crate) read_from: ReadFrom,
     /// Maximum number of connections to each PostgreSQL host
     #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
-          value_parser = whole_number(1..=1_000))]
+          value_parser = whole_number(1..=1_000_u16))]
     pub(crate) database_connections: u16,
     /// Day on which v1 ends: adds Deprecation and Sunset headers to v1 responses
     #[arg(long, env = "BATCHSCAN_V1_SUNSET", value_name = "DATE", value_parser = parse_date)]

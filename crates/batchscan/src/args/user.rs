@@ -195,7 +195,7 @@ pub(crate) struct List {
     #[command(flatten)]
     pub(crate) columns: ColumnsArgs,
     /// Number of batches, from 1 to 10000
-    #[arg(long, short = 'n', value_name = "N", default_value = "20", value_parser = whole_number(1..=10_000))]
+    #[arg(long, short = 'n', value_name = "N", default_value = "20", value_parser = whole_number(1..=10_000_usize))]
     pub(crate) limit: usize,
     /// Print JSON
     #[arg(long)]
