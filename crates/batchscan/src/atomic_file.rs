@@ -20,7 +20,7 @@ const SIDE_FILES: [&str; 3] = ["-journal", "-shm", "-wal"];
 pub(crate) struct NewFile {
     path: PathBuf,
     /// Removed before the partial file, while no other process can create one.
-    side_files: SideFiles,
+    _side_files: SideFiles,
     partial: TempPath,
     /// Locked, so that two processes do not write the same file.
     file: File,
@@ -85,8 +85,8 @@ impl NewFile {
         if !lock(&file) || !is_at(&file, &partial) {
             return Err(busy());
         }
-        let side_files = SideFiles(partial.clone());
-        Ok(Self { path: path.to_owned(), side_files, partial: TempPath::try_from_path(partial)?, file })
+        let _side_files = SideFiles(partial.clone());
+        Ok(Self { path: path.to_owned(), _side_files, partial: TempPath::try_from_path(partial)?, file })
     }
 
     fn replace(self) -> io::Result<()> {

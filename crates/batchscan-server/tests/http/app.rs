@@ -306,11 +306,6 @@ impl TestApp {
         self.database.sql(&statements("random()"), &statements("(random() * 1e15)::bigint"));
     }
 
-    /// Runs SQL outside the service.
-    pub(crate) fn sql(&self, sqlite: &str, postgres: &str) {
-        self.database.sql(sqlite, postgres);
-    }
-
     /// Gives every version another mark, as if the database had been restored and its changes imported again.
     pub(crate) fn replace_versions(&self) {
         let statements = "UPDATE organisation SET version_mark = version_mark / 2;

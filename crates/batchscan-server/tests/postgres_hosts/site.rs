@@ -128,7 +128,7 @@ impl Nursery {
             range: Default::default(),
             resume,
             limit: PageLimit { rows, bytes: usize::MAX },
-            opening: "[",
+            body_prefix: "[",
             encoding: Encoding::Identity,
             min_version,
             now: self.now(),
