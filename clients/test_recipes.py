@@ -87,7 +87,7 @@ def test_a_file_is_delivered_once_or_rejected(tmp_path):
 
         first, again, invalid = map(deliver, ["scans 1.csv", "scans 1.csv", "invalid.csv"])
     assert (first.returncode, first.stdout) == (0, "1 new, 0 corrected, 0 unchanged; warnings: 0\n"), first.stderr
-    assert (again.returncode, again.stdout) == (0, "delivered before: nothing was changed\n")
+    assert (again.returncode, again.stdout) == (0, "imported before: nothing was changed\n")
     assert invalid.returncode == 1 and "number_of_images" in invalid.stderr, invalid.stderr
 
 
