@@ -1,6 +1,6 @@
 //! TLS with rustls. A renewed certificate is loaded without a restart.
 //!
-//! For trying HTTPS, a certificate can be made at start. Its key is never written.
+//! For testing HTTPS, a certificate can be generated at start. Its key is never written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -125,7 +125,7 @@ impl Tls {
         let failed = |error: rcgen::Error| TlsError::SelfSigned(error.to_string());
         let mut params = CertificateParams::new(names).map_err(failed)?;
         params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "batchscan, for trying only");
+        params.distinguished_name.push(DnType::CommonName, "batchscan, for testing only");
         let now = SystemTime::now();
         params.not_before = (now - CLOCK_TOLERANCE).into();
         params.not_after = (now + SELF_SIGNED_LIFETIME).into();

@@ -1,10 +1,10 @@
-//! The API over HTTP. Knows routes, statuses and axum, as only `operator` does besides.
+//! The API over HTTP. Only `http` and `operator` know routes, statuses and axum.
 //!
 //! A request passes `middleware` (limits, CORS, request id, access log) and the route, then the extractors (`caller`,
 //! `query`) to its handler, which calls the store and builds a response.
 
 mod access_log;
-pub(crate) mod app;
+mod app;
 pub(crate) mod authorization;
 mod batches;
 mod cache;
