@@ -9,7 +9,7 @@
 //! | [`auth`] | secrets, tokens, keys |
 //! | [`cipher`], [`cursor`], `changes_position` | what clients keep for the service, encrypted |
 //! | `budget`, `in_flight` | the memory of responses, and how far each was sent |
-//! | `slots`, `spool`, `import_queue` | concurrent exports and imports, and their temporary files |
+//! | `slots`, `spool` | concurrent exports and imports, and their temporary files |
 //! | [`config`], [`clock`], [`metrics`] | settings, time, Prometheus metrics |
 //!
 //! Imports point one way: `serve → {listener, operator} → http → {auth, cursor, changes_position} → cipher`. SQL is in `batchscan-store`.
@@ -23,7 +23,6 @@ pub mod config;
 mod connection;
 pub mod cursor;
 pub mod http;
-mod import_queue;
 mod in_flight;
 pub mod listener;
 pub mod metrics;

@@ -46,11 +46,8 @@ pub struct ErrorLabel {
     pub kind: &'static str,
 }
 
-/// Label of a database host.
-type HostLabel = [(&'static str, String); 1];
-
-/// Label of an organisation.
-type OrgLabel = [(&'static str, String); 1];
+/// Label of a database host or an organisation.
+type NameLabel = [(&'static str, String); 1];
 
 /// The numbers of an organisation.
 #[derive(Clone, Debug)]
@@ -91,9 +88,9 @@ pub struct Metrics {
     pub connections_refused: Counter<u64, AtomicU64>,
 }
 
-impl Metrics {
-    /// All metrics at zero.
-    pub fn new() -> Self {
+/// All metrics at zero.
+impl Default for Metrics {
+    fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(LATENCY_BUCKETS);
         let latency = Family::new_with_constructor(histogram);
         let refused = "Connections rejected because too many were open";
@@ -123,7 +120,9 @@ impl Metrics {
         }
         metrics
     }
+}
 
+impl Metrics {
     /// The OpenMetrics text, with these numbers of the organisations; without them, with the last ones.
     pub fn text(&self, organisations: Option<&[OrgNumbers]>) -> String {
         // Another request must not see the metrics while they are replaced.
@@ -177,10 +176,10 @@ fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &
 /// Metrics of the hosts of PostgreSQL. None with SQLite.
 #[derive(Debug)]
 struct DatabaseMetrics {
-    up: Family<HostLabel, Gauge>,
-    is_primary: Family<HostLabel, Gauge>,
-    lag_secs: Family<HostLabel, Gauge<f64, AtomicU64>>,
-    connections: Family<HostLabel, Gauge>,
+    up: Family<NameLabel, Gauge>,
+    is_primary: Family<NameLabel, Gauge>,
+    lag_secs: Family<NameLabel, Gauge<f64, AtomicU64>>,
+    connections: Family<NameLabel, Gauge>,
     retries: Counter,
 }
 
@@ -216,9 +215,9 @@ impl DatabaseMetrics {
 /// Metrics of the organisations.
 #[derive(Debug)]
 struct OrgMetrics {
-    batches: Family<OrgLabel, Gauge>,
-    imported_at: Family<OrgLabel, Gauge>,
-    read_at: Family<OrgLabel, Gauge>,
+    batches: Family<NameLabel, Gauge>,
+    imported_at: Family<NameLabel, Gauge>,
+    read_at: Family<NameLabel, Gauge>,
 }
 
 impl OrgMetrics {
@@ -251,11 +250,5 @@ impl OrgMetrics {
                 }
             }
         }
-    }
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -51,33 +51,20 @@ pub struct SelfSigned {
 /// Of the certificate and the key.
 type ModificationTimes = [Option<SystemTime>; 2];
 
-/// Why a certificate or key cannot be used.
+/// Why a certificate or key cannot be used. The paths are those of the files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {cause}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        cause: String,
-    },
-    /// A file has the wrong content.
-    #[error("{path} contains no {what} in PEM format: it must start with -----BEGIN …-----")]
-    NotPem {
-        /// The file.
-        path: PathBuf,
-        /// `certificate` or `private key`.
-        what: &'static str,
-    },
+    #[error("cannot read {0}: {1}")]
+    Unreadable(PathBuf, String),
+    /// A file has no certificate or private key.
+    #[error("{0} contains no {1} in PEM format: it must start with -----BEGIN …-----")]
+    NotPem(PathBuf, &'static str),
     /// The key needs a password.
     #[error(
-        "the private key in {path} is encrypted: decrypt it with `openssl pkey -in {path} -out FILE`, and use that file"
+        "the private key in {0} is encrypted: decrypt it with `openssl pkey -in {0} -out FILE`, and use that file"
     )]
-    Encrypted {
-        /// The file of the key.
-        path: PathBuf,
-    },
+    Encrypted(PathBuf),
     /// A file has the content of the other one.
     #[error("{path} contains a {found}, not a {what}: the certificate and key files are probably swapped")]
     Swapped {
@@ -89,24 +76,12 @@ pub enum TlsError {
         what: &'static str,
     },
     /// The certificate has another key.
-    #[error("the private key {key} does not belong to the certificate {cert}")]
-    Mismatch {
-        /// The file of the certificate.
-        cert: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-    },
+    #[error("the private key {} does not belong to the certificate {}", .0.key.display(), .0.cert.display())]
+    Mismatch(TlsFiles),
     /// The certificate or the key is not supported.
-    #[error("cannot use the certificate {cert} with the key {key}: {cause}")]
-    Unusable {
-        /// The file of the certificate.
-        cert: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-        /// The error of rustls.
-        cause: String,
-    },
-    /// A certificate cannot be made.
+    #[error("cannot use the certificate {cert} with the key {key}: {1}", cert = .0.cert.display(), key = .0.key.display())]
+    Unusable(TlsFiles, String),
+    /// A certificate cannot be generated.
     #[error("cannot make a certificate: {0}")]
     SelfSigned(String),
 }
@@ -185,14 +160,9 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let key = PrivateKeyDer::from_pem_file(&files.key);
     let key = key.map_err(|error| pem_error(&files.key, "private key", &error))?;
     let not_after = not_after(&chain[0]);
-    let config = server_config(chain, key).map_err(|error| {
-        let TlsFiles { cert, key } = files.clone();
-        match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                TlsError::Mismatch { cert, key }
-            }
-            error => TlsError::Unusable { cert, key, cause: error.to_string() },
-        }
+    let config = server_config(chain, key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError::Mismatch(files.clone()),
+        error => TlsError::Unusable(files.clone(), error.to_string()),
     })?;
     if let Some(not_after) = not_after {
         warn_if_expiring(&files.cert, not_after);
@@ -232,7 +202,7 @@ fn fingerprint(der: &[u8]) -> String {
 
 fn pem_error(path: &Path, what: &'static str, error: &pem::Error) -> TlsError {
     match error {
-        pem::Error::Io(error) => TlsError::Unreadable { path: path.to_owned(), cause: error.to_string() },
+        pem::Error::Io(error) => TlsError::Unreadable(path.to_owned(), error.to_string()),
         _ => wrong_content(path, what),
     }
 }
@@ -243,12 +213,12 @@ fn wrong_content(path: &Path, what: &'static str) -> TlsError {
     let (path, text) = (path.to_owned(), String::from_utf8_lossy(&text));
     let is_key = what == "private key";
     if is_key && text.contains("ENCRYPTED") {
-        TlsError::Encrypted { path }
+        TlsError::Encrypted(path)
     } else if is_key && text.contains("-----BEGIN CERTIFICATE-----") {
         TlsError::Swapped { path, found: "certificate", what }
     } else if !is_key && text.contains("PRIVATE KEY-----") {
         TlsError::Swapped { path, found: "private key", what }
     } else {
-        TlsError::NotPem { path, what }
+        TlsError::NotPem(path, what)
     }
 }

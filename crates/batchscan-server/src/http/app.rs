@@ -22,9 +22,8 @@ use crate::cipher::Cipher;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cursor::Cursor;
-use crate::import_queue::ImportQueue;
 use crate::metrics::Metrics;
-use crate::slots::Slots;
+use crate::slots::{ImportQueue, Slots};
 use crate::spool::Spool;
 
 /// Between two reads of the keys: forged tokens cause reads, too.
@@ -110,7 +109,7 @@ impl App {
             keys: RwLock::new(Arc::new(keys)),
             keys_refreshed: tokio::sync::Mutex::default(),
             cache: Arc::new(PageCache::new(config.cache_bytes)),
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::default(),
             rate_limit: config.rate_limit.map(RateLimit::new),
             wrong_secrets: WrongSecrets::new(),
             organisations: Organisations::default(),
