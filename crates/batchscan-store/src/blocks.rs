@@ -8,6 +8,7 @@ use std::num::NonZero;
 
 use batchscan_model::OrgId;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use crate::errors::{AdminError, StoreError};
 use crate::gzip::{Deflated, Piece};
@@ -137,8 +138,11 @@ async fn gaps(
 /// Compresses the batches between a key and the next block. Without a next block, the batches that do not fill a block stay
 /// uncompressed until the next import.
 async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>) -> Result<(), AdminError> {
+    sql.run(sql.dialect().read_in_order).await?;
     let end = next.as_ref().map_or(Key::END, |next| next.after.clone());
     let mut runs = vec![Run::new(after)];
+    // The next batches are read while the previous ones are compressed.
+    let mut compressing = Compressing::start(org, Vec::new());
     loop {
         let after = runs.last().map_or(Key::START, |run| run.last.clone());
         let mut batches = 0;
@@ -153,11 +157,13 @@ async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>
         }
         // The last one may still get the remaining batches.
         let last = runs.split_off(runs.len() - 1);
-        insert(sql, org, std::mem::replace(&mut runs, last)).await?;
+        let full = Compressing::start(org, std::mem::replace(&mut runs, last));
+        sql.insert(&TABLE, &std::mem::replace(&mut compressing, full).finish().await?).await?;
     }
+    sql.insert(&TABLE, &compressing.finish().await?).await?;
     finish_runs(&mut runs, next.is_none());
     let end = runs.last().map(|run| run.last.clone());
-    insert(sql, org, runs).await?;
+    sql.insert(&TABLE, &Compressing::start(org, runs).finish().await?).await?;
     // The next block also covers the empty range before it.
     match (next, end) {
         (Some(Range { after, last }), Some(end)) if end != after => {
@@ -167,6 +173,33 @@ async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>
             sql.execute(extend, values).await.map(drop)
         }
         _ => Ok(()),
+    }
+}
+
+/// Blocks that are being compressed, which takes milliseconds: not on the threads of the async runtime. SQLite has a thread
+/// of its own.
+enum Compressing {
+    Done(Vec<Values>),
+    Running(JoinHandle<Vec<Values>>),
+}
+
+impl Compressing {
+    fn start(org: OrgId, runs: Vec<Run>) -> Self {
+        let rows = move || -> Vec<Values> {
+            let blocks = runs.iter().zip(deflate(&runs)).filter(|(run, _)| run.batches > 0);
+            blocks.map(|(run, deflated)| run.values(org, &deflated)).collect()
+        };
+        match Handle::try_current() {
+            Ok(runtime) => Self::Running(runtime.spawn_blocking(rows)),
+            Err(_) => Self::Done(rows()),
+        }
+    }
+
+    async fn finish(self) -> Result<Vec<Values>, StoreError> {
+        match self {
+            Self::Done(rows) => Ok(rows),
+            Self::Running(rows) => rows.await.map_err(|panicked| StoreError::Broken(panicked.to_string())),
+        }
     }
 }
 
@@ -332,21 +365,6 @@ impl Run {
             Value::from(bytes.to_vec()),
         ]
     }
-}
-
-async fn insert(sql: &mut dyn Sql, org: OrgId, runs: Vec<Run>) -> Result<(), AdminError> {
-    let rows = move || -> Vec<Values> {
-        let blocks = runs.iter().zip(deflate(&runs)).filter(|(run, _)| run.batches > 0);
-        blocks.map(|(run, deflated)| run.values(org, &deflated)).collect()
-    };
-    // Compressing takes milliseconds. SQLite has a thread of its own for it.
-    let rows = match Handle::try_current() {
-        Ok(runtime) => {
-            runtime.spawn_blocking(rows).await.map_err(|panicked| StoreError::Broken(panicked.to_string()))?
-        }
-        Err(_) => rows(),
-    };
-    sql.insert(&TABLE, &rows).await
 }
 
 /// Compresses runs on all cores.

@@ -70,7 +70,7 @@ pub(crate) async fn record(
     if changes.is_empty() {
         return Ok(());
     }
-    sql.lock(sql.dialect().lock_audit).await?;
+    sql.run(sql.dialect().lock_audit).await?;
     let Actor { name, source } = actor;
     for Change { action, org, subject, detail } in changes {
         sql.execute(INSERT, values![now, name, source, *action, org, subject, detail]).await?;

@@ -206,7 +206,7 @@ async fn load_part(sql: &mut dyn Sql, part: Part, steps: &mut DumpReceiver) -> R
 async fn clear_part(sql: &mut dyn Sql, part: Part) -> Result<(), AdminError> {
     match part {
         Part::Shared { last_org } => {
-            sql.lock(sql.dialect().lock_keys).await?;
+            sql.run(sql.dialect().lock_keys).await?;
             sql.execute("DELETE FROM service_key", &[]).await?;
             sql.execute("DELETE FROM unfinished_copy", &[]).await?;
             for set in sql.dialect().set_last_org {

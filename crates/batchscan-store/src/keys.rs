@@ -90,7 +90,7 @@ impl Store {
         }
         // At the first start, one process creates them under the lock, and the others find them.
         let created = self.change(now, async move |sql| {
-            sql.lock(sql.dialect().lock_keys).await?;
+            sql.run(sql.dialect().lock_keys).await?;
             let mut new = Vec::new();
             if read(sql).await?.is_empty() {
                 new = create(&KeyPurpose::ALL, now)?;
@@ -104,7 +104,7 @@ impl Store {
     /// Creates new keys for tokens and cursors, and removes old ones.
     pub async fn rotate_keys(&self, rotation: KeyRotation) -> Result<Vec<ServiceKey>, AdminError> {
         self.change(rotation.now, async move |sql| {
-            sql.lock(sql.dialect().lock_keys).await?;
+            sql.run(sql.dialect().lock_keys).await?;
             let new = create(&KeyPurpose::ROTATED, rotation.now)?;
             insert(sql, &new).await?;
             let replaced = replaced_before(&read(sql).await?, rotation.remove_before);

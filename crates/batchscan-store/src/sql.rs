@@ -80,6 +80,9 @@ pub(crate) struct Dialect {
     pub(crate) lock_audit: Option<&'static str>,
     /// Until the end of the transaction: one process creates or rotates keys.
     pub(crate) lock_keys: Option<&'static str>,
+    /// Until the end of the transaction: rows are read from an index in their order. Without it, PostgreSQL sorts all batches
+    /// again for each part of a new organisation, of which it has no statistics.
+    pub(crate) read_in_order: Option<&'static str>,
     /// The highest number that an organisation ever had.
     pub(crate) last_org: &'static str,
     /// Sets it to $1, unless it is higher.
@@ -129,8 +132,8 @@ impl dyn Sql + '_ {
         Ok(self.integer(statement, values).await?.unwrap_or(0).cast_unsigned())
     }
 
-    /// Runs a lock of the [`Dialect`].
-    pub(crate) async fn lock(&mut self, statement: Option<&str>) -> Result<(), AdminError> {
+    /// Runs a statement of the [`Dialect`].
+    pub(crate) async fn run(&mut self, statement: Option<&str>) -> Result<(), AdminError> {
         match statement {
             Some(statement) => self.execute(statement, &[]).await.map(drop),
             None => Ok(()),

@@ -24,6 +24,7 @@ static DIALECT: Dialect = Dialect {
     // The number is "bsau"; a lock of the table would wait for vacuum.
     lock_audit: Some("SELECT pg_advisory_xact_lock(1651728757)"),
     lock_keys: Some("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE"),
+    read_in_order: Some("SET LOCAL enable_sort = off"),
     last_org: "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('organisation', 'id')), 0)",
     set_last_org: &["
         SELECT setval(sequence, greatest($1, coalesce(pg_sequence_last_value(sequence), 1)))
@@ -71,6 +72,9 @@ impl Sql for PostgresSql<'_> {
 
     fn insert<'a>(&'a mut self, table: &'a Table, rows: &'a [Values]) -> Pending<'a, ()> {
         Box::pin(async move {
+            if rows.is_empty() {
+                return Ok(());
+            }
             let types: Vec<Type> = table.columns.iter().map(|(_, kind)| kind.to_type()).collect();
             let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, table.columns());
             let mut writer = pin!(BinaryCopyInWriter::new(self.0.copy_in(&copy).await?, &types));

@@ -21,6 +21,7 @@ static DIALECT: Dialect = Dialect {
     for_update: "",
     lock_audit: None,
     lock_keys: None,
+    read_in_order: None,
     last_org: "SELECT seq FROM sqlite_sequence WHERE name = 'organisation'",
     // SQLite's table of sequences has no unique key. Adding and removing an organisation sets the sequence.
     set_last_org: &[
