@@ -31,14 +31,8 @@ impl NewFile {
         Self::with_mode(path, 0o666)
     }
 
-    /// A database that only its owner can read. Fails if the name is taken, or one that SQLite would take for its
-    /// write-ahead log or journal. Removes what killed processes have left in the folder, under any name.
-    pub(crate) fn create_database(path: &Path) -> io::Result<Self> {
-        for suffix in ["", "-wal", "-journal"] {
-            if with_suffix(path, suffix).symlink_metadata().is_ok() {
-                return Err(ErrorKind::AlreadyExists.into());
-            }
-        }
+    /// A file that only its owner can read. Removes what killed processes have left in the folder, under any name.
+    pub(crate) fn create_private(path: &Path) -> io::Result<Self> {
         for entry in fs::read_dir(folder_of(path))? {
             let entry = entry?;
             if entry.file_name().to_str().is_some_and(|name| name.ends_with(PARTIAL)) {

@@ -6,7 +6,7 @@ use batchscan_store::AdminError;
 
 use super::context::open;
 use crate::args::Backup;
-use crate::atomic_file::NewFile;
+use crate::atomic_file::{NewFile, with_suffix};
 use crate::numbers::size;
 use crate::progress::{self, progress_bar};
 use crate::terminal::print;
@@ -19,7 +19,13 @@ pub(crate) async fn run(command: Backup) -> anyhow::Result<()> {
         ErrorKind::AlreadyExists => AdminError::TargetExists(path.clone()),
         _ => AdminError::TargetUnwritable { path: path.clone(), cause: error.to_string() },
     };
-    let new = NewFile::create_database(path).map_err(failed)?;
+    // SQLite would take some files for the log or journal of the new one.
+    for taken in ["", "-wal", "-journal"].map(|suffix| with_suffix(path, suffix)) {
+        if taken.symlink_metadata().is_ok() {
+            return Err(AdminError::TargetExists(taken).into());
+        }
+    }
+    let new = NewFile::create_private(path).map_err(failed)?;
     let written = store.backup(new.partial_path(), progress::callback(&bar)).await;
     bar.finish_and_clear();
     written.map_err(|error| match error {

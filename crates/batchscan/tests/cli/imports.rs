@@ -95,7 +95,7 @@ fn all_kinds_of_changes() -> String {
 
 /// Decisions 037 and 040.
 #[test]
-fn the_summary_counts_new_corrected_unchanged_and_repeated() {
+fn the_summary_counts_new_corrected_unchanged_and_duplicates() {
     for site in [Site::new, Site::on_postgres] {
         let site = site();
         site.import(&site.write("a.ndjson", scans::ndjson(0..1_200, "first")));
@@ -103,7 +103,7 @@ fn the_summary_counts_new_corrected_unchanged_and_repeated() {
         let import = "import --org 'Green Valley' b.ndjson";
         site.transcript(
             &["import --org 'Green Valley' b.ndjson --dry-run", import, import],
-            file!["snapshots/the_summary_counts_new_corrected_unchanged_and_repeated.txt"],
+            file!["snapshots/the_summary_counts_new_corrected_unchanged_and_duplicates.txt"],
         );
         let (service, token) = served(&site);
         let all = get(&service, "/v1/batches", &token).json();
