@@ -5,6 +5,7 @@ use batchscan_model::Batch;
 
 use super::*;
 
+/// Every rule names its section or decision. No other test repeats decisions 001, 002, 012, 017 and 024.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_follows_every_rule() {
     let batches = [many(1_200), vec![Batch::from_json(FULL).unwrap()]].concat();

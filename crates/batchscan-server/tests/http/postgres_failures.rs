@@ -374,7 +374,7 @@ async fn ten_nodes_that_open_an_empty_database_migrate_it_once() {
         let keys = join_all((0..10).map(|_| open())).await;
         assert_eq!(keys[0].len(), 3, "one for each purpose");
         assert!(keys.iter().all(|kids| *kids == keys[0]), "{keys:?}");
-        assert_eq!(blocking(|| server.sql(&name, "SELECT version FROM schema_history")), "1\n2\n3\n4\n5\n6");
+        assert_eq!(blocking(|| server.sql(&name, "SELECT version FROM schema_history")), "1");
     }
 }
 
