@@ -19,6 +19,9 @@ const SESSIONS_MAX: i64 = 100;
 /// import that holds SQLite's write lock.
 const RENEW_AFTER_SECS: i64 = 24 * 3_600;
 
+/// How long the tabs of a browser may take until all have the new secret.
+const RENEWAL_SECS: i64 = 60;
+
 /// A browser that is signed in to the dashboard, or a sign-in link that is not used yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
@@ -139,7 +142,13 @@ fn use_session(row: Option<SessionRow>, request: &SessionUse) -> (SessionResult,
             }
             session.previous_hash = Some(session.hash);
         }
-        None if session.previous_hash == Some(request.hash) => {}
+        None if session.previous_hash == Some(request.hash) => {
+            // Another tab has just got the new secret: it must stay valid, whichever response arrives last.
+            let is_recent = |at: UtcInstant| request.now < at.plus_secs(RENEWAL_SECS);
+            if session.last_used_at.is_some_and(is_recent) {
+                return (SessionResult::Active(Box::new(active)), SessionChange::Keep);
+            }
+        }
         None => return (SessionResult::Copied(session.client), SessionChange::Remove),
     }
     session.hash = request.next_hash;
@@ -160,9 +169,20 @@ const SELECT: &str = "
 
 impl Store {
     /// Adds a session or a sign-in link. The oldest of the credential ends if it has too many.
-    pub async fn add_session(&self, session: Session) -> Result<(), AdminError> {
+    ///
+    /// A session ends with the secret that it was started with, given by its hash. If that has ended already, for example by
+    /// a rotation after it was verified, there is no session.
+    pub async fn add_session(
+        &self,
+        mut session: Session,
+        secret_hash: Option<[u8; 32]>,
+    ) -> Result<(), AdminError> {
         let now = session.created_at;
         self.change(now, async move |sql| {
+            if let Some(hash) = secret_hash {
+                let retires_at = lock_secret(sql, &session.client, &hash, now).await?;
+                session.expires_at = retires_at.map_or(session.expires_at, |end| end.min(session.expires_at));
+            }
             sql.execute("DELETE FROM session WHERE expires_at <= $1", values![now]).await?;
             write(sql, &session).await?;
             // Only links are made by an operator.
@@ -233,6 +253,21 @@ impl Store {
         })
         .await
     }
+}
+
+/// When a valid secret retires. Its credential is locked until the end of the transaction: no rotation comes between.
+async fn lock_secret(
+    sql: &mut dyn Sql,
+    client: &ClientId,
+    hash: &[u8; 32],
+    now: UtcInstant,
+) -> Result<Option<UtcInstant>, AdminError> {
+    let lock = format!("SELECT created_at FROM credential WHERE client_id = $1 {}", sql.dialect().for_update);
+    sql.all(&lock, values![client], |_| Ok(())).await?;
+    let find = "SELECT retires_at FROM secret WHERE client_id = $1 AND hash = $2";
+    let found = sql.first(find, values![client, hash], |row| row.optional_instant(0)).await?;
+    let valid = found.filter(|retires_at| retires_at.is_none_or(|end| now < end));
+    valid.ok_or_else(|| AdminError::CredentialNotFound(client.clone()))
 }
 
 /// Writes a session or link, and ends the oldest ones if there are too many.
@@ -370,6 +405,19 @@ mod tests {
         assert_eq!(send(&mut stored, 1, 4, false, 3), "renewed", "nor did 3");
         assert_eq!(send(&mut stored, 4, 5, false, 4), "renewed");
         assert_eq!(send(&mut stored, 2, 6, false, 5), "copied");
+    }
+
+    #[test]
+    fn two_tabs_that_renew_at_once_stay_signed_in() {
+        let mut stored = Some(session(false));
+        assert_eq!(send(&mut stored, 1, 2, false, 1), "renewed");
+        assert_eq!(
+            send(&mut stored, 1, 3, false, 1),
+            "active",
+            "the other tab keeps its cookie until it has the new one"
+        );
+        assert_eq!(send(&mut stored, 2, 4, false, 1), "active");
+        assert_eq!(send(&mut stored, 2, 5, false, 2), "renewed");
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub struct Granted {
     pub token: Token,
     /// Its lifetime in seconds.
     pub expires_in_secs: i64,
-    /// When the secret stops working, if it was replaced.
-    pub secret_retires_at: Option<UtcInstant>,
+    /// The hash of the secret that was used.
+    pub secret_hash: [u8; 32],
 }
 
 /// Exchanges credentials for a token; `None` if they are wrong, revoked or expired.
@@ -50,30 +50,29 @@ pub async fn authenticate(
         let lookup = store.credential(client, Freshness::Latest).await?;
         verified = verify(lookup.credential, keys, secret, now);
     }
-    let Some((credential, secret_retires_at)) = verified else { return Ok(None) };
+    let Some((credential, secret_hash)) = verified else { return Ok(None) };
     // A token expires no later than its credential.
     let left_secs = credential.expires_at.map_or(i64::MAX, |expiry| expiry.secs() - now.secs());
     let expires_in_secs = token_ttl_secs.min(left_secs).max(1);
     let Some(org) = credential.org else { return Ok(None) };
     let caller = Caller { org, client: client.clone() };
     let token = Token::sign(&keys.token, &caller, now, expires_in_secs);
-    Ok(Some(Granted { caller, token, expires_in_secs, secret_retires_at }))
+    Ok(Some(Granted { caller, token, expires_in_secs, secret_hash }))
 }
 
-/// The credential and when the secret retires, if it is active and the secret is one of its secrets.
+/// The credential and the hash of the secret, if it is active and the secret is one of its secrets.
 fn verify(
     credential: Option<Credential>,
     keys: &KeyRing,
     secret: &ClientSecret,
     now: UtcInstant,
-) -> Option<(Credential, Option<UtcInstant>)> {
+) -> Option<(Credential, [u8; 32])> {
     let Some(credential) = credential else {
         keys.is_secret(secret, &DUMMY_HASH);
         return None;
     };
     // Every secret is compared, so that the time does not reveal which of two matched.
     let matches = |known: &&Secret| keys.is_secret(secret, &known.hash) & known.is_valid(now);
-    let retires_at =
-        credential.secrets.iter().filter(matches).fold(None, |_, secret| Some(secret.retires_at))?;
-    (credential.status(now) == CredentialStatus::Active).then_some((credential, retires_at))
+    let hash = credential.secrets.iter().filter(matches).fold(None, |_, secret| Some(secret.hash))?;
+    (credential.status(now) == CredentialStatus::Active).then_some((credential, hash))
 }

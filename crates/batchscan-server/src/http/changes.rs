@@ -8,7 +8,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::{Invalid, OrgId, Part, Reason};
-use batchscan_store::{Caller, Changes, ChangesPosition, ChangesRequest, Encoding, PageResult, SyncProgress};
+use batchscan_store::{
+    Caller, Changes, ChangesPosition, ChangesRequest, CredentialStatus, Encoding, Freshness, PageResult,
+    SyncProgress,
+};
 use tokio::time::Instant;
 
 use super::access_log::Waited;
@@ -74,6 +77,10 @@ pub(super) async fn list(
                     let waiting = app.waiting.wait(caller.org, position.seen, state, started + wait).await;
                     waiting.ok_or_else(|| ApiError::unavailable("too many requests wait"))?;
                     waited = started.elapsed();
+                    // A standby may not have the revocation yet, and the next wait would not notice it.
+                    if app.waiting.last_state(caller.org).may_have_revocation(state) {
+                        require_active(&app, &caller).await?;
+                    }
                     continue;
                 }
                 let text = since.as_ref().map_or("", |since| &since.text);
@@ -82,6 +89,15 @@ pub(super) async fn list(
         };
         response.extensions_mut().insert(Waited(waited));
         return Ok(response);
+    }
+}
+
+/// Fails if the primary knows that the credential was revoked or removed.
+async fn require_active(app: &App, caller: &Caller) -> Result<(), ApiError> {
+    let lookup = app.store.credential(&caller.client, Freshness::Latest).await?;
+    match lookup.credential.map(|credential| credential.status(app.clock.now())) {
+        Some(CredentialStatus::Active) => Ok(()),
+        _ => Err(ApiError::InvalidToken(TokenError::Invalid)),
     }
 }
 

@@ -9,7 +9,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use batchscan_model::UtcInstant;
-use batchscan_store::{ActiveSession, SessionResult, SessionUse, StoreError};
+use batchscan_store::{ActiveSession, AdminError, SessionResult, SessionUse, StoreError};
 use serde::Serialize;
 use tokio::time::Instant;
 use url::Url;
@@ -48,11 +48,15 @@ pub(super) async fn create(
     let granted = grant(&app, &cell, &request).await?;
     let is_kept = parameters.value("keep") == Ok(Some("true"));
     let expires_at = now.plus_secs(if is_kept { KEPT_SECS } else { NOT_KEPT_SECS });
-    let expires_at = granted.secret_retires_at.map_or(expires_at, |end| end.min(expires_at));
     let client = granted.caller.client;
     let (session, secret) = random(new_session(&app.keys().ring, client, false, expires_at, now))?;
     // All reads and writes of a sign-in share one timeout: an import may hold SQLite's write lock.
-    in_time_since(started, app.store.add_session(session)).await?.map_err(StoreError::from)?;
+    let added = in_time_since(started, app.store.add_session(session, Some(granted.secret_hash))).await?;
+    added.map_err(|error| match error {
+        // The secret was replaced meanwhile.
+        AdminError::CredentialNotFound(_) => ApiError::InvalidClient { by_basic: request.by_basic },
+        error => StoreError::from(error).into(),
+    })?;
     let used = exchange(&app, &cell, Some(secret), None, started).await?;
     used.map(|signed_in| signed_in.respond(&app, true)).ok_or(ApiError::SignedOut)
 }

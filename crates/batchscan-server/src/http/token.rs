@@ -136,7 +136,7 @@ pub(super) struct TokenRequest {
     client: Option<ClientId>,
     secret: ClientSecret,
     /// Whether the credentials were sent with HTTP Basic.
-    by_basic: bool,
+    pub(super) by_basic: bool,
 }
 
 impl TokenRequest {

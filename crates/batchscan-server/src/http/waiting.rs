@@ -38,8 +38,15 @@ impl LastState {
     /// may report an older version.
     fn concerns(self, seen: DataVersion, since: LastState) -> bool {
         match (self, since) {
-            (Self::NotRead, _) | (Self::Removed, Self::Removed) => false,
             (Self::Read(now), _) if now.version != seen && now.version.number >= seen.number => true,
+            _ => self.may_have_revocation(since),
+        }
+    }
+
+    /// Whether a credential of the organisation may have been revoked since then, or the organisation was removed.
+    pub(super) fn may_have_revocation(self, since: LastState) -> bool {
+        match (self, since) {
+            (Self::NotRead, _) | (Self::Removed, Self::Removed) => false,
             (Self::Read(now), Self::Read(since)) => now.revoked > since.revoked,
             (Self::Read(_) | Self::Removed, _) => true,
         }

@@ -1,10 +1,13 @@
 //! The token of a request to the operator API, and what it allows.
 
+use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use batchscan_store::{Actor, CredentialStatus, OperatorRole, OperatorToken, Store};
+use serde::de::DeserializeOwned;
 
+use super::request::read_json;
 use crate::auth::{DUMMY_HASH, IdAndSecret};
 use crate::http::App;
 use crate::http::authorization::bearer_token;
@@ -28,6 +31,14 @@ impl Operator {
             OperatorRole::Admin => Ok(()),
             OperatorRole::Ingest => Err(ApiError::Refused(StatusCode::FORBIDDEN, ADMIN_ONLY)),
         }
+    }
+
+    /// The small JSON body of an admin's request. The token may have been revoked while it arrived.
+    pub(super) async fn read_json<T: DeserializeOwned>(&self, app: &App, body: Body) -> Result<T, ApiError> {
+        self.require_admin()?;
+        let value = read_json(body).await?;
+        self.require_valid(app).await?;
+        Ok(value)
     }
 
     /// Whether the token is still valid after a long request.

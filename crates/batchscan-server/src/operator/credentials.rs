@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::access::Operator;
 use super::json::credential;
-use super::request::{PathNames, invalid_field, read_json, respond};
+use super::request::{PathNames, invalid_field, respond};
 use crate::auth::{Issued, is_label, issue as new_credential, new_secret};
 use crate::http::App;
 use crate::http::error::ApiError;
@@ -48,8 +48,7 @@ pub(super) async fn issue(
     PathNames(name): PathNames<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_admin()?;
-    let NewOptions { label, expires_at } = read_json(body).await?;
+    let NewOptions { label, expires_at } = operator.read_json(&app, body).await?;
     if !is_label(&label) {
         return Err(invalid_field("label", Reason::BadName));
     }
@@ -80,8 +79,7 @@ pub(super) async fn rotate(
     PathNames((name, client)): PathNames<(String, String)>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_admin()?;
-    let RotateOptions { retire_after_seconds } = read_json(body).await?;
+    let RotateOptions { retire_after_seconds } = operator.read_json(&app, body).await?;
     let client = find(&operator, &name, &client).await?;
     let secret = new_secret().ok_or_else(no_randomness)?;
     let now = app.clock.now();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::access::Operator;
 use super::json::organisation;
-use super::request::{PathNames, invalid_field, read_json, respond};
+use super::request::{PathNames, invalid_field, respond};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
@@ -22,8 +22,8 @@ struct Name {
     name: Option<String>,
 }
 
-async fn read_name(body: Body) -> Result<OrgName, ApiError> {
-    let Name { name } = read_json(body).await?;
+async fn read_name(app: &App, operator: &Operator, body: Body) -> Result<OrgName, ApiError> {
+    let Name { name } = operator.read_json(app, body).await?;
     let name = name.ok_or_else(|| invalid_field("name", Reason::Missing))?;
     OrgName::new(&name).ok_or_else(|| invalid_field("name", Reason::BadName))
 }
@@ -41,8 +41,8 @@ pub(super) async fn add(
     operator: Operator,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_admin()?;
-    let added = operator.store.add_org(&read_name(body).await?, app.clock.now()).await?;
+    let name = read_name(&app, &operator, body).await?;
+    let added = operator.store.add_org(&name, app.clock.now()).await?;
     Ok(respond(StatusCode::CREATED, &organisation(&added)))
 }
 
@@ -53,8 +53,7 @@ pub(super) async fn rename(
     PathNames(name): PathNames<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    operator.require_admin()?;
-    let to = read_name(body).await?;
+    let to = read_name(&app, &operator, body).await?;
     operator.store.rename_org(&name, &to, app.clock.now()).await?;
     Ok(respond(StatusCode::OK, &organisation(&operator.store.org(to.as_str()).await?)))
 }

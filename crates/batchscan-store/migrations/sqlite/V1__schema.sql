@@ -97,7 +97,7 @@ CREATE TABLE session (
     id            TEXT    PRIMARY KEY,
     client_id     TEXT    NOT NULL REFERENCES credential (client_id) ON DELETE CASCADE,
     is_link       INTEGER NOT NULL,                    -- 1 until the link is used
-    hash          BLOB    NOT NULL,                    -- HMAC-SHA-256 of the cookie's secret, replaced at every use
+    hash          BLOB    NOT NULL,                    -- HMAC-SHA-256 of the cookie's secret, replaced once a day
     previous_hash BLOB,                                -- of the secret before: the browser may not have received the new one
     created_at    INTEGER NOT NULL,
     expires_at    INTEGER NOT NULL,

@@ -39,8 +39,8 @@ pub(crate) async fn every_change_has_an_entry(fixture: &Fixture) {
         .rotate_credential(client, Rotation { secret_hash: [2; 32], retire_at: at(9), now: at(1) })
         .await
         .unwrap();
-    store.add_session(session("link", client, true, at(900))).await.unwrap();
-    store.add_session(session("browser", client, false, at(900))).await.unwrap();
+    store.add_session(session("link", client, true, at(900)), None).await.unwrap();
+    store.add_session(session("browser", client, false, at(900)), None).await.unwrap();
     store.end_sessions(client.as_str(), at(8)).await.unwrap();
     store.revoke_credential(client, at(1)).await.unwrap();
     store.rename_org(ORG, &name("Blue Valley"), at(8)).await.unwrap();

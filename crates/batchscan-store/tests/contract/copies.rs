@@ -15,7 +15,7 @@ pub(crate) async fn a_copy_replaces_what_its_target_had(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     store.keys(at(0)).await.unwrap();
     store.add_operator_token(token("op_source", None)).await.unwrap();
-    store.add_session(session("browser", &fixture.caller.client, false, at(900))).await.unwrap();
+    store.add_session(session("browser", &fixture.caller.client, false, at(900)), None).await.unwrap();
     for is_postgres in [false, true] {
         let target = fixture.empty_target(is_postgres).await;
         target.keys(at(0)).await.unwrap();

@@ -73,7 +73,7 @@ pub(crate) async fn a_rotation_ends_sessions_and_links_with_the_old_secret(fixtu
         ("short", client, false, 50),
         ("other", &other, false, 900),
     ] {
-        store.add_session(session(id, client, is_link, at(secs))).await.unwrap();
+        store.add_session(session(id, client, is_link, at(secs)), None).await.unwrap();
     }
     let rotation = Rotation { secret_hash: [2; 32], retire_at: at(100), now: at(10) };
     store.rotate_credential(client, rotation).await.unwrap();
@@ -82,9 +82,16 @@ pub(crate) async fn a_rotation_ends_sessions_and_links_with_the_old_secret(fixtu
     let mut ends: Vec<_> = left.iter().map(|session| (session.id.as_str(), session.expires_at)).collect();
     ends.sort_unstable();
     assert_eq!(ends, [("link", at(100)), ("long", at(100)), ("other", at(900)), ("short", at(50))]);
+    // A secret that was verified before the rotation.
+    let late = |id: &str, now| Session { created_at: at(now), ..session(id, client, false, at(900)) };
+    store.add_session(late("late", 20), Some([1; 32])).await.unwrap();
+    let all = store.sessions(ORG, at(20)).await.unwrap();
+    assert_eq!(all.iter().find(|session| session.id.as_str() == "late").unwrap().expires_at, at(100));
+    let too_late = store.add_session(late("too-late", 100), Some([1; 32])).await;
+    assert!(matches!(too_late, Err(AdminError::CredentialNotFound(_))), "{too_late:?}");
     // A link made before the rotation starts a session that ends as well; one made after it does not.
     let new_link = Session { created_at: at(11), ..session("new-link", client, true, at(900)) };
-    store.add_session(new_link).await.unwrap();
+    store.add_session(new_link, None).await.unwrap();
     for (id, end) in [("link", at(100)), ("new-link", at(5_000))] {
         assert_eq!(use_link(fixture, id, at(99)).await, end, "{id}");
     }
@@ -98,9 +105,9 @@ pub(crate) async fn links_do_not_end_sessions(fixture: &Fixture) {
         all.iter().filter(|session| session.is_link == is_link).count()
     };
     for number in 0..102 {
-        store.add_session(session(&format!("session-{number}"), client, false, at(900))).await.unwrap();
+        store.add_session(session(&format!("session-{number}"), client, false, at(900)), None).await.unwrap();
     }
-    store.add_session(session("link", client, true, at(900))).await.unwrap();
+    store.add_session(session("link", client, true, at(900)), None).await.unwrap();
     assert_eq!((count(false).await, count(true).await), (100, 1));
     use_link(fixture, "link", at(10)).await;
     assert_eq!((count(false).await, count(true).await), (100, 0));

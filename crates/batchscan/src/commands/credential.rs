@@ -106,7 +106,7 @@ async fn print_link(
     let expires_at = credential.expires_at.map_or(valid_until, |end| end.min(valid_until));
     let new = auth::new_session(&keys, client.clone(), true, expires_at, now);
     let (session, secret) = new.ok_or_else(no_randomness)?;
-    store.add_session(session).await?;
+    store.add_session(session, None).await?;
     let url = options.public_url.as_deref().unwrap_or(LOCAL_URL);
     let link = format!("{url}/#sign-in-link={}", secret.reveal());
     if json {
