@@ -28,12 +28,10 @@ impl Store {
         freshness: Freshness,
     ) -> Result<CredentialLookup, StoreError> {
         // Always reads a row, which says whether this host is a standby.
-        let query = "
-            SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
-                   s.hash, s.created_at, s.retires_at, h.is_standby
-            FROM host h
-            LEFT JOIN credential c ON c.client_id = $1 AND c.role IS NULL
-            LEFT JOIN secret s ON s.client_id = c.client_id ORDER BY s.id";
+        let query = "SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, \
+             c.last_used_at, s.hash, s.created_at, s.retires_at, h.is_standby FROM host h \
+             LEFT JOIN credential c ON c.client_id = $1 AND c.role IS NULL \
+             LEFT JOIN secret s ON s.client_id = c.client_id ORDER BY s.id";
         let row = |row: &dyn Columns| {
             let credential = row.text(0)?.is_some().then(|| credential_row(row)).transpose()?;
             Ok((row.number(11)? != 0, credential))

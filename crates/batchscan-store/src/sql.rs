@@ -89,9 +89,9 @@ pub(crate) struct Dialect {
     pub(crate) set_last_org: &'static [&'static str],
 }
 
-/// SQLite numbers `$1`, `$2` in the order in which they appear, and `?1`, `?2` by their numbers.
-pub(crate) fn for_sqlite(statement: &str) -> String {
-    statement.replace('$', "?")
+/// SQLite numbers `$1`, `$2` in the order in which they appear, and `?1`, `?2` by their numbers. One needs no number.
+pub(crate) fn for_sqlite(statement: &str) -> Cow<'_, str> {
+    if statement.contains("$2") { statement.replace('$', "?").into() } else { statement.into() }
 }
 
 impl dyn Sql + '_ {
