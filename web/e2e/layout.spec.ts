@@ -34,8 +34,10 @@ async function layoutProblems(page: Page, within = page.locator('body')): Promis
       control.scrollIntoView({ block: 'center', inline: 'end' });
       // A radio button may be drawn by its label.
       const target = control.matches('.visually-hidden') ? control.closest('label')! : control;
-      const { left, right, top, width: wide, height } = target.getBoundingClientRect();
-      const hit = document.elementFromPoint(left + wide / 2, top + height / 2);
+      const { left, right } = target.getBoundingClientRect();
+      // A link may continue on the next line: the middle of both lines together is not part of it.
+      const { left: start, top, width: wide, height } = target.getClientRects()[0]!;
+      const hit = document.elementFromPoint(start + wide / 2, top + height / 2);
       const isHit = hit !== null && (target.contains(hit) || hit.closest('label')?.control === control);
       if (left < -1 || right > width + 1 || !isHit)
         problems.push(
