@@ -148,15 +148,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a store knows about a client id.
-#[derive(Clone, Debug)]
-pub struct CredentialLookup {
-    /// The credential, if it exists.
-    pub credential: Option<Credential>,
-    /// Whether this is up to date. A standby may be behind.
-    pub is_latest: bool,
-}
-
 /// A credential to be added.
 #[derive(Clone, Debug)]
 pub struct NewCredential {

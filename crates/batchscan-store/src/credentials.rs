@@ -2,7 +2,7 @@
 
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 
-use crate::access::{Credential, CredentialLookup, NewCredential, OperatorRole, Rotation, Secret};
+use crate::access::{Credential, NewCredential, OperatorRole, Rotation, Secret};
 use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::{lock_org, org_id};
@@ -26,22 +26,10 @@ impl Store {
         &self,
         client: &ClientId,
         freshness: Freshness,
-    ) -> Result<CredentialLookup, StoreError> {
-        // Always reads a row, which says whether this host is a standby.
-        let query = "SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, \
-             c.last_used_at, s.hash, s.created_at, s.retires_at, h.is_standby FROM host h \
-             LEFT JOIN credential c ON c.client_id = $1 AND c.role IS NULL \
-             LEFT JOIN secret s ON s.client_id = c.client_id ORDER BY s.id";
-        let row = |row: &dyn Columns| {
-            let credential = row.text(0)?.is_some().then(|| credential_row(row)).transpose()?;
-            Ok((row.number(11)? != 0, credential))
-        };
-        let rows = self.read(freshness, query, values![client], row).await?;
-        let is_standby = rows.iter().any(|(is_standby, _)| *is_standby);
-        let credential = merge_secrets(rows.into_iter().filter_map(|(_, credential)| credential)).pop();
-        // A revocation is final, so a standby cannot be wrong about it.
-        let is_revoked = credential.as_ref().is_some_and(|credential| credential.revoked_at.is_some());
-        Ok(CredentialLookup { credential, is_latest: !is_standby || is_revoked })
+    ) -> Result<Option<Credential>, StoreError> {
+        let find = format!("{SELECT} WHERE c.client_id = $1 AND c.role IS NULL ORDER BY s.id");
+        let rows = self.read(freshness, &find, values![client], credential_row).await?;
+        Ok(merge_secrets(rows).pop())
     }
 
     /// Records when credentials were last used. Gives up early if the database is locked.

@@ -52,7 +52,7 @@ mod url;
 mod versions;
 
 pub use access::{
-    Credential, CredentialLookup, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
+    Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
 };
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{AuditEntry, AuditRange};

@@ -117,6 +117,11 @@ impl Store {
         }
     }
 
+    /// Whether a read may come from a standby, which may be behind.
+    pub fn has_standbys(&self) -> bool {
+        matches!(self.database, Database::Postgres(_))
+    }
+
     /// The hosts of a PostgreSQL cluster; none for SQLite.
     pub fn hosts(&self) -> Vec<HostHealth> {
         match &self.database {

@@ -44,11 +44,13 @@ pub async fn authenticate(
     // A text that cannot be an id is looked up like an unknown id.
     let unknown = ClientId::new("-");
     let Some(client) = client.or(unknown.as_ref()) else { return Ok(None) };
-    let lookup = store.credential(client, Freshness::Any).await?;
-    let mut verified = verify(lookup.credential, keys, secret, now);
-    if verified.is_none() && !lookup.is_latest {
-        let lookup = store.credential(client, Freshness::Latest).await?;
-        verified = verify(lookup.credential, keys, secret, now);
+    let credential = store.credential(client, Freshness::Any).await?;
+    // A revocation is final, so a standby cannot be wrong about it.
+    let is_revoked = credential.as_ref().is_some_and(|credential| credential.revoked_at.is_some());
+    let mut verified = verify(credential, keys, secret, now);
+    if verified.is_none() && !is_revoked && store.has_standbys() {
+        let credential = store.credential(client, Freshness::Latest).await?;
+        verified = verify(credential, keys, secret, now);
     }
     let Some((credential, secret_hash)) = verified else { return Ok(None) };
     // A token expires no later than its credential.

@@ -155,9 +155,6 @@ END $$;
 CREATE TRIGGER audit_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION audit_reject_change();
 
--- Whether this host is a standby, which may be behind.
-CREATE VIEW host AS SELECT pg_is_in_recovery()::integer::bigint AS is_standby;
-
 -- For SQL users: the eighteen fields, typed. PostgreSQL's JSON cannot contain U+0000, so its escape is removed here; the
 -- stored text keeps it.
 CREATE VIEW batches AS

@@ -151,9 +151,6 @@ BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be changed'); END;
 CREATE TRIGGER audit_delete BEFORE DELETE ON audit WHEN NOT EXISTS (SELECT 1 FROM unfinished_copy)
 BEGIN SELECT raise(ABORT, 'entries of the audit log cannot be removed'); END;
 
--- Whether this host is a standby, which may be behind.
-CREATE VIEW host AS SELECT 0 AS is_standby;
-
 -- For SQL users: the eighteen fields, typed.
 CREATE VIEW batches AS
 SELECT

@@ -246,9 +246,7 @@ pub(crate) async fn doctor_finds_nothing_in_a_healthy_store(fixture: &Fixture) {
 }
 
 async fn credential(fixture: &Fixture, client: &ClientId) -> Option<Credential> {
-    let lookup = fixture.store.credential(client, Freshness::Any).await.unwrap();
-    assert!(lookup.is_latest, "there is no standby");
-    lookup.credential
+    fixture.store.credential(client, Freshness::Any).await.unwrap()
 }
 
 fn quiet() -> Progress {

@@ -136,7 +136,7 @@ async fn require_active(
     client: &ClientId,
     now: UtcInstant,
 ) -> anyhow::Result<StoredCredential> {
-    let found = store.credential(client, Freshness::Latest).await?.credential;
+    let found = store.credential(client, Freshness::Latest).await?;
     let credential = found.ok_or_else(|| AdminError::CredentialNotFound(client.clone()))?;
     match credential.status(now) {
         CredentialStatus::Active => Ok(credential),
