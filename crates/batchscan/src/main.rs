@@ -8,6 +8,7 @@ mod connection;
 mod date_range;
 mod demo_data;
 mod log;
+mod mirror;
 mod numbers;
 mod profiles;
 mod progress;

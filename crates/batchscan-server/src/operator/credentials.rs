@@ -17,8 +17,8 @@ use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
-/// How long an old secret keeps working, unless the request says otherwise: as on the command line.
-const RETIRE_AFTER_DEFAULT_SECS: u32 = 7 * 24 * 60 * 60;
+/// How long an old secret keeps working, unless the operator says otherwise.
+pub const RETIRE_AFTER_DAYS: u32 = 7;
 
 /// `GET /operator/v1/organisations/{name}/credentials`.
 pub(super) async fn list(
@@ -83,7 +83,7 @@ pub(super) async fn rotate(
     let client = find(&operator, &name, &client).await?;
     let secret = new_secret().ok_or_else(no_randomness)?;
     let now = app.clock.now();
-    let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DEFAULT_SECS).into());
+    let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DAYS * 24 * 60 * 60).into());
     let rotation = Rotation { secret_hash: app.keys().ring.hash_secret(&secret), retire_at, now };
     operator.store.rotate_credential(&client, rotation).await?;
     let until = Some(retire_at.to_string());

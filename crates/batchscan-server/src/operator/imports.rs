@@ -44,7 +44,7 @@ const WRITE_BYTES: usize = 256 * 1024;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_BYTES_MAX: usize = 255;
 const FILE_NAME_CHARS_MAX: usize = 255;
-/// How long removals stay visible to copies. The default of the command line, too.
+/// How long removals stay visible to copies, unless the operator says otherwise.
 pub const KEEP_REMOVALS_DAYS: u16 = 400;
 
 static EXPECTED_TYPES: LazyLock<String> = LazyLock::new(|| {

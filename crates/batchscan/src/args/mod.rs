@@ -2,6 +2,7 @@
 //! variable; what belongs to one call does not.
 
 mod database;
+mod defaults;
 mod operator;
 mod user;
 mod values;

@@ -11,6 +11,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
+use super::defaults;
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry, parse_label,
     parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share, parse_size,
@@ -60,10 +61,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Lifetime of an access token, from 1s to 24h
-    #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = "1h", value_parser = parse_ttl)]
+    #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = defaults::TOKEN_TTL.as_str(), value_parser = parse_ttl)]
     pub(crate) token_ttl: Duration,
     /// Batches per page of v2, from 1 to 10000
-    #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
+    #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value = defaults::PAGE_SIZE.as_str(),
           value_parser = whole_number(1..=10_000_u16))]
     pub(crate) page_size: u16,
     /// Address that clients use, if it differs from --listen
@@ -91,7 +92,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
     /// Maximum size of a file that is imported through the operator API, such as 500M or 10G
-    #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = defaults::MAX_IMPORT.as_str(), value_parser = parse_size)]
     pub(crate) max_delivery: u64,
     /// Also serve /metrics on the public address; it names database hosts and organisations
     #[arg(long, env = "BATCHSCAN_PUBLIC_METRICS", value_parser = BoolishValueParser::new())]
@@ -103,13 +104,13 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_DRAIN", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) drain: Duration,
     /// Size of the page cache in MiB
-    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64, value_parser = whole_number(0..=u32::MAX))]
+    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value = defaults::CACHE_MIB.as_str(), value_parser = whole_number(0..=u32::MAX))]
     pub(crate) cache_mib: u32,
     /// PostgreSQL hosts to read from: any host, or standbys while one is up to date
     #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any", value_parser = read_from_parser())]
     pub(crate) read_from: ReadFrom,
     /// Maximum number of connections to each PostgreSQL host
-    #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
+    #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value = defaults::DATABASE_CONNECTIONS.as_str(),
           value_parser = whole_number(1..=1_000_u16))]
     pub(crate) database_connections: u16,
     /// Day on which v1 ends: adds Deprecation and Sunset headers to v1 responses
@@ -209,7 +210,7 @@ pub(crate) enum CredentialCommand {
         /// Client id of the credential
         client_id: String,
         /// Time for which the old secret keeps working; 0s ends it now
-        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = defaults::RETIRE_AFTER.as_str(), value_parser = parse_duration)]
         retire_after: Duration,
         /// Print JSON
         #[arg(long)]
@@ -453,7 +454,7 @@ pub(crate) enum BatchCommand {
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
         ids: Vec<BatchId>,
         /// Keep the record of removals for this time; a copy that was last updated earlier is read again from the start
-        #[arg(long, value_name = "DAYS", default_value_t = 400,
+        #[arg(long, value_name = "DAYS", default_value = defaults::KEEP_REMOVALS.as_str(),
               value_parser = whole_number(1..=u16::MAX))]
         keep_removals: u16,
         /// Do not ask for confirmation
