@@ -66,6 +66,9 @@ pub struct ImportedCounts {
     pub corrected: u64,
     pub unchanged: u64,
     pub warnings: u64,
+    /// The first warnings.
+    #[serde(default)]
+    pub messages: Vec<String>,
 }
 
 /// An error in a file.

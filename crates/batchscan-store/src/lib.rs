@@ -44,6 +44,7 @@ mod sessions;
 mod shares;
 mod sql;
 mod sqlite;
+mod status;
 mod store;
 mod types;
 mod url;
@@ -59,7 +60,7 @@ pub use copy::{CopiedOrg, CopyError, copy_database};
 pub use doctor::DoctorReport;
 pub use errors::{AdminError, OpenError, StoreError};
 pub use gzip::gzip;
-pub use import_file::{ImportError, ImportOptions, Imported, hash_file, import_file};
+pub use import_file::{ImportError, ImportOptions, hash_file, import_file};
 pub use imports::{ImportEntry, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
 pub use operator_tokens::OperatorToken;
@@ -69,6 +70,7 @@ pub use page::{
 };
 pub use postgres::{PostgresUrl, PostgresUrlError, describe as describe_postgres_error};
 pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
+pub use status::{OrgStatus, Status};
 pub use store::Store;
 pub use types::{
     CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportRow, ImportRows, ImportStep, OpenOptions,

@@ -27,7 +27,7 @@ pub(super) async fn list(
     PathNames(name): PathNames<String>,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
-    let all = operator.store.credentials(&name).await?;
+    let all = operator.store.credentials(Some(&name)).await?;
     let now = app.clock.now();
     let data: Value = all.iter().map(|one| credential(one, now)).collect();
     Ok(respond(StatusCode::OK, &json!({ "data": data })))
@@ -104,7 +104,7 @@ pub(super) async fn revoke(
 
 /// The credential, which must belong to the organisation in the path.
 async fn find(operator: &Operator, org: &str, client: &str) -> Result<ClientId, ApiError> {
-    let all = operator.store.credentials(org).await?;
+    let all = operator.store.credentials(Some(org)).await?;
     let found = all.into_iter().find(|credential| credential.client.as_str() == client);
     found.map(|credential| credential.client).ok_or(ApiError::NO_SUCH_CREDENTIAL)
 }

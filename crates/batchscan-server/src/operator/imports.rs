@@ -17,7 +17,7 @@ use axum::response::Response;
 use batchscan_formats::Format;
 use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
 use batchscan_model::{BatchId, FieldError, OrgId, Reason};
-use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
+use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -246,11 +246,11 @@ async fn import(
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
     });
-    let Imported { id, counts, warnings, is_replay } =
+    let ImportResult { id, counts, warnings, messages, is_replay } =
         importing.await.map_err(|error| panicked(&error))??;
     let body = json!({
         "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-        "warnings": warnings.count,
+        "warnings": warnings, "messages": messages,
     });
     let mut response = respond(StatusCode::OK, &body);
     if is_replay {

@@ -77,8 +77,12 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
                     copy.as_mut().write(&[&line, &created, &id, &row.json]).await?;
                 }
             }
-            Some(ImportStep::Commit { warnings }) => break Staged { is_commit: true, warnings },
-            Some(ImportStep::DryRun { warnings }) => break Staged { is_commit: false, warnings },
+            Some(ImportStep::Commit { warnings, messages }) => {
+                break Staged { is_commit: true, warnings, messages };
+            }
+            Some(ImportStep::DryRun { warnings, messages }) => {
+                break Staged { is_commit: false, warnings, messages };
+            }
             None => return Err(AdminError::Aborted),
         }
     };

@@ -13,9 +13,10 @@ use clap::{Args, Subcommand};
 use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::defaults;
 use super::values::{
-    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry, parse_label,
-    parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share, parse_size,
-    parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser, whole_number,
+    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
+    parse_expiry_date, parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url,
+    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser,
+    role_parser, whole_number,
 };
 use crate::date_range::DateArg;
 
@@ -184,9 +185,9 @@ pub(crate) enum CredentialCommand {
         /// Label that says what the credential is for
         #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
-        /// Expire after this time, such as 365d
-        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
-        expires: Option<Duration>,
+        /// Expire after a time such as 365d, or at the end of a day such as 2027-12-31 (UTC)
+        #[arg(long, value_name = "TIME|DATE", value_parser = parse_expiry_date)]
+        expires: Option<UtcInstant>,
         /// Print a sign-in link for the dashboard instead of the secret
         #[arg(long)]
         link: bool,
@@ -196,11 +197,11 @@ pub(crate) enum CredentialCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the credentials of an organisation (no secrets)
+    /// List credentials (no secrets)
     List {
-        /// Organisation
+        /// Organisation [default: all]
         #[arg(long, value_name = "NAME")]
-        org: String,
+        org: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -257,9 +258,9 @@ pub(crate) struct Session {
 pub(crate) enum SessionCommand {
     /// List the browsers that are signed in, and unused sign-in links
     List {
-        /// Organisation
+        /// Organisation [default: all]
         #[arg(long, value_name = "NAME")]
-        org: String,
+        org: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -309,9 +310,9 @@ pub(crate) enum TokenCommand {
         /// Label that says what the token is for
         #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
-        /// Expire after this time, such as 365d
-        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
-        expires: Option<Duration>,
+        /// Expire after a time such as 365d, or at the end of a day such as 2027-12-31 (UTC)
+        #[arg(long, value_name = "TIME|DATE", value_parser = parse_expiry_date)]
+        expires: Option<UtcInstant>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -339,7 +340,7 @@ Example:
 pub(crate) struct Audit {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
-    /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 30d, 12w or 2026-01-31T08:00:00Z
+    /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 1h, 30d, 12w or 2026-01-31T08:00:00Z
     /// [default: all entries]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) since: Option<DateArg>,
@@ -468,11 +469,45 @@ pub(crate) enum BatchCommand {
 /// The backup is a consistent snapshot in an SQLite file, whatever the database is; `serve` can open it directly. It
 /// contains the keys that sign tokens: protect it like the database.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan backup backup.db
+  batchscan backup --keep 14 /var/backups/batchscan")]
 pub(crate) struct Backup {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
-    /// File to create; it must not exist
-    pub(crate) file: PathBuf,
+    /// File to create; it must not exist. With --keep, a folder
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// Create a file named after the current time in the folder DIR, and remove all but the newest N
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=10_000_u16))]
+    pub(crate) keep: Option<u16>,
+}
+
+/// Show the state of the service and of each organisation
+///
+/// What needs attention comes first: rejected files, credentials that expire within 30 days or that a client still uses
+/// although they have ended, old backups, little disk space. Exit status 1 if there is something.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List imports, with their warnings and errors
+#[derive(Debug, Args)]
+pub(crate) struct Imports {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Organisation
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: String,
+    /// Print JSON, one import per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Copy everything from one database to another

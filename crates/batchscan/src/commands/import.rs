@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, ReadError, Warnings, read_text};
+use batchscan_formats::read::{Implausible, ReadError, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
-    ImportError, ImportOptions, ImportSource, Imported, Organisation, Store, hash_file, import_file,
+    ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
 };
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
         let started = Instant::now();
         match import_one(&store, &command, file, format).await {
             Ok(imported) => {
-                print_warnings(file, &imported.warnings);
+                print_warnings(file, &imported);
                 print(&summary(&command, file, &imported, started.elapsed()))?;
             }
             Err(error) => {
@@ -99,7 +99,7 @@ async fn import_one(
     command: &Import,
     file: &Path,
     format: Format,
-) -> anyhow::Result<Imported> {
+) -> anyhow::Result<ImportResult> {
     let (input, length) = open_input(file)?;
     let template = match length {
         None => "{msg} {spinner} {bytes} {bytes_per_sec}",
@@ -269,26 +269,29 @@ pub(super) fn describe_rejection(
     (lines, format!("{name} has {errors}{more}. {nothing}; {advice}{hint}"))
 }
 
+/// `batchscan imports` lists more.
+const WARNINGS_PRINTED_MAX: usize = 5;
+
 /// Prints the first warnings, each on its own line.
-fn print_warnings(file: &Path, warnings: &Warnings) {
+fn print_warnings(file: &Path, imported: &ImportResult) {
     let name = display_name(file);
-    for warning in &warnings.first {
+    for warning in imported.messages.iter().take(WARNINGS_PRINTED_MAX) {
         note(&format!("warning: {name}: {warning}"));
     }
-    let more = warnings.count - warnings.first.len() as u64;
+    let more = imported.warnings.saturating_sub(WARNINGS_PRINTED_MAX as u64);
     if more > 0 {
         note(&format!("warning: {name}: {} more", grouped(more)));
     }
 }
 
-fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -> String {
+fn summary(command: &Import, file: &Path, imported: &ImportResult, took: Duration) -> String {
     let counts = &imported.counts;
     let total = counts.new + counts.corrected + counts.unchanged + counts.duplicates;
     if command.json {
         let summary = json!({
             "file": file.display().to_string(), "organisation": command.org, "dry_run": command.dry_run,
             "batches": total, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-            "duplicates": counts.duplicates, "warnings": imported.warnings.count, "seconds": took.as_secs_f64(),
+            "duplicates": counts.duplicates, "warnings": imported.warnings, "seconds": took.as_secs_f64(),
         });
         return format!("{summary}\n");
     }
@@ -297,7 +300,7 @@ fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -
         0 => String::new(),
         duplicates => format!(", {} duplicates (the last one counts)", grouped(duplicates)),
     };
-    let warnings = match imported.warnings.count {
+    let warnings = match imported.warnings {
         0 => String::new(),
         warnings => format!(", {}", count(warnings, "warning", "warnings")),
     };

@@ -11,7 +11,9 @@ use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
-use batchscan_store::{AdminError, ImportError, ImportOptions, ImportSource, Store, hash_file, import_file};
+use batchscan_store::{
+    AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, hash_file, import_file,
+};
 use rustix::fs::OFlags;
 
 use super::Failure;
@@ -60,23 +62,13 @@ impl ClaimedFile {
 
 /// The result of an import.
 pub(super) enum Outcome {
-    Imported(Counts),
+    Imported(ImportedCounts),
     /// The same content was imported before.
     Repeated,
     /// Errors in the file.
     Invalid(ReadError),
     /// The target never accepts this file; why.
     Refused(String),
-}
-
-/// Batches by their change, and warnings.
-pub(super) struct Counts {
-    pub(super) new: u64,
-    pub(super) corrected: u64,
-    pub(super) unchanged: u64,
-    pub(super) warnings: u64,
-    /// Not known from a service.
-    pub(super) first_warning: Option<String>,
 }
 
 /// Where files are imported into.
@@ -131,11 +123,9 @@ async fn import_into_database(store: &Store, org: &str, file: ClaimedFile) -> Re
     match imported {
         Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
         Ok(imported) => {
-            let counts = imported.counts;
+            let ImportResult { counts, warnings, messages, .. } = imported;
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
-            let warnings = imported.warnings.count;
-            let first_warning = imported.warnings.first.first().map(ToString::to_string);
-            Ok(Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning }))
+            Ok(Outcome::Imported(ImportedCounts { new, corrected, unchanged, warnings, messages }))
         }
         // A failing disk or share is not an error of the file.
         Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
@@ -191,9 +181,7 @@ impl Service {
         let file = ImportFile { name, media_type: format.media_type(), size, idempotency_key, content };
         let sent = self.client.import(&self.org, &token, file).await;
         Ok(match sent.map_err(|error| Failure::Temporary(reason(error)))? {
-            ImportOutcome::Imported(ImportedCounts { new, corrected, unchanged, warnings }) => {
-                Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning: None })
-            }
+            ImportOutcome::Imported(counts) => Outcome::Imported(counts),
             ImportOutcome::Replayed => Outcome::Repeated,
             ImportOutcome::Invalid(errors) => Outcome::Invalid(read_error(errors, format)),
             ImportOutcome::Refused(error) => Outcome::Refused(reason(error)),
