@@ -225,3 +225,31 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// On one thread: what releases the lock runs while the mirror waits for it.
+    #[tokio::test]
+    async fn a_mirror_that_waits_for_sqlite_does_not_stop_other_tasks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mirror.db");
+        let url = DatabaseUrl::Sqlite(path.clone());
+        let mut mirror = MirrorDatabase::open(&url, "http://service").await.unwrap();
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let release = async { reader.execute_batch("COMMIT").unwrap() };
+        let batch = r#"{"batch_id":"a","batch_name":"n","batch_creation_date":"1970-01-01T00:00:00Z",
+                        "number_of_images":1,"warnings":false}"#;
+        let batches = vec![Batch::from_json(batch).unwrap()];
+        let since = "1".to_owned();
+        let changes = MirrorChanges { batches, removed: Vec::new(), since, more: false, restarts: false };
+        let (applied, ()) = tokio::join!(mirror.apply(changes), release);
+        applied.unwrap();
+        let rows: i64 = reader.query_row("SELECT count(*) FROM batches", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+    }
+}

@@ -218,6 +218,14 @@ fn a_mirror_equals_the_service_after_every_change() {
     let types =
         open(&user).query_row(types, [], |row| Ok([row.get::<_, String>(0)?, row.get(1)?, row.get(2)?]));
     assert_eq!(types.unwrap(), ["real", "integer", "integer"].map(str::to_owned));
+    let Target::Database(name) = &targets[1] else { panic!("not a database") };
+    let types = "SELECT DISTINCT data_type, numeric_precision, numeric_scale FROM information_schema.columns
+                 WHERE table_name = 'batches' AND column_name LIKE 'avg%'";
+    assert_eq!(
+        postgres().sql(name, types).unwrap(),
+        "numeric|14|2",
+        "as in the view of a service's database"
+    );
 }
 
 #[test]
