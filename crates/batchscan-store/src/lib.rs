@@ -51,9 +51,7 @@ mod types;
 mod url;
 mod versions;
 
-pub use access::{
-    Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
-};
+pub use access::{Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret};
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{AuditEntry, AuditRange};
 pub use change::Actor;
