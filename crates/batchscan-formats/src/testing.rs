@@ -1,7 +1,7 @@
 //! Batches and helpers for the tests of all formats.
 
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
@@ -82,6 +82,7 @@ pub(crate) fn read_with(
 pub(crate) fn temporary_file(mut stream: impl Read) -> File {
     let mut file = tempfile::tempfile().unwrap();
     std::io::copy(&mut stream, &mut file).unwrap();
+    file.rewind().unwrap();
     file
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, ReadError, Warnings, read};
+use batchscan_formats::read::{ReadError, ReadOptions, Warnings, read};
 use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
@@ -43,14 +43,14 @@ pub struct ImportOptions {
     pub now: UtcInstant,
     /// Whether to roll back at the end.
     pub dry_run: bool,
-    /// What to do with values that cannot be right.
-    pub implausible: Implausible,
+    /// How to read it.
+    pub read: ReadOptions,
 }
 
 impl ImportOptions {
     /// A file from an unknown source, imported as it is.
     pub fn new(now: UtcInstant) -> Self {
-        Self { source: ImportSource::default(), now, dry_run: false, implausible: Implausible::default() }
+        Self { source: ImportSource::default(), now, dry_run: false, read: ReadOptions::default() }
     }
 }
 
@@ -105,7 +105,7 @@ fn send_file(
     steps: &mpsc::Sender<ImportStep>,
 ) -> Result<Warnings, ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
-    let summary = read(format, file, options.implausible, bytes_read, &mut |batch: Batch, json| {
+    let summary = read(format, file, &options.read, bytes_read, &mut |batch: Batch, json| {
         chunk.push(ImportRow { position: batch.position(), json });
         if chunk.len() < ROWS_PER_STEP {
             return ControlFlow::Continue(());

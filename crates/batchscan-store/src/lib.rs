@@ -51,7 +51,9 @@ mod types;
 mod url;
 mod versions;
 
-pub use access::{Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret};
+pub use access::{
+    Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
+};
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{AuditEntry, AuditRange};
 pub use change::Actor;

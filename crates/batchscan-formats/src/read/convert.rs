@@ -178,19 +178,22 @@ impl<'o> Converter<'o> {
 
     fn flag(&self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
         let word = cell.to_lowercase();
-        let contains = |words: &Option<Vec<String>>, usual: &[&str]| match words {
-            Some(words) => words.iter().any(|known| known.trim().to_lowercase() == word),
-            None => usual.contains(&word.as_str()),
+        let words = |stated: &Option<Vec<String>>, usual: &[&str]| match stated {
+            // An empty cell is not compared.
+            Some(words) => {
+                words.iter().map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()).collect()
+            }
+            None => usual.iter().map(ToString::to_string).collect::<Vec<_>>(),
         };
-        if contains(&self.mapping.true_words, &TRUE_WORDS) {
-            return Ok(Value::Bool(true));
-        }
-        if contains(&self.mapping.false_words, &FALSE_WORDS) {
-            return Ok(Value::Bool(false));
+        let true_words = words(&self.mapping.true_words, &TRUE_WORDS);
+        let false_words = words(&self.mapping.false_words, &FALSE_WORDS);
+        if true_words.contains(&word) || false_words.contains(&word) {
+            return Ok(Value::Bool(true_words.contains(&word)));
         }
         let cell = quoted(&clip(cell));
         let expected = format!(
-            "true or false, yes or no, ja or nein; for other words add true = [{cell}] or false = [{cell}] to a mapping"
+            "{}; for other words add true = [{cell}] or false = [{cell}] to a mapping",
+            [true_words, false_words].concat().join(", ")
         );
         Err(FieldError::new(field.name(), cell, expected))
     }

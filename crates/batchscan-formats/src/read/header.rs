@@ -79,12 +79,16 @@ impl<'o> HeaderSearch<'o> {
             _ => {}
         }
         let filled = titles.iter().filter(|title| !title.as_ref().trim().is_empty()).count();
-        let best = self.best.as_ref().map_or((0, 0), |best| (best.known, best.filled));
-        if (known, filled) > best {
+        if (known, filled) > self.score() {
             let titles = titles.iter().map(|title| title.as_ref().to_owned()).collect();
             self.best = Some(Candidate { known, filled, location, titles });
         }
         false
+    }
+
+    /// How much the best row is like a header.
+    pub(super) fn score(&self) -> (usize, usize) {
+        self.best.as_ref().map_or((0, 0), |best| (best.known, best.filled))
     }
 
     /// Whether to stop the search after row `number`.
@@ -102,6 +106,11 @@ impl<'o> HeaderSearch<'o> {
                 let found = format!("an empty or missing row {row}");
                 collector.fail(location, unexpected(found, "the header, as header_row in the mapping says"))
             }
+            (Some(best), None) if best.known == 0 && best.titles.iter().any(|title| is_number(title)) => {
+                let found = "rows of values and no known title";
+                collector
+                    .fail(best.location, unexpected(found, "a header with the field names above the values"))
+            }
             (Some(best), None) => match match_columns(&best.titles, best.location, self.options, collector) {
                 Err(stop) => stop,
                 Ok(_) => Stop::Errors,
@@ -111,6 +120,11 @@ impl<'o> HeaderSearch<'o> {
             }
         }
     }
+}
+
+/// Titles are words.
+fn is_number(title: &str) -> bool {
+    !title.is_empty() && title.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What the mapping or the title says about a column.
@@ -158,7 +172,7 @@ pub(super) fn match_columns<T: AsRef<str>>(
         collector.add_error(location, error)?;
     }
     collector.set_columns(location, titles, &matcher.header.roles);
-    matcher.check_required(location, collector)?;
+    let matcher = matcher.check_required(location, collector)?;
     if !matcher.unknown.is_empty() {
         let names: Vec<String> = matcher.unknown.iter().map(|title| quoted(&clip(title))).collect();
         collector.warn(location, problem(format!("ignored columns: {}", names.join(", "))))?;
@@ -254,7 +268,7 @@ impl<'t> Matcher<'_, 't> {
         }
     }
 
-    fn check_required(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    fn check_required(mut self, location: Location, collector: &mut Collector<'_>) -> Result<Self, Stop> {
         let has_template = self.options.mapping.batch_id.is_some();
         let is_missing = |field: &Field| {
             !field.is_nullable()
@@ -265,13 +279,14 @@ impl<'t> Matcher<'_, 't> {
         for field in &missing {
             collector.add_error(location, self.missing(*field))?;
         }
-        if missing.is_empty() { Ok(()) } else { Err(Stop::Errors) }
+        if missing.is_empty() { Ok(self) } else { Err(Stop::Errors) }
     }
 
-    /// Names the most likely setting.
-    fn missing(&self, field: Field) -> FieldError {
+    /// Names the most likely setting, each title once.
+    fn missing(&mut self, field: Field) -> FieldError {
         let mut text = String::from("missing required column");
         if let Some(title) = most_likely(field, &self.unknown) {
+            self.unknown.retain(|other| *other != title);
             text += "; if it has another title here, such as ";
             text += &format!("{0}, add {0} = \"{field}\" to [columns] of a mapping", quoted(&clip(title)));
         }

@@ -24,6 +24,8 @@ mod convert;
 pub(crate) mod csv;
 mod decoder;
 mod error;
+#[cfg(test)]
+mod foreign_files;
 mod header;
 mod json;
 mod json_syntax;

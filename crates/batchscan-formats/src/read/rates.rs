@@ -23,9 +23,9 @@ pub(super) struct Rates {
     unit: Option<RateUnit>,
     /// Whether the unit of a column is known: stated, or shown by a rate above 1.
     is_known: [bool; FIELDS.len()],
-    /// The first rate above 0 of each column.
+    /// The first rate of each column that is not 0.
     first: [Option<(Location, String)>; FIELDS.len()],
-    /// Rates above 0 in the form of the API, and whether there are others.
+    /// Rates in the form of the API, and whether there are others.
     api_rates: [u64; FIELDS.len()],
     has_others: [bool; FIELDS.len()],
 }
@@ -71,8 +71,9 @@ impl Rates {
         let rates =
             [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
         for (index, rate) in rates.into_iter().enumerate() {
-            let Some(rate) = rate.filter(|rate| !self.is_known[index] && rate.count() > 0) else { continue };
+            let Some(rate) = rate.filter(|rate| !self.is_known[index] && rate.count() >= 0) else { continue };
             let text = match raw.get(FIELDS[index]) {
+                Some(Value::Percent(_)) => continue,
                 Some(_) if rate.count() > FRACTION_MAX => {
                     self.is_known[index] = true;
                     continue;
@@ -87,7 +88,10 @@ impl Rates {
                 }
                 _ => continue,
             };
-            self.first[index].get_or_insert_with(|| (location, text.to_string()));
+            // Also 0.001 is above 0, before it is rounded.
+            if text.contains(|c| ('1'..='9').contains(&c)) {
+                self.first[index].get_or_insert_with(|| (location, text.to_string()));
+            }
         }
     }
 

@@ -133,12 +133,13 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
     (edits(known) <= edits_max).then_some(*field)
 }
 
-/// The title that most likely has this field.
+/// The title that most likely has this field: a similar one, or else the first.
 pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t str> {
+    const SIMILARITY_MIN: f64 = 0.7;
     let similarity = |title: &str| {
         let simple = simplify(split_unit(title).0);
         let names = KNOWN.iter().filter(|(_, known)| **known == field);
-        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(0.0, f64::max)
+        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(SIMILARITY_MIN, f64::max)
     };
     titles
         .iter()

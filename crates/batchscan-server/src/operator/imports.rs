@@ -15,7 +15,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
+use batchscan_formats::read::{LocatedError, Location, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text};
 use batchscan_model::{BatchId, FieldError, OrgId, Reason};
 use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
 use bytes::Bytes;
@@ -241,7 +241,7 @@ async fn import(
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
         let now = app.clock.now();
-        let options = ImportOptions { source, now, dry_run, implausible: Implausible::Warn };
+        let options = ImportOptions { source, now, dry_run, read: ReadOptions::default() };
         let imported =
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
@@ -272,7 +272,7 @@ fn require_batch(json: &[u8], id: &str) -> Result<(), ApiError> {
         ControlFlow::Continue(())
     };
     let source: Box<dyn Read> = Box::new(Cursor::new(json.to_vec()));
-    read_text(Format::Json, source, Implausible::Warn, &AtomicU64::new(0), &mut accept)
+    read_text(Format::Json, source, &ReadOptions::default(), &AtomicU64::new(0), &mut accept)
         .map_err(|error| ApiError::from(ImportError::File(error)))?;
     match found {
         Some(found) if batches == 1 && found == id => Ok(()),

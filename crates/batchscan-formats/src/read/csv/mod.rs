@@ -266,9 +266,10 @@ impl Table<'_> {
     }
 }
 
-/// Whether a decimal has two fraction digits, and too few others for thousands.
+/// Whether a decimal has two fraction digits, and at most three others: too few for thousands.
 fn is_usual_decimal(cell: &str) -> bool {
-    matches!(cell.as_bytes(), [_, b'.', _, _] | [_, _, b'.', _, _] | [_, _, _, b'.', _, _])
+    let Some((whole, [b'.', tenth, hundredth])) = cell.as_bytes().split_last_chunk() else { return false };
+    (1..=3).contains(&whole.len()) && whole.iter().chain([tenth, hundredth]).all(u8::is_ascii_digit)
 }
 
 /// The row at the start of a buffer.

@@ -86,7 +86,7 @@ struct Sheets<'o> {
     limits: &'o Limits,
     /// The sheets that were read.
     tables: Vec<String>,
-    /// The first sheet with cells and without the columns.
+    /// Of the sheets without the columns, the one that is most like a table.
     search: Option<(usize, HeaderSearch<'o>)>,
 }
 
@@ -114,7 +114,8 @@ impl<'o> Sheets<'o> {
             }
             None => {
                 collector.notes().ignore_sheet(name);
-                if table.has_cells && self.search.is_none() {
+                let best = self.search.as_ref().map_or((0, 0), |(_, search)| search.score());
+                if table.search.score() > best || table.has_cells && self.search.is_none() {
                     self.search = Some((sheet, table.search));
                 }
                 Ok(())
@@ -132,9 +133,10 @@ impl<'o> Sheets<'o> {
         if (1..).zip(&self.tables).all(is_pulled) {
             return Ok(());
         }
-        let found = format!("the columns in the sheets {} and {}", quoted(first), quoted(last));
-        let expected = format!("them in one sheet, or sheet = {} in a mapping", quoted(first));
-        Err(collector.fail(Location::SheetRow(sheet, 1), unexpected(found, expected)))
+        let (first, last) = (quoted(first), quoted(last));
+        let text =
+            format!("the sheets {first} and {last} both have the columns; add sheet = {first} to a mapping");
+        Err(collector.fail(Location::SheetRow(sheet, 1), problem(text)))
     }
 
     /// The positions of formulas without a stored value, if the workbook has any. Only another way of reading sees them.
