@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use crate::workspace::{Workspace, run_command};
 
 const CARGO_DEB: &str = "cargo-deb@3.8.0";
-const UNITS: [&str; 2] = ["batchscan.service", "batchscan-watch@.service"];
+const UNITS: [&str; 4] =
+    ["batchscan.service", "batchscan-watch@.service", "batchscan-backup.service", "batchscan-backup.timer"];
 /// The names that the shells look for.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "batchscan.bash"), ("zsh", "_batchscan"), ("fish", "batchscan.fish")];

@@ -88,6 +88,6 @@ mod tests {
             assert!(id.bytes().all(is_kebab), "{id}");
             assert!(text.ends_with('.'), "{text}");
         }
-        assert_eq!(ids.len(), 172);
+        assert_eq!(ids.len(), 174);
     }
 }

@@ -1,7 +1,7 @@
 //! Batches and helpers for the tests of all formats.
 
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
@@ -10,7 +10,7 @@ use batchscan_model::{Batch, BatchId, Hundredths, UtcInstant};
 use proptest::prelude::*;
 
 use crate::Format;
-use crate::read::{Implausible, ReadError, read, read_text};
+use crate::read::{ReadError, ReadOptions, read, read_text};
 
 /// A batch with only its required fields, as JSON.
 pub(crate) fn small(id: &str) -> String {
@@ -56,6 +56,14 @@ pub(crate) fn errors(format: Format, bytes: impl Into<Vec<u8>>) -> String {
 }
 
 pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Vec<String>, ReadError> {
+    read_with(format, stream, &ReadOptions::default())
+}
+
+pub(crate) fn read_with(
+    format: Format,
+    stream: impl Read + 'static,
+    options: &ReadOptions,
+) -> Result<Vec<String>, ReadError> {
     let (mut texts, bytes_read) = (Vec::new(), AtomicU64::new(0));
     let mut accept = |batch: Batch, text| {
         assert_eq!(batch.to_json(), text);
@@ -63,10 +71,8 @@ pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Ve
         ControlFlow::Continue(())
     };
     let summary = match format {
-        _ if format.is_text() => {
-            read_text(format, Box::new(stream), Implausible::Warn, &bytes_read, &mut accept)?
-        }
-        _ => read(format, temporary_file(stream), Implausible::Warn, &bytes_read, &mut accept)?,
+        _ if format.is_text() => read_text(format, Box::new(stream), options, &bytes_read, &mut accept)?,
+        _ => read(format, temporary_file(stream), options, &bytes_read, &mut accept)?,
     };
     assert_eq!(summary.batches, texts.len() as u64);
     Ok(texts)
@@ -76,6 +82,7 @@ pub(crate) fn read_all(format: Format, stream: impl Read + 'static) -> Result<Ve
 pub(crate) fn temporary_file(mut stream: impl Read) -> File {
     let mut file = tempfile::tempfile().unwrap();
     std::io::copy(&mut stream, &mut file).unwrap();
+    file.rewind().unwrap();
     file
 }
 

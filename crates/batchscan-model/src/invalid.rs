@@ -48,6 +48,8 @@ pub enum Reason {
     NotABoolean,
     /// Not a number in the allowed range.
     BadNumber,
+    /// Not the name of a time zone.
+    BadTimezone,
     /// A name or label that is empty, too long or has control characters.
     BadName,
     /// Not a date and time in the future.
@@ -74,6 +76,7 @@ impl Reason {
             | Reason::BadWait
             | Reason::DiffersFromHeader
             | Reason::BadNumber
+            | Reason::BadTimezone
             | Reason::BadName
             | Reason::NotInTheFuture
             | Reason::TooManyBatches => "value_error",
@@ -115,6 +118,7 @@ impl Reason {
             }
             Reason::NotABoolean => "Input should be true or false",
             Reason::BadNumber => "Value error, not a number in the allowed range",
+            Reason::BadTimezone => "Value error, not a time zone such as Europe/Berlin or UTC",
             Reason::BadName => "Value error, it is empty, too long or has invisible characters or a slash",
             Reason::NotInTheFuture => {
                 "Value error, not a date and time in the future, such as 2030-01-31T00:00:00Z"

@@ -10,6 +10,7 @@
 //! | `plausibility` | [`Batch::implausible_values`] |
 //! | [`json_scan`] | where JSON values begin and end |
 //! | [`instant`], [`hundredths`], [`digits`] | dates, decimals, and writing numbers fast |
+//! | [`zone`] | [`Zone`]: local times to instants |
 //! | [`range`] | [`DateRange`] and [`Position`] |
 //! | [`ids`] | [`OrgId`], [`ClientId`], [`BatchId`], [`ClientSecret`] |
 //! | [`error`], [`printable`] | [`FieldError`]; making foreign text safe to print |
@@ -35,6 +36,7 @@ pub mod printable;
 pub mod range;
 pub mod raw_batch;
 mod validate;
+pub mod zone;
 
 pub use batch::{Batch, FieldValue};
 pub use error::{FieldError, FieldErrors};
@@ -46,3 +48,4 @@ pub use invalid::{Invalid, Part, Reason};
 pub use json_parse::UnknownFields;
 pub use range::{DateRange, Position};
 pub use raw_batch::{RawBatch, Value};
+pub use zone::{LocalTimeError, Zone};

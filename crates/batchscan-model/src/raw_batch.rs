@@ -19,10 +19,14 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// A CSV cell: text that may stand for any type.
     Cell(Cow<'a, str>),
+    /// A number that the file marks as a percentage.
+    Percent(Cow<'a, str>),
     /// A timestamp that the file marks as UTC.
     Instant(UtcInstant),
     /// An array, an object, or a value of a type that no field has.
     Other(&'a str),
+    /// A value whose error is already reported.
+    Rejected,
 }
 
 impl fmt::Display for Value<'_> {
@@ -31,10 +35,11 @@ impl fmt::Display for Value<'_> {
         match self {
             Value::Null => f.write_str("null"),
             Value::Bool(value) => write!(f, "{value}"),
-            Value::Number(text) => f.write_str(&clip(text)),
+            Value::Number(text) | Value::Percent(text) => f.write_str(&clip(text)),
             Value::Other(text) => f.write_str(&clip(text)),
             Value::Text(text) | Value::Cell(text) => write!(f, "\"{}\"", clip(text)),
             Value::Instant(instant) => write!(f, "{instant}"),
+            Value::Rejected => f.write_str("an invalid value"),
         }
     }
 }
@@ -54,6 +59,12 @@ impl<'a> RawBatch<'a> {
         }
     }
 
+    /// Replaces the value of a field by the reason why it is not accepted.
+    pub fn reject(&mut self, field: Field, error: FieldError) {
+        self.values[field as usize] = Some(Value::Rejected);
+        self.errors.push(error);
+    }
+
     /// Records a name that is not a field, as an error of the batch.
     pub fn add_unknown(&mut self, name: &str) {
         self.errors.push(FieldError::unknown_field(name));
@@ -64,7 +75,12 @@ impl<'a> RawBatch<'a> {
         self.values[field as usize].as_ref()
     }
 
-    /// Duplicate and unknown fields.
+    /// The value of a field, to be replaced.
+    pub fn get_mut(&mut self, field: Field) -> Option<&mut Value<'a>> {
+        self.values[field as usize].as_mut()
+    }
+
+    /// Duplicate and unknown fields, and rejected values.
     pub fn errors(&self) -> &[FieldError] {
         &self.errors
     }

@@ -66,6 +66,7 @@ impl<'r, 'a> Validator<'r, 'a> {
         let problem = match self.raw.get(field) {
             None => "missing required field",
             Some(Value::Null) => "required field is null",
+            Some(Value::Rejected) => return None,
             Some(value) => return self.parse(field, value),
         };
         self.errors.push(FieldError::problem(field.name(), problem));
@@ -75,6 +76,7 @@ impl<'r, 'a> Validator<'r, 'a> {
     fn nullable<T: FromValue>(&mut self, field: Field) -> Option<Option<T>> {
         match self.raw.get(field) {
             None | Some(Value::Null) => Some(None),
+            Some(Value::Rejected) => None,
             Some(value) => self.parse(field, value).map(Some),
         }
     }
@@ -131,7 +133,7 @@ impl FromValue for UtcInstant {
 impl FromValue for Hundredths {
     fn from_value(value: &Value<'_>, kind: Kind) -> Result<Self, String> {
         match value {
-            Value::Number(text) | Value::Text(text) | Value::Cell(text) => {
+            Value::Number(text) | Value::Text(text) | Value::Cell(text) | Value::Percent(text) => {
                 Hundredths::parse(text).map_err(|error| error.to_string())
             }
             _ => Err(kind.expected()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, LocatedError, ReadError, read};
+use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, read};
 use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
@@ -43,14 +43,14 @@ pub struct ImportOptions {
     pub now: UtcInstant,
     /// Whether to roll back at the end.
     pub dry_run: bool,
-    /// What to do with values that cannot be right.
-    pub implausible: Implausible,
+    /// How to read it.
+    pub read: ReadOptions,
 }
 
 impl ImportOptions {
     /// A file from an unknown source, imported as it is.
     pub fn new(now: UtcInstant) -> Self {
-        Self { source: ImportSource::default(), now, dry_run: false, implausible: Implausible::default() }
+        Self { source: ImportSource::default(), now, dry_run: false, read: ReadOptions::default() }
     }
 }
 
@@ -62,6 +62,7 @@ pub async fn import_file(
     options: ImportOptions,
     bytes_read: Arc<AtomicU64>,
 ) -> Result<ImportResult, ImportError> {
+    let options = ImportOptions { read: store.read_options(org, options.read).await?, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
     let (source, now, dry_run) = (options.source.clone(), options.now, options.dry_run);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
@@ -96,7 +97,7 @@ fn send_file(
     steps: &mpsc::Sender<ImportStep>,
 ) -> Result<(), ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
-    let summary = read(format, file, options.implausible, bytes_read, &mut |batch: Batch, json| {
+    let summary = read(format, file, &options.read, bytes_read, &mut |batch: Batch, json| {
         chunk.push(ImportRow { position: batch.position(), json });
         if chunk.len() < ROWS_PER_STEP {
             return ControlFlow::Continue(());

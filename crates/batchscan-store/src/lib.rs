@@ -32,6 +32,7 @@ mod dump;
 mod errors;
 mod gzip;
 mod import_file;
+mod import_settings;
 mod imports;
 mod keys;
 mod migrations;

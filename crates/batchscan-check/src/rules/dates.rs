@@ -26,6 +26,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule(decision(14), "date-parsing-words", "The msg of datetime_from_date_parsing begins with Input should be a valid datetime or date.", |p| each(p, "yesterday", |r, _| r.require_msg("Input should be a valid datetime or date", false))),
     Rule(decision(14), "date-timezone-words", "The msg of timezone_aware is Input should have timezone info.", |p| each(p, "2024-05-01T00:00:00", |r, _| r.require_msg("Input should have timezone info", false))),
     Rule(decision(16), "date-repeated-is-422", "A repeated date is a 422 of type value_error.", |p| both(p, |p, version| p.fetch_batches(version, &[("end_date", LONG_AGO), ("end_date", LONG_AGO)])?.require_errors("query", &["end_date"], "value_error"))),
+    Rule(decision(17), "date-misnamed-is-422", "startDate, from, end and the like are a 422 that names the right parameter.", |p| both(p, misnamed)),
+    Rule(decision(17), "field-as-filter-is-422", "A field of batches as a parameter is a 422, since batches cannot be filtered by it.", |p| both(p, |p, version| p.fetch_batches(version, &[("crop_type", "Leek")])?.require_errors("query", &["crop_type"], "value_error"))),
     Rule(decision(17), "query-unknown-is-ignored", "An unknown query parameter is ignored.", unknown_parameter),
 
     Rule(decision(14), "form-date-alone", "A date without a time is of type timezone_aware.", |p| form(p, "2024-05-01", "timezone_aware")),
@@ -50,6 +52,15 @@ const PARSING: &str = "datetime_from_date_parsing";
 
 /// A date after all data.
 const FAR_FUTURE: &str = "2999-01-01T00:00:00Z";
+
+fn misnamed(probe: &mut Probe, version: Version) -> CheckResult {
+    for (wrong, right) in [("startDate", "start_date"), ("from", "start_date"), ("end", "end_date")] {
+        let response = probe.fetch_batches(version, &[(wrong, LONG_AGO)])?;
+        response.require_errors("query", &[wrong], "value_error")?;
+        response.require_msg(&format!("Value error, the parameter is called {right}"), false)?;
+    }
+    Ok(())
+}
 
 fn accepted(probe: &mut Probe, date: &str) -> CheckResult {
     both(probe, |probe, version| {

@@ -3,12 +3,17 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use batchscan_model::{Batch, FieldError, FieldErrors, RawBatch};
+use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch};
 
+use super::ReadOptions;
 use super::error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
     Warnings,
 };
+use super::header::Role;
+use super::mapping::IdTemplate;
+use super::preview::Notes;
+use super::rates::Rates;
 
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
@@ -23,15 +28,11 @@ pub(super) struct Collector<'a> {
     more: bool,
     /// Whether all errors are implausible values.
     only_implausible: bool,
-    /// Batches with a germination rate, and the highest one.
-    rates: u64,
-    highest_rate: i64,
+    /// How to make ids.
+    template: Option<&'a IdTemplate>,
+    rates: Rates,
+    notes: Notes,
 }
-
-/// Fewer rates can all be low by chance.
-const RATES_MIN: u64 = 20;
-/// 1.00, in hundredths.
-const FRACTION_MAX: i64 = 100;
 
 /// Why reading ends before the end of the file.
 pub(super) enum Stop {
@@ -50,36 +51,43 @@ impl From<io::Error> for Stop {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(implausible: Implausible, accept: &'a mut Accept<'a>) -> Self {
+    pub(super) fn new(options: &'a ReadOptions, accept: &'a mut Accept<'a>) -> Self {
         let (warnings, errors) = (Warnings::default(), Vec::new());
         Self {
             accept,
-            implausible,
+            implausible: options.implausible,
             batches: 0,
             warnings,
             errors,
             more: false,
             only_implausible: true,
-            rates: 0,
-            highest_rate: 0,
+            template: options.mapping.batch_id.as_ref(),
+            rates: Rates::new(options.mapping.rates),
+            notes: Notes::default(),
         }
     }
 
     /// Validates a record, and passes its batch on unless there was an error before.
-    pub(super) fn add(&mut self, location: Location, raw: &RawBatch<'_>) -> Result<(), Stop> {
+    pub(super) fn add(&mut self, location: Location, raw: &mut RawBatch<'_>) -> Result<(), Stop> {
+        if let Some(template) = self.template
+            && raw.get(Field::BatchId).is_none()
+        {
+            template.apply(raw);
+        }
+        self.rates.convert(raw);
+        if self.notes.wants_examples() {
+            self.notes.add_row(raw);
+        }
         let batch = match Batch::from_raw(raw) {
             Ok(batch) => batch,
             Err(FieldErrors(errors)) => {
                 return errors.into_iter().try_for_each(|error| self.add_error(location, error));
             }
         };
-        if let Some(rate) = batch.avg_germination_rate {
-            self.rates += 1;
-            self.highest_rate = self.highest_rate.max(rate.count());
-        }
+        self.rates.observe(location, raw, &batch);
         let implausible = batch.implausible_values();
         if !implausible.is_empty() {
-            self.add_implausible(location, implausible)?;
+            self.add_warnings(location, implausible)?;
         }
         let json = match batch.to_bounded_json() {
             Ok(json) => json,
@@ -92,9 +100,14 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Adds warnings or errors.
+    /// Adds a warning about the file.
+    pub(super) fn warn(&mut self, location: Location, warning: FieldError) -> Result<(), Stop> {
+        self.add_warnings(location, vec![warning])
+    }
+
+    /// Adds warnings, or errors if warnings are rejected.
     #[cold]
-    fn add_implausible(&mut self, location: Location, values: Vec<FieldError>) -> Result<(), Stop> {
+    fn add_warnings(&mut self, location: Location, values: Vec<FieldError>) -> Result<(), Stop> {
         if self.implausible == Implausible::Reject {
             return values.into_iter().try_for_each(|error| self.push_error(location, error));
         }
@@ -125,18 +138,27 @@ impl<'a> Collector<'a> {
         self.add_error(location, error).err().unwrap_or(Stop::Errors)
     }
 
-    /// Warns about rates that are fractions: each one is plausible, but not all of them.
-    fn check_rates(&mut self) -> Result<(), Stop> {
-        if self.rates < RATES_MIN || !(1..=FRACTION_MAX).contains(&self.highest_rate) {
-            return Ok(());
-        }
-        let text = "rates look like fractions (0 to 1); the API's rates are percentages";
-        self.warnings.first.truncate(WARNINGS_SHOWN_MAX - 1);
-        self.add_implausible(Location::File, vec![FieldError::problem("avg_germination_rate", text)])
+    /// The title of a column says that its rates are percentages.
+    pub(super) fn set_percent(&mut self, field: Field) {
+        self.rates.set_percent(field);
     }
 
-    pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> Result<ReadSummary, ReadError> {
-        match outcome.and_then(|()| self.check_rates()) {
+    /// The columns of the table, for a preview.
+    pub(super) fn set_columns<T: AsRef<str>>(&mut self, location: Location, titles: &[T], roles: &[Role]) {
+        self.notes.set_columns(location, titles, roles);
+    }
+
+    /// What a preview shows.
+    pub(super) fn notes(&mut self) -> &mut Notes {
+        &mut self.notes
+    }
+
+    /// Ends the reading, also for a preview.
+    pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
+        let rates = std::mem::take(&mut self.rates);
+        let outcome = outcome.and_then(|()| rates.finish(&mut self));
+        let notes = std::mem::take(&mut self.notes);
+        let result = match outcome {
             Err(Stop::Callback) => Err(ReadError::Stopped),
             Err(Stop::Io(error)) => Err(ReadError::Io(error)),
             Ok(()) | Err(Stop::Errors) if self.errors.is_empty() => {
@@ -146,7 +168,8 @@ impl<'a> Collector<'a> {
                 let Self { errors, more, only_implausible, .. } = self;
                 Err(ReadError::Invalid { errors, more, only_implausible })
             }
-        }
+        };
+        (result, notes)
     }
 }
 

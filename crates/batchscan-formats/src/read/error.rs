@@ -102,7 +102,7 @@ impl fmt::Display for LocatedError {
     }
 }
 
-fn list(errors: &[LocatedError], more: bool) -> String {
+pub(super) fn list(errors: &[LocatedError], more: bool) -> String {
     let mut lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if more {
         lines.push("there are more errors".into());

@@ -1,40 +1,298 @@
-//! Which column of a table has which field, for CSV, Parquet and Excel.
+//! Which column of a table has which field, for CSV, Parquet and Excel: by the mapping, then by its title.
 
-use batchscan_model::{Field, FieldError, RawBatch, Value};
+use batchscan_model::printable::clip;
+use batchscan_model::{Field, FieldError, Kind, Zone};
 
-use super::collector::{Collector, Stop};
+use super::ReadOptions;
+use super::collector::{Collector, Stop, problem, unexpected};
 use super::error::Location;
+use super::mapping::quoted;
+use super::title::{Title, Unit, misspelt, most_likely, simplify};
 
-/// The field of each column; `None` for an invalid name, so that the rows can still be validated.
-///
-/// Each unknown, duplicate or missing name is one error (decision 039). Without a required column the rows are not read.
-pub(super) fn match_columns<'n>(
-    names: impl Iterator<Item = &'n str>,
+/// Rows in which the header is looked for. Titles above a table have fewer.
+const HEADER_ROWS_MAX: usize = 20;
+/// Known titles that make a row a header. One may be a word above the table.
+const KNOWN_TITLES_MIN: usize = 2;
+
+/// What a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Field(Column),
+    Ignored,
+    /// Without a title, and so without values.
+    Unnamed,
+}
+
+/// A column with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) field: Field,
+    pub(super) kind: Kind,
+    /// Whether usual values need no conversion.
+    pub(super) is_plain: bool,
+}
+
+/// The columns of a table.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) roles: Vec<Role>,
+    /// The time zone in a title.
+    pub(super) zone: Option<Zone>,
+}
+
+/// Looks for the header among the first rows of a table.
+pub(super) struct HeaderSearch<'o> {
+    options: &'o ReadOptions,
+    rows: usize,
+    best: Option<Candidate>,
+}
+
+/// A row that may have been meant as the header.
+struct Candidate {
+    known: usize,
+    filled: usize,
     location: Location,
-    collector: &mut Collector<'_>,
-) -> Result<Vec<Option<Field>>, Stop> {
-    let mut seen = RawBatch::default();
-    let mut columns = Vec::new();
-    // Spaces around a name are not seen in a spreadsheet.
-    for (index, name) in names.map(str::trim).enumerate() {
-        columns.push(Field::from_name(name).filter(|field| seen.get(*field).is_none()));
-        match Field::from_name(name) {
-            Some(field) => seen.set(field, Value::Null),
-            None if name.is_empty() => {
-                let column = format!("column {}", index + 1);
-                collector.add_error(location, FieldError::problem(&column, "missing column name"))?;
-            }
-            None => seen.add_unknown(name),
+    titles: Vec<String>,
+}
+
+impl<'o> HeaderSearch<'o> {
+    pub(super) fn new(options: &'o ReadOptions) -> Self {
+        Self { options, rows: 0, best: None }
+    }
+
+    /// The number of columns whose field is known.
+    pub(super) fn count_known<T: AsRef<str>>(&self, titles: &[T]) -> usize {
+        let is_known = |title: &T| match recognise(self.options, title.as_ref()) {
+            Meaning::Title(Title::Field(..) | Title::OddUnit(..)) | Meaning::Mapped(..) => true,
+            Meaning::Title(Title::Extra | Title::Unknown) | Meaning::Ignored => false,
+        };
+        titles.iter().filter(|title| is_known(title)).count()
+    }
+
+    /// Whether this row is the header. Rows are numbered from 1.
+    pub(super) fn is_header<T: AsRef<str>>(&mut self, titles: &[T], number: u64, location: Location) -> bool {
+        self.rows += 1;
+        let known = self.count_known(titles);
+        match self.options.mapping.header_row {
+            Some(row) if row == number => return true,
+            None if known >= KNOWN_TITLES_MIN => return true,
+            _ => {}
+        }
+        let filled = titles.iter().filter(|title| !title.as_ref().trim().is_empty()).count();
+        if (known, filled) > self.score() {
+            let titles = titles.iter().map(|title| title.as_ref().to_owned()).collect();
+            self.best = Some(Candidate { known, filled, location, titles });
+        }
+        false
+    }
+
+    /// How much the best row is like a header.
+    pub(super) fn score(&self) -> (usize, usize) {
+        self.best.as_ref().map_or((0, 0), |best| (best.known, best.filled))
+    }
+
+    /// Whether to stop the search after row `number`.
+    pub(super) fn is_over(&self, number: u64) -> bool {
+        match self.options.mapping.header_row {
+            Some(row) => number >= row,
+            None => self.rows >= HEADER_ROWS_MAX,
         }
     }
-    seen.errors().iter().try_for_each(|error| collector.add_error(location, error.clone()))?;
-    let is_missing = |field: &Field| !field.is_nullable() && seen.get(*field).is_none();
-    let missing: Vec<Field> = Field::ALL.into_iter().filter(is_missing).collect();
-    if missing.is_empty() {
-        return Ok(columns);
+
+    /// Reports what is missing, after the search.
+    pub(super) fn fail(&self, location: Location, collector: &mut Collector<'_>) -> Stop {
+        match (&self.best, self.options.mapping.header_row) {
+            (_, Some(row)) => {
+                let found = format!("an empty or missing row {row}");
+                collector.fail(location, unexpected(found, "the header, as header_row in the mapping says"))
+            }
+            (Some(best), None) if best.known == 0 && best.titles.iter().any(|title| is_number(title)) => {
+                let found = "rows of values and no known title";
+                collector
+                    .fail(best.location, unexpected(found, "a header with the field names above the values"))
+            }
+            (Some(best), None) => match match_columns(&best.titles, best.location, self.options, collector) {
+                Err(stop) => stop,
+                Ok(_) => Stop::Errors,
+            },
+            (None, None) => {
+                collector.fail(location, unexpected("an empty file", "a header with the field names"))
+            }
+        }
     }
-    for field in missing {
-        collector.add_error(location, FieldError::problem(field.name(), "missing required column"))?;
+}
+
+/// Titles are words.
+fn is_number(title: &str) -> bool {
+    !title.is_empty() && title.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// What the mapping or the title says about a column.
+enum Meaning {
+    Mapped(Field, Unit),
+    Ignored,
+    Title(Title),
+}
+
+fn recognise(options: &ReadOptions, title: &str) -> Meaning {
+    let mapping = &options.mapping;
+    if !mapping.columns.is_empty() || !mapping.ignore.is_empty() {
+        let simple = simplify(title);
+        if let Some((_, field)) = mapping.columns.iter().find(|(title, _)| simplify(title) == simple) {
+            return Meaning::Mapped(*field, Unit::of_mapped(*field, title));
+        }
+        if mapping.ignore.iter().any(|title| simplify(title) == simple) {
+            return Meaning::Ignored;
+        }
     }
-    Err(Stop::Errors)
+    Meaning::Title(Title::parse(title))
+}
+
+/// The roles of the columns. Each misspelt, duplicate or missing name is one error (decision 039), and all unknown ones
+/// are one warning. Without a required column the rows are not read.
+pub(super) fn match_columns<T: AsRef<str>>(
+    titles: &[T],
+    location: Location,
+    options: &ReadOptions,
+    collector: &mut Collector<'_>,
+) -> Result<Header, Stop> {
+    let mut matcher = Matcher {
+        options,
+        header: Header { roles: Vec::new(), zone: None },
+        taken: [None; Field::ALL.len()],
+        unknown: Vec::new(),
+        errors: Vec::new(),
+    };
+    for title in titles {
+        matcher.add(title.as_ref().trim(), collector);
+    }
+    matcher.check_unknown();
+    matcher.check_mapping(titles);
+    for error in std::mem::take(&mut matcher.errors) {
+        collector.add_error(location, error)?;
+    }
+    collector.set_columns(location, titles, &matcher.header.roles);
+    let matcher = matcher.check_required(location, collector)?;
+    if !matcher.unknown.is_empty() {
+        let names: Vec<String> = matcher.unknown.iter().map(|title| quoted(&clip(title))).collect();
+        collector.warn(location, problem(format!("ignored columns: {}", names.join(", "))))?;
+    }
+    Ok(matcher.header)
+}
+
+struct Matcher<'o, 't> {
+    options: &'o ReadOptions,
+    header: Header,
+    /// The index of the column of each field.
+    taken: [Option<usize>; Field::ALL.len()],
+    unknown: Vec<&'t str>,
+    errors: Vec<FieldError>,
+}
+
+impl<'t> Matcher<'_, 't> {
+    fn add(&mut self, title: &'t str, collector: &mut Collector<'_>) {
+        let role = match recognise(self.options, title) {
+            Meaning::Mapped(field, unit) | Meaning::Title(Title::Field(field, unit)) => {
+                self.field(title, field, unit, collector)
+            }
+            Meaning::Title(Title::OddUnit(field, unit)) => {
+                let problem = format!(
+                    "not sure that it is {field}, because of {}; if so, add {} = \"{field}\" to [columns] of a mapping",
+                    quoted(&clip(&unit)),
+                    quoted(&clip(title)),
+                );
+                self.errors.push(FieldError::problem(&clip(title), problem));
+                Role::Ignored
+            }
+            Meaning::Title(Title::Unknown) if title.is_empty() => Role::Unnamed,
+            Meaning::Title(Title::Unknown) => {
+                self.unknown.push(title);
+                Role::Ignored
+            }
+            Meaning::Title(Title::Extra) | Meaning::Ignored => Role::Ignored,
+        };
+        self.header.roles.push(role);
+    }
+
+    fn field(&mut self, title: &str, field: Field, unit: Unit, collector: &mut Collector<'_>) -> Role {
+        if self.taken[field as usize].replace(self.header.roles.len()).is_some() {
+            let problem = format!("second column for {field}; add one of them to ignore in a mapping");
+            self.errors.push(FieldError::problem(&clip(title), problem));
+            return Role::Ignored;
+        }
+        match unit {
+            Unit::Zone(zone) => self.header.zone = Some(zone),
+            Unit::Percent => collector.set_percent(field),
+            Unit::None => {}
+        }
+        let mapping = &self.options.mapping;
+        let is_plain = match field.kind() {
+            Kind::Instant => mapping.date_format.is_none(),
+            Kind::Count | Kind::Decimal => mapping.decimal.is_none(),
+            Kind::Flag => mapping.true_words.is_none() && mapping.false_words.is_none(),
+            _ => true,
+        };
+        Role::Field(Column { field, kind: field.kind(), is_plain })
+    }
+
+    /// A typo in a title must not become a silent null.
+    fn check_unknown(&mut self) {
+        let taken = self.taken;
+        let (mut misspellings, unknown) = (Vec::new(), std::mem::take(&mut self.unknown));
+        for title in unknown {
+            match misspelt(title, |field| taken[field as usize].is_none()) {
+                Some(field) => {
+                    let problem =
+                        format!("unknown field; did you mean {field}? If not, add it to ignore in a mapping");
+                    misspellings.push(FieldError::problem(&clip(title), problem));
+                }
+                None => self.unknown.push(title),
+            }
+        }
+        self.errors.append(&mut misspellings);
+    }
+
+    /// Each field of the mapping has one of its titles in the file.
+    fn check_mapping<T: AsRef<str>>(&mut self, titles: &[T]) {
+        let present: Vec<String> = titles.iter().map(|title| simplify(title.as_ref())).collect();
+        let columns = &self.options.mapping.columns;
+        for (title, field) in columns {
+            let is_present =
+                |other: &&(String, Field)| other.1 == *field && present.contains(&simplify(&other.0));
+            let first = columns.iter().find(|other| other.1 == *field);
+            if !columns.iter().any(|other| is_present(&other)) && first.is_some_and(|first| first.0 == *title)
+            {
+                let problem = format!("column of the mapping ({field}) not found in the file");
+                self.errors.push(FieldError::problem(&clip(title), problem));
+            }
+        }
+    }
+
+    fn check_required(mut self, location: Location, collector: &mut Collector<'_>) -> Result<Self, Stop> {
+        let has_template = self.options.mapping.batch_id.is_some();
+        let is_missing = |field: &Field| {
+            !field.is_nullable()
+                && self.taken[*field as usize].is_none()
+                && !(has_template && *field == Field::BatchId)
+        };
+        let missing: Vec<Field> = Field::ALL.into_iter().filter(is_missing).collect();
+        for field in &missing {
+            collector.add_error(location, self.missing(*field))?;
+        }
+        if missing.is_empty() { Ok(self) } else { Err(Stop::Errors) }
+    }
+
+    /// Names the most likely setting, each title once.
+    fn missing(&mut self, field: Field) -> FieldError {
+        let mut text = String::from("missing required column");
+        if let Some(title) = most_likely(field, &self.unknown) {
+            self.unknown.retain(|other| *other != title);
+            text += "; if it has another title here, such as ";
+            text += &format!("{0}, add {0} = \"{field}\" to [columns] of a mapping", quoted(&clip(title)));
+        }
+        if field == Field::BatchId {
+            text += "; if the file has no ids, add batch_id = \"{batch_name} {batch_creation_date}\" to a mapping";
+        }
+        FieldError::problem(field.name(), text)
+    }
 }

@@ -8,7 +8,7 @@ use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 /// Reads an array, or objects without one as `jq` prints them.
 pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    text.skip_byte_order_mark(collector)?;
+    text.skip_utf8_mark(collector)?;
     let found = match text.skip_whitespace()? {
         Some(b'[') => return read_array(text, collector),
         Some(b'{') => return read_objects(text, collector),
@@ -58,7 +58,7 @@ fn read_element(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Res
         return Err(fail(text, collector, "a batch as a JSON object"));
     }
     match json_syntax::parse(&text.bytes()[..length]) {
-        Ok(raw) => collector.add(text.location(), &raw)?,
+        Ok(mut raw) => collector.add(text.location(), &mut raw)?,
         Err(error) => {
             let kind = error.kind;
             let (location, error) = error.locate(text);

@@ -7,78 +7,136 @@
 //! | `collector` | validates each record, collects batches and errors |
 //! | `text_buffer` | the unread part of a text file, with line numbers |
 //! | `json`, `ndjson`, `json_syntax` | JSON arrays and lines; syntax errors in plain words |
-//! | `csv` | rows of cells; numbers and dates as spreadsheets write them |
+//! | `decoder` | other encodings than UTF-8 |
+//! | `csv` | rows of cells |
 //! | `parquet` | typed columns |
 //! | `xlsx` | sheets of typed cells |
-//! | `header` | which column has which field, for CSV, Parquet and Excel |
+//! | `mapping` | [`Mapping`]: what a person states about a file |
+//! | `title`, `header` | which column has which field, for CSV, Parquet and Excel |
+//! | `convert`, `number` | dates, numbers and flags as people and spreadsheets write them |
+//! | `rates` | percent or fraction |
+//! | `preview` | [`Preview`]: how a file is understood |
 //! | `catch_panic` | panics of libraries as errors |
 
 mod catch_panic;
 mod collector;
+mod convert;
 pub(crate) mod csv;
+mod decoder;
 mod error;
+#[cfg(test)]
+mod foreign_files;
 mod header;
 mod json;
 mod json_syntax;
+mod mapping;
 mod ndjson;
+mod number;
 mod parquet;
+mod preview;
+mod rates;
 #[cfg(test)]
 mod tests;
 mod text_buffer;
+mod title;
 mod xlsx;
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
+
+use batchscan_model::Zone;
 
 pub use collector::Accept;
 pub use error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
     Warnings,
 };
+pub use mapping::{DecimalMark, IdTemplate, Mapping, MappingErrors, RateUnit};
+pub use preview::{Preview, PreviewColumn};
 pub use text_buffer::RECORD_BYTES_MAX;
 
 use crate::Format;
 use collector::Collector;
+use preview::Notes;
 use text_buffer::TextBuffer;
+
+/// How to read a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// What to do with values that cannot be right, and with other warnings.
+    pub implausible: Implausible,
+    /// What a person states about the file.
+    pub mapping: Mapping,
+    /// The zone of times without one, before that of the mapping. A zone in a title comes first.
+    pub timezone: Option<Zone>,
+}
 
 /// Reads a file to its end and passes each batch with its JSON text to `accept`, in file order.
 ///
 /// `bytes_read` grows while reading, up to the length of the file. After the first error no batch is passed on, but
-/// reading continues to find up to [`ERRORS_SHOWN_MAX`] errors.
+/// reading continues to find up to [`ERRORS_SHOWN_MAX`] errors. An error at the end of the file can reject all of it.
 pub fn read(
     format: Format,
     file: File,
-    implausible: Implausible,
+    options: &ReadOptions,
     bytes_read: &AtomicU64,
     accept: &mut Accept<'_>,
 ) -> Result<ReadSummary, ReadError> {
-    if format.is_text() {
-        return read_text(format, Box::new(file), implausible, bytes_read, accept);
-    }
-    let mut collector = Collector::new(implausible, accept);
-    let outcome = match format {
-        Format::Parquet => parquet::read(file, bytes_read, &mut collector),
-        _ => xlsx::read(file, bytes_read, &mut collector),
-    };
-    collector.finish(outcome)
+    read_with_notes(format, file, options, bytes_read, accept).0
 }
 
 /// Reads a text format from a stream, since it needs no access to the end of the file first.
 pub fn read_text(
     format: Format,
     source: Box<dyn Read>,
-    implausible: Implausible,
+    options: &ReadOptions,
     bytes_read: &AtomicU64,
     accept: &mut Accept<'_>,
 ) -> Result<ReadSummary, ReadError> {
-    let mut collector = Collector::new(implausible, accept);
+    read_stream(format, source, options, bytes_read, accept).0
+}
+
+/// Reads a file to its end and describes how it is understood.
+pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
+    let mut accept = |_, _| ControlFlow::Continue(());
+    let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
+    Preview::new(notes, options, result)
+}
+
+fn read_with_notes(
+    format: Format,
+    file: File,
+    options: &ReadOptions,
+    bytes_read: &AtomicU64,
+    accept: &mut Accept<'_>,
+) -> (Result<ReadSummary, ReadError>, Notes) {
+    if format.is_text() {
+        return read_stream(format, Box::new(file), options, bytes_read, accept);
+    }
+    let mut collector = Collector::new(options, accept);
+    let outcome = match format {
+        Format::Parquet => parquet::read(file, options, bytes_read, &mut collector),
+        _ => xlsx::read(file, options, bytes_read, &mut collector),
+    };
+    collector.finish(outcome)
+}
+
+fn read_stream(
+    format: Format,
+    source: Box<dyn Read>,
+    options: &ReadOptions,
+    bytes_read: &AtomicU64,
+    accept: &mut Accept<'_>,
+) -> (Result<ReadSummary, ReadError>, Notes) {
+    let mut collector = Collector::new(options, accept);
     let mut text = TextBuffer::new(source, bytes_read);
     let outcome = match format {
         Format::Ndjson => ndjson::read(&mut text, &mut collector),
         Format::Json => json::read(&mut text, &mut collector),
-        Format::Csv => csv::read(&mut text, &mut collector),
-        Format::Parquet | Format::Xlsx => return Err(ReadError::NotAStream(format)),
+        Format::Csv => csv::read(&mut text, options, &mut collector),
+        Format::Parquet | Format::Xlsx => return (Err(ReadError::NotAStream(format)), Notes::default()),
     };
     collector.finish(outcome)
 }

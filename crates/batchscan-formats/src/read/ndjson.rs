@@ -12,7 +12,7 @@ use super::json_syntax::{self, SyntaxErrorKind};
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    text.skip_byte_order_mark(collector)?;
+    text.skip_utf8_mark(collector)?;
     if text.skip_whitespace()? == Some(b'[') {
         return json::read_array(text, collector);
     }
@@ -76,7 +76,7 @@ fn read_line(
         return Ok(());
     }
     match json_syntax::parse(line) {
-        Ok(raw) => collector.add(text.location(), &raw),
+        Ok(mut raw) => collector.add(text.location(), &mut raw),
         // In a file of multi-line objects every line would be an error; one is enough.
         Err(error) if is_first && error.kind == SyntaxErrorKind::Incomplete => {
             let expected = "one object per line; use --format json for multi-line objects";

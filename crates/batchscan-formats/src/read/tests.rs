@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use batchscan_model::field::example_json;
 use proptest::prelude::*;
 
-use super::{Accept, Implausible, ReadError, ReadSummary, read_text};
+use super::{Accept, Implausible, ReadError, ReadOptions, ReadSummary, read_text};
 use crate::Format;
 use crate::testing::{batches, errors, read_all, small};
 
@@ -35,7 +35,7 @@ fn read_counted(
 ) -> (Result<ReadSummary, ReadError>, u64) {
     let bytes_read = AtomicU64::new(0);
     let source = Box::new(Cursor::new(bytes));
-    (read_text(format, source, Implausible::Warn, &bytes_read, accept), bytes_read.into_inner())
+    (read_text(format, source, &ReadOptions::default(), &bytes_read, accept), bytes_read.into_inner())
 }
 
 #[test]
@@ -44,9 +44,8 @@ fn implausible_values_are_warnings_or_errors() {
     let file = format!("{}\n{wrong}\n{wrong}\n{wrong}\n", example_json());
     let read = |implausible| {
         let source = Box::new(Cursor::new(file.clone()));
-        read_text(Format::Ndjson, source, implausible, &AtomicU64::new(0), &mut |_, _| {
-            ControlFlow::Continue(())
-        })
+        let options = ReadOptions { implausible, ..ReadOptions::default() };
+        read_text(Format::Ndjson, source, &options, &AtomicU64::new(0), &mut |_, _| ControlFlow::Continue(()))
     };
     let summary = read(Implausible::Warn).unwrap();
     assert_eq!((summary.batches, summary.warnings.count, summary.warnings.first.len()), (4, 6, 5));
@@ -54,17 +53,6 @@ fn implausible_values_are_warnings_or_errors() {
     assert_eq!(summary.warnings.first[0].to_string(), expected);
     let error = read(Implausible::Reject).unwrap_err().to_string();
     assert!(error.starts_with(expected) && error.lines().count() == 6, "{error}");
-}
-
-#[test]
-fn rates_that_are_all_fractions_are_one_warning() {
-    let count = |rate: &str, lines: usize| {
-        let file = format!("{}\n", example_json().replace("92.50", rate)).repeat(lines);
-        let (summary, _) = read_counted(Format::Ndjson, file.into(), &mut |_, _| ControlFlow::Continue(()));
-        summary.unwrap().warnings.count
-    };
-    assert_eq!(["0.92", "1", "1.01", "0"].map(|rate| count(rate, 20)), [1, 1, 0, 0]);
-    assert_eq!(count("0.92", 19), 0);
 }
 
 #[test]
@@ -134,10 +122,10 @@ fn a_batch_too_long_to_be_served_is_an_error() {
 }
 
 #[test]
-fn utf_16_is_rejected_by_its_byte_order_mark() {
-    for format in TEXT_FORMATS {
-        let errors = errors(format, b"\xFF\xFE{\0".as_slice());
-        assert!(errors.starts_with("line 1: expected UTF-8") && errors.ends_with("found UTF-16"), "{errors}");
+fn json_in_utf_16_is_rejected() {
+    for format in [Format::Ndjson, Format::Json] {
+        let expected = "line 1: expected UTF-8; save the file as UTF-8, found UTF-16";
+        assert_eq!(errors(format, b"\xFF\xFE{\0".as_slice()), expected);
     }
 }
 

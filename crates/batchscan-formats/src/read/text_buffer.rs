@@ -1,5 +1,5 @@
-//! The part of a text file that is read and not yet consumed, with its line and column. Knows lines and byte order
-//! marks, but no format.
+//! The part of a text file that is read and not yet consumed, with its line and column. Knows lines, byte order marks
+//! and encodings, but no format.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +8,7 @@ use batchscan_model::json_scan::is_json_whitespace;
 use memchr::{memchr_iter, memrchr};
 
 use super::collector::{Collector, Stop, unexpected};
+use super::decoder::Decoder;
 use super::error::Location;
 
 /// The longest record of a text file. The longest valid batch has 64 KiB; without a limit, one lost newline or open
@@ -26,11 +27,13 @@ pub(super) struct TextBuffer<'a> {
     end: usize,
     line: u64,
     column: u64,
+    /// For another encoding than UTF-8.
+    decoder: Option<Decoder>,
 }
 
 impl<'a> TextBuffer<'a> {
     pub(super) fn new(source: Box<dyn Read>, bytes_read: &'a AtomicU64) -> Self {
-        Self { source, bytes_read, buffer: Vec::new(), start: 0, end: 0, line: 1, column: 1 }
+        Self { source, bytes_read, buffer: Vec::new(), start: 0, end: 0, line: 1, column: 1, decoder: None }
     }
 
     /// The bytes that are read and not consumed.
@@ -65,7 +68,31 @@ impl<'a> TextBuffer<'a> {
         let count = read_retrying(&mut self.source, &mut self.buffer[self.end..])?;
         self.end += count;
         self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        if self.decoder.is_some() {
+            return Ok(self.decode(self.end - count) || count > 0);
+        }
         Ok(count > 0)
+    }
+
+    /// Reads the bytes in the buffer and all that follow in another encoding.
+    pub(super) fn set_decoder(&mut self, decoder: Decoder) {
+        self.decoder = Some(decoder);
+        self.decode(self.start);
+    }
+
+    /// Whether the file has another encoding than UTF-8.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Decodes the bytes of the buffer from `start` on, and returns whether there are any.
+    fn decode(&mut self, start: usize) -> bool {
+        let Some(decoder) = &mut self.decoder else { return false };
+        let text = decoder.decode(&self.buffer[start..self.end]);
+        self.buffer.truncate(start);
+        self.buffer.extend_from_slice(text.as_bytes());
+        self.end = self.buffer.len();
+        !text.is_empty()
     }
 
     /// Drops the first `count` bytes and counts their lines.
@@ -106,20 +133,32 @@ impl<'a> TextBuffer<'a> {
         }
     }
 
-    /// Drops a byte order mark at the start of the file. Rejects UTF-16.
-    pub(super) fn skip_byte_order_mark(&mut self, collector: &mut Collector<'_>) -> Result<bool, Stop> {
+    /// Drops a byte order mark at the start of the file, and decodes UTF-16 after it.
+    pub(super) fn skip_byte_order_mark(&mut self) -> io::Result<bool> {
         const UTF8: &[u8] = b"\xEF\xBB\xBF";
         while self.bytes().len() < UTF8.len() && self.fill()? {}
-        match self.bytes() {
-            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
-                let expected = "UTF-8; save the file as UTF-8 (in Excel: \"CSV UTF-8\")";
-                Err(collector.fail(Location::Line(1), unexpected("UTF-16", expected)))
+        let utf16 = match self.bytes() {
+            [0xFF, 0xFE, ..] => Decoder::utf16(false),
+            [0xFE, 0xFF, ..] => Decoder::utf16(true),
+            bytes => {
+                let is_marked = bytes.starts_with(UTF8);
+                self.start += if is_marked { UTF8.len() } else { 0 };
+                return Ok(is_marked);
             }
-            bytes if bytes.starts_with(UTF8) => {
-                self.start += UTF8.len();
-                Ok(true)
+        };
+        self.start += 2;
+        self.set_decoder(utf16);
+        Ok(true)
+    }
+
+    /// Drops a byte order mark of JSON, which is always UTF-8.
+    pub(super) fn skip_utf8_mark(&mut self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        self.skip_byte_order_mark()?;
+        match self.decoder {
+            None => Ok(()),
+            Some(_) => {
+                Err(collector.fail(Location::Line(1), unexpected("UTF-16", "UTF-8; save the file as UTF-8")))
             }
-            _ => Ok(false),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Which fields a file has.
 
-use batchscan_model::{Batch, Field, FieldValue};
+use std::borrow::Cow;
+
+use batchscan_model::{Batch, Field, FieldValue, Kind};
 
 /// The fields of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,5 +27,14 @@ impl Columns {
     pub fn values<'b>(&self, batch: &'b Batch) -> impl Iterator<Item = (Field, FieldValue<'b>)> {
         let values = batch.values();
         self.fields().iter().map(move |field| (*field, values[*field as usize]))
+    }
+}
+
+/// The title of a column in a file for Excel, with its unit. Excel has no time zones: `import` reads the zone there.
+pub(super) fn excel_title(field: Field) -> Cow<'static, str> {
+    match (field.kind(), field.unit()) {
+        (Kind::Instant, _) => format!("{field} (UTC)").into(),
+        (_, Some("percent")) => format!("{field} (%)").into(),
+        _ => field.name().into(),
     }
 }

@@ -15,8 +15,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, LocatedError, Location, RECORD_BYTES_MAX, ReadError, read_text};
-use batchscan_model::{BatchId, FieldError, OrgId, Reason};
+use batchscan_formats::read::{LocatedError, Location, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text};
+use batchscan_model::{BatchId, FieldError, OrgId, Reason, Zone};
 use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
 use bytes::Bytes;
 use http_body::Body as _;
@@ -74,6 +74,7 @@ pub(super) async fn create(
     let query = Query::parse(query.as_deref());
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
+    let timezone = query.value("timezone", Reason::BadTimezone, Zone::parse)?;
     // The result of an earlier import would not be that of a dry run.
     let key = idempotency_key(&headers)?.filter(|_| !dry_run);
     // Fails for an unknown organisation before a long body is received.
@@ -82,7 +83,8 @@ pub(super) async fn create(
     let (content, held) = receive(&app.spool, slot, body, app.config.import_bytes_max).await?;
     let received = Received { format, file: content, held };
     let source = ImportSource { file, key, hash: None, org: Some(org) };
-    import(app, operator, name, received, source, dry_run).await
+    let read = ReadOptions { timezone, ..ReadOptions::default() };
+    import(app, operator, name, received, (source, read), dry_run).await
 }
 
 /// `PUT /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -109,7 +111,7 @@ pub(super) async fn put_batch(
     let (file, held) = file.and_then(write).map_err(|error| unwritable(&error))?;
     let received = Received { format: Format::Json, file, held };
     let source = ImportSource { org: Some(org), ..ImportSource::default() };
-    import(app, operator, name, received, source, false).await
+    import(app, operator, name, received, (source, ReadOptions::default()), false).await
 }
 
 /// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -228,7 +230,7 @@ async fn import(
     operator: Operator,
     org: String,
     received: Received,
-    mut source: ImportSource,
+    (mut source, read): (ImportSource, ReadOptions),
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
@@ -241,7 +243,7 @@ async fn import(
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
         let now = app.clock.now();
-        let options = ImportOptions { source, now, dry_run, implausible: Implausible::Warn };
+        let options = ImportOptions { source, now, dry_run, read };
         let imported =
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
@@ -272,7 +274,7 @@ fn require_batch(json: &[u8], id: &str) -> Result<(), ApiError> {
         ControlFlow::Continue(())
     };
     let source: Box<dyn Read> = Box::new(Cursor::new(json.to_vec()));
-    read_text(Format::Json, source, Implausible::Warn, &AtomicU64::new(0), &mut accept)
+    read_text(Format::Json, source, &ReadOptions::default(), &AtomicU64::new(0), &mut accept)
         .map_err(|error| ApiError::from(ImportError::File(error)))?;
     match found {
         Some(found) if batches == 1 && found == id => Ok(()),

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, read};
+use batchscan_formats::read::{ReadOptions, read};
 use batchscan_formats::write::{Columns, CsvStyle, TextWriter};
 use batchscan_model::Batch;
 use batchscan_server::config::Config;
@@ -32,7 +32,7 @@ fn batches_of(format: Format, bytes: &[u8]) -> Vec<String> {
         texts.push(text);
         ControlFlow::Continue(())
     };
-    read(format, file, Implausible::Warn, &AtomicU64::new(0), &mut accept).unwrap();
+    read(format, file, &ReadOptions::default(), &AtomicU64::new(0), &mut accept).unwrap();
     texts
 }
 

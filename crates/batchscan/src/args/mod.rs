@@ -29,7 +29,7 @@ pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
     Summary,
 };
-pub(crate) use values::parse_url;
+pub(crate) use values::{ZoneOrNone, parse_url};
 pub(crate) use variables::unknown_variables;
 
 const STYLES: Styles = Styles::styled()

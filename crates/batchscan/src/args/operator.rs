@@ -15,9 +15,10 @@ use super::defaults;
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
     parse_expiry_date, parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url,
-    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser,
+    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, parse_zone_or_none, read_from_parser,
     role_parser, whole_number,
 };
+use super::values::ZoneOrNone;
 use crate::date_range::DateArg;
 
 /// Start a service with generated data, to try it out
@@ -125,7 +126,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Add, list, rename and remove organisations
+/// Add, list, change and remove organisations
 #[derive(Debug, Args)]
 pub(crate) struct Org {
     #[command(flatten)]
@@ -155,6 +156,32 @@ pub(crate) enum OrgCommand {
         /// New name
         #[arg(value_parser = parse_org_name)]
         new_name: OrgName,
+    },
+    /// Change the settings of an organisation
+    Set {
+        /// Name of the organisation
+        name: String,
+        /// Zone of times without one in its files, such as Europe/Berlin; none removes it
+        #[arg(long, value_name = "ZONE", value_parser = parse_zone_or_none)]
+        timezone: ZoneOrNone,
+    },
+    /// Show or change how the files of an organisation are read
+    ///
+    /// `batchscan import --write-mapping FILE` writes a mapping from what was recognised in a file. Once it is stored here, `import`,
+    /// `watch` and the operator API use it.
+    #[command(group = clap::ArgGroup::new("action").required(true))]
+    Mapping {
+        /// Name of the organisation
+        name: String,
+        /// Store this file (TOML)
+        #[arg(long, value_name = "FILE", group = "action")]
+        set: Option<PathBuf>,
+        /// Print the stored mapping
+        #[arg(long, group = "action")]
+        show: bool,
+        /// Remove the stored mapping
+        #[arg(long, group = "action")]
+        clear: bool,
     },
     /// Remove an organisation with its credentials and batches
     Remove {

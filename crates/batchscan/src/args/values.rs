@@ -10,7 +10,7 @@ use std::time::Duration;
 use batchscan_formats::Format;
 use batchscan_formats::write::CsvStyle;
 use batchscan_model::instant::DateInput;
-use batchscan_model::{BatchId, Field, Kind, UtcInstant};
+use batchscan_model::{BatchId, Field, Kind, UtcInstant, Zone};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Rate;
 use batchscan_store::{OperatorRole, OrgName, ReadFrom};
@@ -175,6 +175,20 @@ pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
         "must have 1 to 100 characters, no slash, no invisible characters, no leading or trailing spaces, and not be . or .."
             .into()
     })
+}
+
+/// A time zone.
+pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).ok_or_else(|| "expected a time zone such as Europe/Berlin or UTC".into())
+}
+
+/// A time zone to set, or none.
+#[derive(Clone, Debug)]
+pub(crate) struct ZoneOrNone(pub(crate) Option<Zone>);
+
+/// A time zone, or `none`.
+pub(crate) fn parse_zone_or_none(text: &str) -> Result<ZoneOrNone, String> {
+    if text == "none" { Ok(ZoneOrNone(None)) } else { parse_zone(text).map(Some).map(ZoneOrNone) }
 }
 
 /// A whole number in a range.

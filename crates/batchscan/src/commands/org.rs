@@ -1,12 +1,15 @@
 //! `batchscan org`.
 
-use anyhow::bail;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use batchscan_formats::read::Mapping;
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
 
 use super::context::{format_time, is_new, open, open_database, shell_quoted};
-use crate::args::{DatabaseArg, Org, OrgCommand};
+use crate::args::{DatabaseArg, Org, OrgCommand, ZoneOrNone};
 use crate::numbers::{count, grouped};
 use crate::table::table;
 use crate::terminal::{is_confirmed, note, print, print_hint};
@@ -34,8 +37,44 @@ pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
             open(&database).await?.rename_org(&name, &new_name, Clock::system().now()).await?;
             print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))
         }
+        OrgCommand::Set { name, timezone: ZoneOrNone(timezone) } => {
+            open(&database).await?.set_timezone(&name, timezone.as_ref(), Clock::system().now()).await?;
+            let zone = timezone.as_ref().map_or("none", |zone| zone.name());
+            print(&format!("set the time zone of \"{name}\": {zone}\n"))
+        }
+        OrgCommand::Mapping { name, set, clear, .. } => mapping(&database, &name, set, clear).await,
         OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await,
     }
+}
+
+/// Stores, clears or shows the mapping of an organisation.
+async fn mapping(
+    database: &DatabaseArg,
+    name: &str,
+    set: Option<PathBuf>,
+    clear: bool,
+) -> anyhow::Result<()> {
+    let (store, now) = (open(database).await?, Clock::system().now());
+    if let Some(file) = set {
+        store.set_mapping(name, Some(read_mapping(&file)?.0), now).await?;
+        return print(&format!("stored the mapping of \"{name}\"\n"));
+    }
+    if clear {
+        store.set_mapping(name, None, now).await?;
+        return print(&format!("removed the mapping of \"{name}\"\n"));
+    }
+    match store.import_settings(name).await?.1 {
+        Some(mapping) => print(&mapping),
+        None => print(&format!("\"{name}\" has no mapping\n")),
+    }
+}
+
+/// The text of a mapping, and what it states.
+pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    let mapping = Mapping::parse(&text).map_err(|errors| anyhow!("{name} is not a valid mapping:\n{errors}"))?;
+    Ok((text, mapping))
 }
 
 async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result<()> {

@@ -49,6 +49,7 @@ mod mirror_kills;
 mod oauth2_crate;
 mod openapi;
 mod operator;
+mod operators_day;
 mod organisations;
 mod postgres;
 mod postgres_kills;

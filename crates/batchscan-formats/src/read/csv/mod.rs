@@ -1,65 +1,158 @@
-//! CSV: a header of field names in any order, then a row per batch. Separated by comma, semicolon or tab; any line ends.
+//! CSV: a header, then a row per batch. Separated by comma, semicolon or tab; any line ends; UTF-8, UTF-16 or
+//! Windows-1252.
 //!
-//! The path of a row: `Row::find` splits the start of the buffer into cells, `read_row` sets the field of each cell to
-//! its `Dialect::value`, and the collector validates the batch. Quotes are strict: a lenient reader would take the rest
-//! of a file as one cell.
+//! The path of a row: `Row::find` splits the start of the buffer into cells, `Table::read_row` sets the field of each
+//! cell to its value, and the collector validates the batch. Quotes are strict: a lenient reader would take the rest of a
+//! file as one cell.
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use batchscan_model::{Field, Kind, RawBatch, Value};
-use memchr::{memchr, memchr_iter, memchr2, memchr3};
+use batchscan_model::{FieldError, Kind, RawBatch, Value};
+use memchr::{memchr, memchr2, memchr3};
 
+use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
+use super::convert::Converter;
+use super::decoder::{Decoder, INVALID};
 use super::error::Location;
-use super::header::match_columns;
+use super::header::{Column, Header, HeaderSearch, Role, match_columns};
 use super::json_syntax::excerpt;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
 /// Names the option in Excel's save dialog.
 const SAVE_AS: &str = "UTF-8 text; save the sheet as \"CSV UTF-8\"";
-/// `1,234` could also be a thousand.
-const DECIMAL_COMMA: &str = "a comma; write a point, or separate cells with semicolons";
 
-pub(super) fn read(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    let is_for_excel = text.skip_byte_order_mark(collector)?;
-    let delimiter = detect_delimiter(text, collector)?;
+pub(super) fn read(
+    text: &mut TextBuffer<'_>,
+    options: &ReadOptions,
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    let is_marked = text.skip_byte_order_mark()?;
+    let mut source = Source { text, has_utf8: is_marked };
     let mut row = Row::default();
-    if !row.find(text, delimiter, collector)? {
-        let error = unexpected("an empty file", "a header with the field names");
-        return Err(collector.fail(text.location(), error));
-    }
-    let names: Vec<_> = row.cells(row.text(text, collector)?).map(|(name, _)| name).collect();
-    let columns = match_columns(names.iter().map(AsRef::as_ref), text.location(), collector)?;
+    let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
-    let dialect = Dialect { delimiter, is_for_excel, quotes_all };
-    row.consume(text);
-    while row.find(text, delimiter, collector)? {
-        read_row(&row, &columns, dialect, text, collector)?;
-        row.consume(text);
+    row.consume(source.text);
+    let Header { roles, zone } = header;
+    let converter = Converter::new(options, zone);
+    let mut table = Table { roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
+    while row.find(source.text, delimiter, collector)? {
+        let location = source.text.location();
+        if let Some(row_text) = source.row_text(row.length, collector)? {
+            table.read_row(&row, row_text, location, collector)?;
+            row.consume(source.text);
+        }
     }
-    Ok(())
+    collector.notes().set_conversion(&table.converter);
+    table.converter.finish(collector)
 }
 
-/// The most frequent delimiter in the header: field names contain none of them. Rejects other formats.
-fn detect_delimiter(text: &mut TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<u8, Stop> {
-    let header = load_header(text)?;
-    let found = match header {
-        [b'P', b'K', 3, 4, ..] => "a workbook or an archive",
-        _ if header.contains(&0) => "UTF-16 or binary data",
-        _ => {
-            let count = |delimiter: &u8| memchr_iter(*delimiter, header).count();
-            // The last of equals wins, which does not matter: they all occur 0 times.
-            return Ok([b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b','));
+/// A file whose encoding shows while it is read.
+struct Source<'s, 'b> {
+    text: &'s mut TextBuffer<'b>,
+    /// Whether there was text that only UTF-8 explains.
+    has_utf8: bool,
+}
+
+impl Source<'_, '_> {
+    /// The first bytes as text. `None` if they are now in another encoding, and have to be split again.
+    ///
+    /// Bytes that are not UTF-8 are Windows-1252, if all before them were ASCII.
+    fn row_text(&mut self, length: usize, collector: &mut Collector<'_>) -> Result<Option<&str>, Stop> {
+        let location = self.text.location();
+        let is_decoded = self.text.is_decoded();
+        let at = match std::str::from_utf8(&self.text.bytes()[..length]) {
+            Ok(text) if is_decoded && text.contains(INVALID) => {
+                let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
+                return Err(collector.fail(location, unexpected("bytes of another encoding", expected)));
+            }
+            Ok(text) => {
+                self.has_utf8 = self.has_utf8 || !text.is_ascii();
+                None
+            }
+            Err(error) => Some(error.valid_up_to()),
+        };
+        let Some(at) = at else { return Ok(std::str::from_utf8(&self.text.bytes()[..length]).ok()) };
+        let bytes = &self.text.bytes()[..length];
+        if self.has_utf8 || !bytes[..at].is_ascii() {
+            let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
+            return Err(collector.fail(location, unexpected(found, SAVE_AS)));
         }
+        self.text.set_decoder(Decoder::Windows1252);
+        Ok(None)
+    }
+}
+
+/// Finds the header among the first rows, and the delimiter with which it is one. `row` is the header then.
+fn find_header(
+    source: &mut Source<'_, '_>,
+    row: &mut Row,
+    options: &ReadOptions,
+    collector: &mut Collector<'_>,
+) -> Result<(u8, Header), Stop> {
+    let mut search = HeaderSearch::new(options);
+    loop {
+        let length = load_line(source.text)?.len();
+        check_format(&source.text.bytes()[..length], collector)?;
+        if length == 0 {
+            return Err(search.fail(source.text.location(), collector));
+        }
+        if source.row_text(length, collector)?.is_none() {
+            continue;
+        }
+        let (delimiter, titles) = split_titles(source, row, &search)?;
+        let (location, line) = (source.text.location(), source.text.line());
+        if search.is_header(&titles, line, location) {
+            row.find(source.text, delimiter, collector)?;
+            return Ok((delimiter, match_columns(&titles, location, options, collector)?));
+        }
+        if search.is_over(line) {
+            return Err(search.fail(location, collector));
+        }
+        source.text.consume(length);
+        // Also a line that ends in a bare return counts.
+        if source.text.bytes().first() == Some(&b'\r') && source.text.bytes().get(1) != Some(&b'\n') {
+            source.text.begin_line();
+        }
+    }
+}
+
+/// The titles of the next row, with the delimiter that makes most of them known, or else most of them.
+fn split_titles(
+    source: &mut Source<'_, '_>,
+    row: &mut Row,
+    search: &HeaderSearch<'_>,
+) -> Result<(u8, Vec<String>), Stop> {
+    let mut best = (b',', Vec::new());
+    let mut best_score = (0, 0);
+    for delimiter in [b',', b';', b'\t'] {
+        let found = row.locate(source.text, delimiter)?;
+        let row_text = std::str::from_utf8(source.text.bytes().get(..row.length).unwrap_or_default());
+        let (Ok(true), Ok(row_text)) = (found, row_text) else { continue };
+        let titles: Vec<String> = row.cells(row_text).map(|(title, _)| title.into_owned()).collect();
+        let score = (search.count_known(&titles), titles.len());
+        if score > best_score {
+            (best, best_score) = ((delimiter, titles), score);
+        }
+    }
+    Ok(best)
+}
+
+/// Rejects other formats.
+fn check_format(line: &[u8], collector: &mut Collector<'_>) -> Result<(), Stop> {
+    let found = match line {
+        [b'P', b'K', 3, 4, ..] => "a workbook or an archive",
+        _ if line.contains(&0) => "UTF-16 without a byte order mark, or binary data",
+        _ => return Ok(()),
     };
     Err(collector.fail(Location::File, unexpected(found, SAVE_AS)))
 }
 
-/// Skips blank lines and returns the header, or as much of it as a row may have.
-fn load_header<'t>(text: &'t mut TextBuffer<'_>) -> Result<&'t [u8], Stop> {
+/// Skips blank lines and returns the next one, or as much of it as a row may have.
+fn load_line<'t>(text: &'t mut TextBuffer<'_>) -> Result<&'t [u8], Stop> {
     loop {
         let blank = text.bytes().iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         text.consume(blank);
@@ -72,37 +165,111 @@ fn load_header<'t>(text: &'t mut TextBuffer<'_>) -> Result<&'t [u8], Stop> {
     Ok(&text.bytes()[..length])
 }
 
-/// Reads one row. Skips empty ones: spreadsheets write them after the last row.
-fn read_row(
-    row: &Row,
-    columns: &[Option<Field>],
-    dialect: Dialect,
-    text: &TextBuffer<'_>,
-    collector: &mut Collector<'_>,
-) -> Result<(), Stop> {
-    let is_blank = |byte: &u8| *byte == dialect.delimiter || byte.is_ascii_whitespace();
-    if text.bytes()[..row.length].iter().all(is_blank) {
-        return Ok(());
+/// The table of a file. Spreadsheets write numbers, dates and texts in their own way, and so does `pull --excel`.
+struct Table<'o> {
+    roles: Vec<Role>,
+    delimiter: u8,
+    /// Whether it is for spreadsheets: it starts with a byte order mark.
+    is_for_excel: bool,
+    /// Whether every cell is quoted, so that quotes mean nothing.
+    quotes_all: bool,
+    converter: Converter<'o>,
+}
+
+impl Table<'_> {
+    /// Reads one row. Skips empty ones: spreadsheets write them after the last row.
+    fn read_row(
+        &mut self,
+        row: &Row,
+        row_text: &str,
+        location: Location,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let is_blank = |byte: u8| byte == self.delimiter || byte.is_ascii_whitespace();
+        if row_text.bytes().all(is_blank) {
+            return Ok(());
+        }
+        if row.cells.len() != self.roles.len() {
+            return collector.add_error(location, self.wrong_count(row.cells.len()));
+        }
+        if collector.notes().wants_examples() {
+            self.note_cells(row, row_text, collector);
+        }
+        let mut raw = RawBatch::default();
+        for (index, (cell, is_quoted)) in row.cells(row_text).enumerate() {
+            match self.roles[index] {
+                Role::Field(column) => match self.value(column, cell, is_quoted, location) {
+                    Ok(value) => raw.set(column.field, value),
+                    Err(error) => raw.reject(column.field, error),
+                },
+                Role::Ignored => {}
+                Role::Unnamed if cell.trim().is_empty() => {}
+                Role::Unnamed => {
+                    let column = format!("column {}", index + 1);
+                    collector.add_error(location, FieldError::problem(&column, "missing column name"))?;
+                }
+            }
+        }
+        collector.add(location, &mut raw)
     }
-    let row_text = row.text(text, collector)?;
-    let (found, expected) = (row.cells.len(), columns.len());
-    if found != expected {
-        let hint = match dialect.delimiter {
+
+    fn wrong_count(&self, found: usize) -> FieldError {
+        let expected = self.roles.len();
+        let hint = match self.delimiter {
             b',' if found > expected => {
                 "; numbers with a decimal comma need semicolons between the cells, as `pull --excel` writes them"
             }
             _ => "",
         };
-        let error = unexpected(format!("{found}{hint}"), format!("{expected} cells, as in the header"));
-        return collector.add_error(text.location(), error);
+        unexpected(format!("{found}{hint}"), format!("{expected} cells, as in the header"))
     }
-    let mut raw = RawBatch::default();
-    for ((cell, is_quoted), column) in row.cells(row_text).zip(columns) {
-        if let Some(field) = column {
-            raw.set(*field, dialect.value(*field, cell, is_quoted));
+
+    #[cold]
+    fn note_cells(&self, row: &Row, row_text: &str, collector: &mut Collector<'_>) {
+        for ((cell, _), role) in row.cells(row_text).zip(&self.roles) {
+            if let Role::Field(column) = role {
+                collector.notes().add_cell(column.field, &cell);
+            }
         }
     }
-    collector.add(text.location(), &raw)
+
+    /// The value of a cell. Values as the API has them need no conversion.
+    fn value<'t>(
+        &mut self,
+        column: Column,
+        cell: Cow<'t, str>,
+        is_quoted: bool,
+        location: Location,
+    ) -> Result<Value<'t>, FieldError> {
+        let is_plain = match column.kind {
+            // An empty text is quoted; nothing is nothing.
+            Kind::Text if cell.is_empty() && is_quoted && !self.quotes_all => return Ok(Value::Text(cell)),
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link if cell.is_empty() => return Ok(Value::Null),
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link if self.is_for_excel => {
+                return Ok(Value::Cell(without_apostrophe(cell)));
+            }
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link => true,
+            Kind::Instant => column.is_plain && cell.ends_with('Z'),
+            Kind::Decimal if column.is_plain && is_usual_decimal(&cell) => {
+                self.converter.has_point = true;
+                true
+            }
+            Kind::Decimal => cell.is_empty(),
+            Kind::Count => column.is_plain && cell.bytes().all(|byte| byte.is_ascii_digit()),
+            Kind::Flag => column.is_plain && matches!(&*cell, "true" | "false"),
+        };
+        match cell.is_empty() && column.kind != Kind::Flag {
+            true => Ok(Value::Null),
+            false if is_plain => Ok(Value::Cell(cell)),
+            false => self.converter.text(column.field, cell, location),
+        }
+    }
+}
+
+/// Whether a decimal has two fraction digits, and at most three others: too few for thousands.
+fn is_usual_decimal(cell: &str) -> bool {
+    let Some((whole, [b'.', tenth, hundredth])) = cell.as_bytes().split_last_chunk() else { return false };
+    (1..=3).contains(&whole.len()) && whole.iter().chain([tenth, hundredth]).all(u8::is_ascii_digit)
 }
 
 /// The row at the start of a buffer.
@@ -141,12 +308,17 @@ impl Row {
         delimiter: u8,
         collector: &mut Collector<'_>,
     ) -> Result<bool, Stop> {
+        self.locate(text, delimiter)?.map_err(|error| collector.fail(text.location(), error))
+    }
+
+    /// Finds the next row, or why there is none.
+    fn locate(&mut self, text: &mut TextBuffer<'_>, delimiter: u8) -> Result<Result<bool, FieldError>, Stop> {
         let too_long = |expected| unexpected(format!("more than {RECORD_BYTES_MAX} bytes"), expected);
         let mut is_last = false;
         loop {
             let is_too_long = text.bytes().len() > RECORD_BYTES_MAX;
             let error = match self.split(text.bytes(), delimiter, is_last) {
-                Ok(()) if self.length <= RECORD_BYTES_MAX => return Ok(self.length > 0),
+                Ok(()) if self.length <= RECORD_BYTES_MAX => return Ok(Ok(self.length > 0)),
                 Ok(()) => too_long("a shorter row"),
                 Err(Unfinished::TextAfterQuote(at)) => {
                     let (found, cell) = (excerpt(&text.bytes()[at..]), self.cells.len());
@@ -161,7 +333,7 @@ impl Row {
                     continue;
                 }
             };
-            return Err(collector.fail(text.location(), error));
+            return Ok(Err(error));
         }
     }
 
@@ -202,17 +374,6 @@ impl Row {
         }
     }
 
-    /// The row as text. Another encoding stops the reading: it would be an error in every row.
-    fn text<'t>(&self, text: &'t TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<&'t str, Stop> {
-        let bytes = &text.bytes()[..self.length];
-        std::str::from_utf8(bytes).map_err(|error| {
-            let at = error.valid_up_to();
-            let byte = bytes.get(at).copied().unwrap_or_default();
-            let found = format!("byte 0x{byte:02X} at byte {} of the row", at + 1);
-            collector.fail(text.location(), unexpected(found, SAVE_AS))
-        })
-    }
-
     /// The cells, and whether they are quoted. `text` is the text of the row.
     fn cells<'t>(&self, text: &'t str) -> impl Iterator<Item = (Cow<'t, str>, bool)> {
         self.cells.iter().map(move |cell| match &text[cell.start..cell.end] {
@@ -241,47 +402,6 @@ fn quoted_cell(bytes: &[u8], start: usize, is_last: bool) -> Option<Cell> {
             _ => return Some(cell),
         }
     }
-}
-
-/// How a file was written. Spreadsheets write numbers and dates in their own way, and so does `pull --excel`.
-#[derive(Clone, Copy, Debug)]
-struct Dialect {
-    delimiter: u8,
-    /// Whether it is for spreadsheets: it starts with a byte order mark.
-    is_for_excel: bool,
-    /// Whether every cell is quoted, so that quotes mean nothing.
-    quotes_all: bool,
-}
-
-impl Dialect {
-    /// The value of a cell of a field.
-    fn value<'t>(self, field: Field, cell: Cow<'t, str>, is_quoted: bool) -> Value<'t> {
-        match field.kind() {
-            // An empty text is quoted; nothing is nothing.
-            Kind::Text if cell.is_empty() && is_quoted && !self.quotes_all => Value::Text(cell),
-            _ if cell.is_empty() => Value::Null,
-            Kind::Decimal if self.delimiter == b';' => Value::Cell(with_point(cell)),
-            Kind::Decimal if cell.contains(',') => Value::Other(DECIMAL_COMMA),
-            Kind::Instant if self.is_for_excel => Value::Cell(with_offset(cell)),
-            Kind::Id | Kind::Name | Kind::Text | Kind::Link if self.is_for_excel => {
-                Value::Cell(without_apostrophe(cell))
-            }
-            _ => Value::Cell(cell),
-        }
-    }
-}
-
-/// `92,50` is 92.50 where semicolons separate cells.
-fn with_point(cell: Cow<'_, str>) -> Cow<'_, str> {
-    if cell.contains('.') || cell.matches(',').count() != 1 { cell } else { cell.replace(',', ".").into() }
-}
-
-/// `2026-01-31 08:00:00` is in UTC, as `pull --excel` writes it.
-fn with_offset(cell: Cow<'_, str>) -> Cow<'_, str> {
-    let is_date = cell.len() >= "2026-01-31 08:00:00".len()
-        && cell.as_bytes()[10] == b' '
-        && cell.bytes().all(|byte| byte.is_ascii_digit() || b"- :.,".contains(&byte));
-    if is_date { format!("{}Z", cell.replacen(' ', "T", 1).replace(',', ".")).into() } else { cell }
 }
 
 /// An apostrophe keeps spreadsheets from taking a text for a formula.

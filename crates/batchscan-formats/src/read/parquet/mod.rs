@@ -12,16 +12,18 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Field, FieldError, RawBatch};
+use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use super::ReadOptions;
 use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, unexpected};
+use super::convert::Converter;
 use super::error::Location;
-use super::header::match_columns;
+use super::header::{Column as HeaderColumn, Header, Role, match_columns};
 use crate::parquet_checksum;
 use column::Column;
 use limited_file::{LimitedFile, PageTooLarge};
@@ -30,7 +32,12 @@ use value::ColumnType;
 /// Rows loaded at a time: some hundred KiB.
 const ROWS_LOADED: usize = 512;
 
-pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector<'_>) -> Result<(), Stop> {
+pub(super) fn read(
+    file: File,
+    options: &ReadOptions,
+    bytes_read: &AtomicU64,
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
     let length = file.metadata()?.len();
     let data = file.try_clone()?;
     let file = catch_panic(damaged, || SerializedFileReader::new(LimitedFile(file)))
@@ -39,7 +46,7 @@ pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector
         let error = ParquetError::General("wrong checksum".into());
         return Err(fail(&error, Location::File, collector));
     }
-    let columns = choose_columns(file.metadata(), collector)?;
+    let (columns, mut converter) = choose_columns(file.metadata(), options, collector)?;
     check_compression(file.metadata(), &columns, collector)?;
     check_row_counts(file.metadata(), &columns).map_err(|error| fail(&error, Location::File, collector))?;
     let rows = file.metadata().file_metadata().num_rows().max(1).cast_unsigned();
@@ -50,9 +57,10 @@ pub(super) fn read(file: File, bytes_read: &AtomicU64, collector: &mut Collector
     };
     let mut row = 0;
     for group in 0..file.num_row_groups() {
-        read_group(&file, group, &columns, &mut row, &advance_to, collector)?;
+        read_group(&file, group, &columns, &mut row, &advance_to, &mut converter, collector)?;
     }
-    Ok(())
+    collector.notes().set_conversion(&converter);
+    converter.finish(collector)
 }
 
 struct ChosenColumn {
@@ -62,22 +70,30 @@ struct ChosenColumn {
 }
 
 /// Matches columns to fields. A column of an unsupported type is one error, not one per row.
-fn choose_columns(
+fn choose_columns<'o>(
     metadata: &ParquetMetaData,
+    options: &'o ReadOptions,
     collector: &mut Collector<'_>,
-) -> Result<Vec<ChosenColumn>, Stop> {
+) -> Result<(Vec<ChosenColumn>, Converter<'o>), Stop> {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves: Vec<usize> = (0..schema.num_columns()).collect();
     // A nested column has several leaves.
     leaves.dedup_by_key(|leaf| schema.get_column_root_idx(*leaf));
-    let names = leaves.iter().map(|leaf| schema.get_column_root(*leaf).name());
-    let fields = match_columns(names, Location::Columns, collector)?;
+    let names: Vec<&str> = leaves.iter().map(|leaf| schema.get_column_root(*leaf).name()).collect();
+    let Header { roles, zone } = match_columns(&names, Location::Columns, options, collector)?;
+    let converter = Converter::new(options, zone);
     let mut chosen = Vec::new();
     let mut are_readable = true;
-    for (index, field) in leaves.into_iter().zip(fields) {
-        let Some(field) = field else { continue };
+    for (index, role) in leaves.into_iter().zip(roles) {
+        let Role::Field(HeaderColumn { field, .. }) = role else { continue };
         match ColumnType::new(&schema.column(index)) {
-            Ok(column_type) => chosen.push(ChosenColumn { index, field, column_type }),
+            Ok(column_type) => {
+                // As the API has them.
+                if column_type == (ColumnType::Decimal { scale: 2 }) {
+                    collector.set_percent(field);
+                }
+                chosen.push(ChosenColumn { index, field, column_type });
+            }
             Err((found, expected)) => {
                 are_readable = false;
                 let error = FieldError::new(field.name(), found, expected);
@@ -85,7 +101,7 @@ fn choose_columns(
             }
         }
     }
-    if are_readable { Ok(chosen) } else { Err(Stop::Errors) }
+    if are_readable { Ok((chosen, converter)) } else { Err(Stop::Errors) }
 }
 
 /// Rejects compressions that this program does not read. The library would call the file damaged.
@@ -132,6 +148,7 @@ fn read_group(
     chosen: &[ChosenColumn],
     row: &mut u64,
     advance_to: &dyn Fn(u64),
+    converter: &mut Converter<'_>,
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
     let opened = catch_panic(damaged, || open_group(file, group, chosen));
@@ -143,10 +160,14 @@ fn read_group(
         for index in 0..loaded {
             *row += 1;
             let mut raw = RawBatch::default();
-            for (field, column) in &mut columns {
-                raw.set(*field, column.next_value(index));
+            for (chosen, column) in &mut columns {
+                let value = column.next_value(index);
+                if collector.notes().wants_examples() {
+                    collector.notes().add_cell(chosen.field, &shown(&value));
+                }
+                set(&mut raw, chosen, value, Location::Row(*row), converter);
             }
-            collector.add(Location::Row(*row), &raw)?;
+            collector.add(Location::Row(*row), &mut raw)?;
         }
         rows -= loaded;
         advance_to(*row);
@@ -154,19 +175,53 @@ fn read_group(
     Ok(())
 }
 
-type OpenGroup = (Vec<(Field, Box<dyn Column>)>, usize);
+/// Sets the field of a column. Text may stand for another type, and a time without a zone for an instant.
+fn set<'a>(
+    raw: &mut RawBatch<'a>,
+    column: &ChosenColumn,
+    value: Value<'a>,
+    location: Location,
+    converter: &mut Converter<'_>,
+) {
+    let field = column.field;
+    let converted = match (value, field.kind()) {
+        (Value::Text(text), Kind::Instant | Kind::Count | Kind::Decimal | Kind::Flag) => {
+            converter.text(field, text, location)
+        }
+        (Value::Null, Kind::Flag) => converter.empty(field),
+        (Value::Instant(clock), Kind::Instant) if matches!(column.column_type, ColumnType::Clock(_)) => {
+            converter.clock(field, clock)
+        }
+        (value, _) => Ok(value),
+    };
+    match converted {
+        Ok(value) => raw.set(field, value),
+        Err(error) => raw.reject(field, error),
+    }
+}
+
+/// A value for people.
+fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::Text(text) => text.to_string(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+type OpenGroup<'c> = (Vec<(&'c ChosenColumn, Box<dyn Column>)>, usize);
 
 /// The columns and the number of rows of a row group.
-fn open_group(
+fn open_group<'c>(
     file: &SerializedFileReader<LimitedFile>,
     group: usize,
-    chosen: &[ChosenColumn],
-) -> Result<OpenGroup, ParquetError> {
+    chosen: &'c [ChosenColumn],
+) -> Result<OpenGroup<'c>, ParquetError> {
     let group = file.get_row_group(group)?;
     let rows = usize::try_from(group.metadata().num_rows())?;
     let columns = chosen.iter().map(|chosen| {
         let reader = group.get_column_reader(chosen.index)?;
-        Ok((chosen.field, column::open(reader, chosen.column_type)))
+        Ok((chosen, column::open(reader, chosen.column_type)))
     });
     Ok((columns.collect::<Result<_, ParquetError>>()?, rows))
 }

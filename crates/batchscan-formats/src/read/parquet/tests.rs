@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Format::Parquet;
-use crate::read::Implausible;
+use crate::read::ReadOptions;
 use crate::testing::{batches, errors, read_all, temporary_file};
 
 /// A column: its declaration and its values. An empty text is null.
@@ -162,17 +162,19 @@ fn every_type_that_can_represent_a_field_is_read() {
 fn errors_name_the_column_or_the_row() {
     let number = "number_of_images: expected a whole number from 0 to 9007199254740991, found -1";
     let date = "batch_creation_date: expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z, found";
+    let zone = "row 1: batch_creation_date: expected a time with a UTC offset, such as 2026-01-31T08:00:00Z, or the time \
+                zone of the file (--timezone Europe/Berlin, or timezone = \"Europe/Berlin\" in a mapping), found";
     let unknown = ("optional int32 coment", &["", ""][..]);
     for (file, expected) in [
         (
             file(&[("required int64 batch_creation_date (TIMESTAMP(MICROS,false))", &["0", "1"])]),
-            "columns: batch_creation_date: expected timestamps adjusted to UTC, or text with a UTC offset, found \
-            timestamps without a time zone"
-                .into(),
+            format!("{zone} \"1970-01-01 00:00:00\""),
         ),
         (
             write(&[REQUIRED[0], REQUIRED[2], REQUIRED[3], REQUIRED[4], unknown]),
-            "columns: coment: unknown field; did you mean comment?\ncolumns: batch_name: missing required column".into(),
+            "columns: coment: unknown field; did you mean comment? If not, add it to ignore in a mapping\n\
+            columns: batch_name: missing required column"
+                .into(),
         ),
         (
             file(&[("required group comment { optional int32 x; }", &["", ""])]),
@@ -186,8 +188,7 @@ fn errors_name_the_column_or_the_row() {
         (
             file(&[("required int32 batch_creation_date (DATE)", &["20484", "2147483647"])]),
             format!(
-                "row 1: {date} \"2026-01-31\"\nrow 2: {date} a date out of range\n\
-                row 3: {date} \"2026-01-31\"\nrow 4: {date} a date out of range"
+                "{zone} \"2026-01-31\"\nrow 2: {date} a date out of range\nrow 4: {date} a date out of range"
             ),
         ),
     ] {
@@ -211,7 +212,7 @@ fn the_bytes_read_end_at_the_length_of_the_file() {
     let length = bytes.len() as u64;
     let open = temporary_file(io::Cursor::new(bytes));
     let mut accept = |_, _| ControlFlow::Continue(());
-    let summary = crate::read::read(Parquet, open, Implausible::Warn, &bytes_read, &mut accept);
+    let summary = crate::read::read(Parquet, open, &ReadOptions::default(), &bytes_read, &mut accept);
     assert_eq!((summary.unwrap().batches, bytes_read.into_inner()), (4, length));
 }
 

@@ -27,6 +27,8 @@ pub(super) enum ColumnType {
     Date,
     /// A time since 1970 in UTC.
     Instant(TimeUnit),
+    /// What clocks show, as a time since 1970.
+    Clock(TimeUnit),
 }
 
 /// Why a column cannot be read: what was found, and what was expected.
@@ -56,7 +58,9 @@ impl ColumnType {
         match (column.logical_type_ref(), column.converted_type()) {
             (Some(LogicalType::Decimal(decimal)), _) => Self::decimal(decimal.scale),
             (Some(LogicalType::Date), _) => Ok(ColumnType::Date),
-            (Some(LogicalType::Timestamp(stamp)), _) if !stamp.is_adjusted_to_u_t_c => Err(NO_TIME_ZONE),
+            (Some(LogicalType::Timestamp(stamp)), _) if !stamp.is_adjusted_to_u_t_c => {
+                Ok(ColumnType::Clock(stamp.unit))
+            }
             (Some(LogicalType::Timestamp(stamp)), _) => Ok(ColumnType::Instant(stamp.unit)),
             (Some(LogicalType::Integer(number)), _) if !number.is_signed => Ok(ColumnType::Unsigned),
             // Arrow writes a column of nulls as integers of an unknown type.
@@ -112,7 +116,7 @@ impl ColumnType {
             ColumnType::Unsigned => digits(number.cast_unsigned()),
             ColumnType::Decimal { scale } => decimal(i128::from(number), scale),
             ColumnType::Date => date(number),
-            ColumnType::Instant(unit) => instant(number, unit),
+            ColumnType::Instant(unit) | ColumnType::Clock(unit) => instant(number, unit),
         }
     }
 

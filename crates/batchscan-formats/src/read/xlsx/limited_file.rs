@@ -43,6 +43,7 @@ pub(super) struct Limits {
     closed: RefCell<Vec<u64>>,
     /// Why reading failed, if it was not the content. The library's errors do not tell.
     failure: RefCell<Option<io::Error>>,
+    has_uncalculated: Cell<bool>,
 }
 
 impl Limits {
@@ -54,6 +55,11 @@ impl Limits {
     /// To be called after the parts that are kept were read.
     pub(super) fn open_all_parts(&self) {
         self.closed.borrow_mut().clear();
+    }
+
+    /// Whether a sheet may have formulas without a stored value.
+    pub(super) fn has_uncalculated(&self) -> bool {
+        self.has_uncalculated.get()
     }
 
     pub(super) fn take_failure(&self) -> Option<io::Error> {
@@ -72,7 +78,12 @@ pub(super) struct LimitedFile<'a> {
 
 impl<'a> LimitedFile<'a> {
     pub(super) fn new(file: File, bytes_read: &'a AtomicU64) -> Self {
-        let limits = Limits { left: Cell::new(0), closed: RefCell::default(), failure: RefCell::default() };
+        let limits = Limits {
+            left: Cell::new(0),
+            closed: RefCell::default(),
+            failure: RefCell::default(),
+            has_uncalculated: Cell::new(false),
+        };
         Self { file, is_checked: false, position: 0, bytes_read, limits: Rc::new(limits) }
     }
 
@@ -192,7 +203,8 @@ fn check_part(
     let is_kept = is_kept(part, name == TEXTS_PART);
     if name.ends_with(".xml") || name.ends_with(".rels") {
         let checked = xml::check(archive.by_index(index)?, || limits.begin_cell());
-        checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
+        let has_uncalculated = checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
+        limits.has_uncalculated.set(limits.has_uncalculated.get() || has_uncalculated);
     }
     Ok(start.filter(|_| !is_kept))
 }

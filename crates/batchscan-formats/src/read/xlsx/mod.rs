@@ -1,5 +1,5 @@
-//! Excel: every sheet with cells is a table with a header, as `pull` writes them. Reads cell by cell; only the texts
-//! that Excel shares between cells are in memory.
+//! Excel: the one sheet that has the columns, or all sheets of a file that `pull` wrote. Reads cell by cell; only the
+//! texts that Excel shares between cells are in memory.
 
 mod limited_file;
 #[cfg(test)]
@@ -15,16 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch, Value};
-use calamine::{
-    DataRef, DataType as _, Reader as _, SheetType, Xlsx, XlsxCellFormulaMetadataRecord as Cell, XlsxError,
-};
+use calamine::{DataRef, DataType as _, Reader as _, SheetType, Style, Xlsx, XlsxError};
 
+use super::ReadOptions;
 use super::catch_panic::catch_panic;
-use super::collector::{Collector, Stop, unexpected};
+use super::collector::{Collector, Stop, problem, unexpected};
+use super::convert::Converter;
 use super::error::Location;
-use super::header::match_columns;
+use super::header::{Header, HeaderSearch, Role, match_columns};
+use super::mapping::quoted;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
-use value::value;
+use value::{CellValue, shown};
 
 /// Columns of a sheet: a limit of Excel.
 const COLUMNS_MAX: usize = 16_384;
@@ -33,9 +34,12 @@ const INCONSISTENT: &str = "inconsistent data";
 /// Programs that do not calculate write such cells.
 const WITHOUT_VALUE: &str = "a formula without a stored value; open the file in a spreadsheet program and save it, so \
                              that values are stored";
+/// Formulas without a value that are remembered. A file with more of them is not worth the memory.
+const FORMULAS_MAX: usize = 100_000;
 
 pub(super) fn read(
     mut file: File,
+    options: &ReadOptions,
     bytes_read: &AtomicU64,
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
@@ -51,15 +55,16 @@ pub(super) fn read(
     let opened = catch_panic(damaged, || Xlsx::new(file));
     let mut workbook = opened.map_err(|error| fail(&error, &limits, Location::File, collector))?;
     limits.open_all_parts();
-    let mut has_table = false;
-    for (sheet, name) in (1..).zip(sheet_names(&workbook, collector)?) {
-        let table = Table::new(sheet, workbook.has_1904_epoch());
-        has_table |= read_sheet(&mut workbook, &name, table, &limits, collector)?;
+    let names = sheet_names(&workbook, collector)?;
+    let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
+    for (sheet, name) in (1..).zip(&names) {
+        if options.mapping.sheet.as_ref().is_none_or(|only| only == name) {
+            sheets.read(&mut workbook, sheet, name, collector)?;
+        } else {
+            collector.notes().ignore_sheet(name);
+        }
     }
-    if !has_table {
-        let error = unexpected("an empty workbook", "a header with the field names");
-        return Err(collector.fail(Location::File, error));
-    }
+    sheets.finish(&names, collector)?;
     bytes_read.fetch_max(length, Ordering::Relaxed);
     Ok(())
 }
@@ -73,6 +78,125 @@ fn sheet_names(workbook: &Xlsx<LimitedFile<'_>>, collector: &mut Collector<'_>) 
         return Err(collector.fail(Location::File, unexpected(found, "a complete Excel workbook")));
     }
     Ok(names)
+}
+
+/// Which sheets have the columns.
+struct Sheets<'o> {
+    options: &'o ReadOptions,
+    limits: &'o Limits,
+    /// The sheets that were read.
+    tables: Vec<String>,
+    /// Of the sheets without the columns, the one that is most like a table.
+    search: Option<(usize, HeaderSearch<'o>)>,
+}
+
+impl<'o> Sheets<'o> {
+    fn read(
+        &mut self,
+        workbook: &mut Xlsx<LimitedFile<'_>>,
+        sheet: usize,
+        name: &str,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let is_1904 = workbook.has_1904_epoch();
+        let formulas = self.find_formulas(workbook, sheet, name, collector)?;
+        let mut table = Table::new(sheet, is_1904, formulas, self.options);
+        read_sheet(workbook, name, &mut table, self.limits, collector)?;
+        match table.header {
+            Some(_) => {
+                collector.notes().set_sheet(name);
+                if let Some(converter) = &table.converter {
+                    collector.notes().set_conversion(converter);
+                    converter.finish(collector)?;
+                }
+                self.tables.push(name.to_owned());
+                self.check_second(sheet, collector)
+            }
+            None => {
+                collector.notes().ignore_sheet(name);
+                let best = self.search.as_ref().map_or((0, 0), |(_, search)| search.score());
+                if table.search.score() > best || table.has_cells && self.search.is_none() {
+                    self.search = Some((sheet, table.search));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Two sheets with the columns may be two versions of the same. Only `pull` continues a table on a second sheet.
+    fn check_second(&self, sheet: usize, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        let is_pulled = |(number, name): (usize, &String)| match number {
+            1 => name == "Batches",
+            _ => *name == format!("Batches {number}"),
+        };
+        let [first, .., last] = self.tables.as_slice() else { return Ok(()) };
+        if (1..).zip(&self.tables).all(is_pulled) {
+            return Ok(());
+        }
+        let (first, last) = (quoted(first), quoted(last));
+        let text =
+            format!("the sheets {first} and {last} both have the columns; add sheet = {first} to a mapping");
+        Err(collector.fail(Location::SheetRow(sheet, 1), problem(text)))
+    }
+
+    /// The positions of formulas without a stored value, if the workbook has any. Only another way of reading sees them.
+    fn find_formulas(
+        &self,
+        workbook: &mut Xlsx<LimitedFile<'_>>,
+        sheet: usize,
+        name: &str,
+        collector: &mut Collector<'_>,
+    ) -> Result<HashSet<(u32, u32)>, Stop> {
+        let mut found = HashSet::new();
+        if !self.limits.has_uncalculated() {
+            return Ok(found);
+        }
+        let location = Location::SheetRow(sheet, 1);
+        self.limits.begin_cell();
+        let opened = catch_panic(damaged, || workbook.worksheet_cells_reader(name));
+        let mut cells = opened.map_err(|error| fail(&error, self.limits, location, collector))?;
+        loop {
+            self.limits.begin_cell();
+            let cell = catch_panic(damaged, || cells.next_cell_with_formula_metadata());
+            match cell.map_err(|error| fail(&error, self.limits, location, collector))? {
+                Some(cell) if cell.value == DataRef::Empty && cell.formula.is_some() => {
+                    found.insert(cell.pos)
+                }
+                Some(_) => continue,
+                None => return Ok(found),
+            };
+            if found.len() > FORMULAS_MAX {
+                return Err(collector.fail(location, problem(WITHOUT_VALUE)));
+            }
+        }
+    }
+
+    /// Reports what is missing if no sheet has the columns, or warns about sheets that were not read.
+    fn finish(self, names: &[String], collector: &mut Collector<'_>) -> Result<(), Stop> {
+        let list =
+            |names: &[&String]| names.iter().map(|name| quoted(&clip(name))).collect::<Vec<_>>().join(", ");
+        if let Some(wanted) = self.options.mapping.sheet.as_ref().filter(|wanted| !names.contains(wanted)) {
+            let (found, expected) = (
+                list(&names.iter().collect::<Vec<_>>()),
+                format!("the sheet {} of the mapping", quoted(wanted)),
+            );
+            return Err(collector.fail(Location::File, unexpected(found, expected)));
+        }
+        match self.search {
+            _ if !self.tables.is_empty() => {}
+            Some((sheet, search)) => return Err(search.fail(Location::SheetRow(sheet, 1), collector)),
+            None => {
+                let error = unexpected("an empty workbook", "a header with the field names");
+                return Err(collector.fail(Location::File, error));
+            }
+        }
+        let is_ignored = |name: &&String| !self.tables.contains(name);
+        let ignored: Vec<&String> = names.iter().filter(is_ignored).collect();
+        if self.search.is_none() || self.options.mapping.sheet.is_some() || ignored.is_empty() {
+            return Ok(());
+        }
+        collector.warn(Location::File, problem(format!("ignored sheets: {}", list(&ignored))))
+    }
 }
 
 /// Rejects other files before the library looks at them.
@@ -93,59 +217,91 @@ fn fail_as_other_format(found: &str, collector: &mut Collector<'_>) -> Stop {
     collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx)"))
 }
 
-/// Reads a sheet, and returns whether it has cells.
+/// Reads a sheet to its end, or until it is clear that it has no header.
 fn read_sheet<'a>(
     workbook: &'a mut Xlsx<LimitedFile<'_>>,
     name: &str,
-    mut table: Table<'a>,
+    table: &mut Table<'_>,
     limits: &Limits,
     collector: &mut Collector<'_>,
-) -> Result<bool, Stop> {
+) -> Result<(), Stop> {
     limits.begin_cell();
     let opened = catch_panic(damaged, || workbook.worksheet_cells_reader(name));
     let mut cells = opened.map_err(|error| fail(&error, limits, table.location(), collector))?;
-    loop {
+    let percent: Vec<bool> = cells.styles().iter().map(is_percent).collect();
+    let mut row = Row::default();
+    while !table.is_without_header() {
         limits.begin_cell();
-        let cell = catch_panic(damaged, || cells.next_cell_with_formula_metadata());
-        match cell.map_err(|error| fail(&error, limits, table.location(), collector))? {
-            Some(cell) => table.add(cell, collector)?,
-            None => break,
-        }
+        let cell = catch_panic(damaged, || cells.next_cell_with_style_id());
+        let Some((cell, style)) = cell.map_err(|error| fail(&error, limits, table.location(), collector))?
+        else {
+            break;
+        };
+        let is_percent = percent.get(style).copied().unwrap_or_default();
+        table.add(&mut row, cell.get_position(), cell.get_value().clone(), is_percent, collector)?;
     }
-    table.finish_row(collector)?;
-    Ok(table.columns.is_some())
+    table.finish_row(&mut row, collector)
 }
 
-/// The table of a sheet, row by row.
-struct Table<'a> {
-    sheet: usize,
-    is_1904: bool,
-    /// The fields of the columns, after the header.
-    columns: Option<Vec<Option<Field>>>,
-    /// The names of the columns, in the header.
-    names: Vec<String>,
-    /// The current row, from 0, and the next column in it.
-    row: u32,
-    next_column: usize,
+/// Whether numbers of this style are shown as percentages.
+fn is_percent(style: &Style) -> bool {
+    let Some(format) = style.number_format.as_ref() else { return false };
+    let mut code = format.format_code.chars();
+    let (mut is_quoted, mut is_found) = (false, false);
+    while let Some(c) = code.next() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '\\' | '_' | '*' if !is_quoted => drop(code.next()),
+            '%' if !is_quoted => is_found = true,
+            _ => {}
+        }
+    }
+    is_found
+}
+
+/// The current row of a sheet.
+#[derive(Default)]
+struct Row<'a> {
     raw: RawBatch<'a>,
-    is_empty: bool,
+    /// The titles, before the header is found.
+    titles: Vec<String>,
+    has_values: bool,
     /// Whether a value is missing, which is already an error.
     is_incomplete: bool,
 }
 
-impl<'a> Table<'a> {
-    fn new(sheet: usize, is_1904: bool) -> Self {
-        let (columns, names, raw) = (None, Vec::new(), RawBatch::default());
+/// The table of a sheet.
+struct Table<'o> {
+    sheet: usize,
+    is_1904: bool,
+    /// Where formulas without a value are.
+    formulas: HashSet<(u32, u32)>,
+    options: &'o ReadOptions,
+    search: HeaderSearch<'o>,
+    /// The columns, after the header.
+    header: Option<Vec<Role>>,
+    converter: Option<Converter<'o>>,
+    has_cells: bool,
+    is_search_over: bool,
+    /// The current row, from 0, and the next column in it.
+    row: u32,
+    next_column: usize,
+}
+
+impl<'o> Table<'o> {
+    fn new(sheet: usize, is_1904: bool, formulas: HashSet<(u32, u32)>, options: &'o ReadOptions) -> Self {
         Self {
             sheet,
             is_1904,
-            columns,
-            names,
+            formulas,
+            options,
+            search: HeaderSearch::new(options),
+            header: None,
+            converter: None,
+            has_cells: false,
+            is_search_over: false,
             row: 0,
             next_column: 0,
-            raw,
-            is_empty: true,
-            is_incomplete: false,
         }
     }
 
@@ -153,66 +309,121 @@ impl<'a> Table<'a> {
         Location::SheetRow(self.sheet, u64::from(self.row) + 1)
     }
 
-    fn add(&mut self, cell: Cell<'a>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        let (row, column) = (cell.pos.0, cell.pos.1 as usize);
-        if row > self.row {
-            self.finish_row(collector)?;
-            (self.row, self.next_column) = (row, 0);
+    fn is_without_header(&self) -> bool {
+        self.is_search_over
+    }
+
+    fn add<'a>(
+        &mut self,
+        row: &mut Row<'a>,
+        position: (u32, u32),
+        cell: DataRef<'a>,
+        is_percent: bool,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let column = position.1 as usize;
+        if position.0 > self.row {
+            self.finish_row(row, collector)?;
+            (self.row, self.next_column) = (position.0, 0);
         }
-        if row < self.row || column < self.next_column || column >= COLUMNS_MAX {
+        if position.0 < self.row || column < self.next_column || column >= COLUMNS_MAX {
             let found = "cells in another order";
             return Err(collector.fail(self.location(), unexpected(found, "rows and columns in order")));
         }
         self.next_column = column + 1;
-        let field = match &self.columns {
-            _ if cell.value == DataRef::Empty && cell.formula.is_none() => return Ok(()),
-            None => {
-                self.names.resize(column, String::new());
-                self.names.push(clip(&cell.value.as_string().unwrap_or_default()));
-                self.is_empty = false;
-                return Ok(());
-            }
-            Some(columns) => columns.get(column),
+        let is_formula = self.formulas.contains(&position);
+        if cell == DataRef::Empty && !is_formula {
+            return Ok(());
+        }
+        self.has_cells = true;
+        let Some(roles) = &self.header else {
+            row.titles.resize(column, String::new());
+            row.titles.push(clip(&cell.as_string().unwrap_or_default()));
+            return Ok(());
         };
-        match field {
-            Some(Some(field)) if cell.value == DataRef::Empty => {
-                self.is_incomplete = true;
-                let error = FieldError::problem(field.name(), WITHOUT_VALUE);
-                collector.add_error(self.location(), error)?;
+        match roles.get(column) {
+            Some(Role::Field(role)) if is_formula => {
+                row.is_incomplete = true;
+                collector.add_error(self.location(), FieldError::problem(role.field.name(), WITHOUT_VALUE))
             }
-            Some(Some(field)) => {
-                let value = value(*field, cell.value, self.is_1904);
-                self.is_empty &= value == Value::Null;
-                self.raw.set(*field, value);
+            Some(Role::Field(role)) => {
+                self.set(row, role.field, cell, is_percent, collector);
+                Ok(())
             }
-            // The header has an error.
-            Some(None) => self.is_empty = false,
-            None => {
+            Some(Role::Ignored) => Ok(()),
+            Some(Role::Unnamed) | None if shown(&cell).trim().is_empty() => Ok(()),
+            Some(Role::Unnamed) | None if self.options.mapping.ignore.iter().any(String::is_empty) => Ok(()),
+            Some(Role::Unnamed) | None => {
                 let column = format!("column {}", column + 1);
-                collector.add_error(self.location(), FieldError::problem(&column, "missing column name"))?;
+                collector.add_error(self.location(), FieldError::problem(&column, "missing column name"))
             }
         }
-        Ok(())
+    }
+
+    fn set<'a>(
+        &mut self,
+        row: &mut Row<'a>,
+        field: Field,
+        cell: DataRef<'a>,
+        is_percent: bool,
+        collector: &mut Collector<'_>,
+    ) {
+        if collector.notes().wants_examples() {
+            let mark = if is_percent { " (percent cell)" } else { "" };
+            collector.notes().add_cell(field, &format!("{}{mark}", shown(&cell)));
+        }
+        let location = self.location();
+        let Some(converter) = &mut self.converter else { return };
+        let value = match CellValue::new(field, cell, is_percent, self.is_1904) {
+            CellValue::Text(text) => converter.text(field, text, location),
+            CellValue::Clock(clock) => converter.clock(field, clock),
+            CellValue::Value(value) => Ok(value),
+        };
+        row.has_values |= !matches!(value, Ok(Value::Null));
+        match value {
+            // Set at the end of the row, together with the cells that the file does not have.
+            Ok(Value::Null) => {}
+            Ok(value) => row.raw.set(field, value),
+            Err(error) => row.raw.reject(field, error),
+        }
     }
 
     /// Passes the row on. Skips empty ones: spreadsheets write them after the last row.
-    fn finish_row(&mut self, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        let mut raw = std::mem::take(&mut self.raw);
-        let is_incomplete = std::mem::take(&mut self.is_incomplete);
-        if std::mem::replace(&mut self.is_empty, true) || is_incomplete {
+    fn finish_row(&mut self, row: &mut Row<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        let mut row = std::mem::take(row);
+        let (Some(roles), Some(converter)) = (&self.header, &self.converter) else {
+            return self.finish_title_row(&row.titles, collector);
+        };
+        if !row.has_values || row.is_incomplete {
+            collector.notes().forget_cells();
             return Ok(());
         }
-        if self.columns.is_none() {
-            let names = self.names.iter().map(String::as_str);
-            self.columns = Some(match_columns(names, self.location(), collector)?);
-            return Ok(());
-        }
-        for field in self.columns.iter().flatten().flatten() {
-            if raw.get(*field).is_none() {
-                raw.set(*field, Value::Null);
+        for role in roles {
+            if let Role::Field(column) = role
+                && row.raw.get(column.field).is_none()
+            {
+                match converter.empty(column.field) {
+                    Ok(value) => row.raw.set(column.field, value),
+                    Err(error) => row.raw.reject(column.field, error),
+                }
             }
         }
-        collector.add(self.location(), &raw)
+        collector.add(self.location(), &mut row.raw)
+    }
+
+    /// Looks for the header.
+    fn finish_title_row(&mut self, titles: &[String], collector: &mut Collector<'_>) -> Result<(), Stop> {
+        if titles.iter().all(|title| title.trim().is_empty()) {
+            return Ok(());
+        }
+        let (number, location) = (u64::from(self.row) + 1, self.location());
+        if self.search.is_header(titles, number, location) {
+            let Header { roles, zone } = match_columns(titles, location, self.options, collector)?;
+            (self.header, self.converter) = (Some(roles), Some(Converter::new(self.options, zone)));
+        } else {
+            self.is_search_over = self.search.is_over(number);
+        }
+        Ok(())
     }
 }
 

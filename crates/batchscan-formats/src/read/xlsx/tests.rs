@@ -10,12 +10,12 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 use crate::Format::Xlsx as XLSX;
-use crate::read::Implausible;
+use crate::read::ReadOptions;
 use crate::testing::{any_batch, batches, errors, ids, read_all, read_back, temporary_file};
 use crate::write::{Columns, write_file};
 
 pub(super) const REQUIRED: [&str; 5] =
-    ["batch_id", "batch_name", "batch_creation_date", "number_of_images", "warnings"];
+    ["batch_id", "batch_name", "batch_creation_date (UTC)", "number_of_images", "warnings"];
 
 /// As `pull` writes it.
 fn pulled(batches: &[Batch]) -> Vec<u8> {
@@ -136,15 +136,15 @@ fn errors_name_the_row_and_the_field() {
         sheet.write(4, 7, "x").unwrap();
     });
     let date = "expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
+    let null = "required field is null; if an empty cell means false, add false = [\"\"] to a mapping";
     let expected = format!(
-        "row 1: coment: unknown field; did you mean comment?\n\
+        "row 1: coment: unknown field; did you mean comment? If not, add it to ignore in a mapping\n\
         row 2: avg_germination_rate: expected a decimal such as 92.5, found a date\n\
         row 3: batch_creation_date: {date}, found a date before 1900-03-01 or after 9999\n\
-        row 3: warnings: expected true or false, found \"yes\"\n\
+        row 4: warnings: {null}\n\
         row 4: batch_name: required field is null\n\
         row 4: batch_creation_date: required field is null\n\
         row 4: number_of_images: required field is null\n\
-        row 4: warnings: required field is null\n\
         row 5: column 8: missing column name"
     );
     assert_eq!(errors(XLSX, file), expected);
@@ -163,15 +163,21 @@ fn a_formula_without_a_stored_value_is_an_error() {
 }
 
 #[test]
-fn every_sheet_with_cells_is_a_table() {
+fn only_a_pulled_table_continues_on_other_sheets() {
     let mut workbook = Workbook::new();
-    add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, "a"));
-    add_sheet(&mut workbook, &[], |_| {});
-    add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, "b"));
+    for (name, id) in [("Batches", "a"), ("Batches 2", "b")] {
+        add_sheet(&mut workbook, &REQUIRED, |sheet| {
+            sheet.set_name(name).unwrap();
+            write_row(sheet, 1, id);
+        });
+    }
     assert_eq!(ids(XLSX, workbook.save_to_buffer().unwrap()), ["a", "b"]);
     add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, &"x".repeat(200)));
     let errors_found = errors(XLSX, workbook.save_to_buffer().unwrap());
-    assert!(errors_found.starts_with("sheet 4, row 2: batch_id: expected 1 to 128 bytes"), "{errors_found}");
+    let expected = "sheet 3, row 1: the sheets \"Batches\" and \"Sheet3\" both have the columns; add sheet = \"Batches\" \
+                    to a mapping";
+    assert!(errors_found.starts_with("sheet 3, row 2: batch_id: expected 1 to 128 bytes"), "{errors_found}");
+    assert!(errors_found.ends_with(expected), "{errors_found}");
     assert_eq!(ids(XLSX, sheet(&REQUIRED, |_| {})), [""; 0]);
     assert_eq!(
         errors(XLSX, sheet(&[], |_| {})),
@@ -179,14 +185,18 @@ fn every_sheet_with_cells_is_a_table() {
     );
 }
 
+fn value(field: Field, cell: DataRef<'_>, is_1904: bool) -> CellValue<'_> {
+    CellValue::new(field, cell, false, is_1904)
+}
+
 #[test]
 fn dates_may_begin_in_1904() {
     let cell = DataRef::Float(1.25);
     let expected = UtcInstant::parse_any_offset("1904-01-02T06:00:00Z").unwrap();
-    assert_eq!(value(Field::BatchCreationDate, cell, true), Value::Instant(expected));
+    assert_eq!(value(Field::BatchCreationDate, cell, true), CellValue::Clock(expected));
     for days in [f64::INFINITY, 3e6, f64::NAN] {
         let value = value(Field::BatchCreationDate, DataRef::Float(days), false);
-        assert_eq!(value, Value::Other("a date before 1900-03-01 or after 9999"));
+        assert_eq!(value, CellValue::Value(Value::Other("a date before 1900-03-01 or after 9999")));
     }
 }
 
@@ -318,8 +328,9 @@ fn cells_out_of_order_and_long_texts_are_errors() {
         assert!(found.ends_with("found cells in another order"), "{found}");
     }
     let long = DataRef::String("x".repeat(2 << 20));
-    assert_eq!(value(Field::Comment, long, false), Value::Other("text of more than 1 MiB"));
-    assert_eq!(value(Field::Comment, DataRef::String(String::new()), false), Value::Null);
+    let too_long = CellValue::Value(Value::Other("text of more than 1 MiB"));
+    assert_eq!(value(Field::Comment, long, false), too_long);
+    assert_eq!(value(Field::Comment, DataRef::String(String::new()), false), CellValue::Value(Value::Null));
 }
 
 #[test]
@@ -327,8 +338,14 @@ fn the_bytes_read_end_at_the_length_of_the_file() {
     let bytes = pulled(&[]);
     let bytes_read = AtomicU64::new(0);
     let file = temporary_file(Cursor::new(bytes.clone()));
-    crate::read::read(XLSX, file, Implausible::Warn, &bytes_read, &mut |_, _| ControlFlow::Continue(()))
-        .unwrap();
+    crate::read::read(
+        XLSX,
+        file,
+        &ReadOptions::default(),
+        &bytes_read,
+        &mut |_, _| ControlFlow::Continue(()),
+    )
+    .unwrap();
     assert_eq!(bytes_read.into_inner(), bytes.len() as u64);
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use batchscan_model::{Field, Kind, UtcInstant, Value};
-use calamine::DataRef;
+use calamine::{DataRef, DataType as _};
 
 use crate::read::RECORD_BYTES_MAX;
 
@@ -16,30 +16,63 @@ const FIRST_DAY: f64 = 61.0;
 /// Days between the two calendars of Excel: old ones of the Mac begin in 1904.
 const DAYS_TO_1904: f64 = 1_462.0;
 
-/// The value of a cell of a field. An empty text looks like no text in Excel.
-pub(super) fn value<'a>(field: Field, cell: DataRef<'a>, is_1904: bool) -> Value<'a> {
-    match cell {
-        DataRef::Empty => Value::Null,
-        DataRef::SharedString(text) => self::text(Cow::Borrowed(text)),
-        DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
-            self::text(Cow::Owned(text))
-        }
-        DataRef::Bool(flag) => Value::Bool(flag),
-        DataRef::Int(number) => Value::Cell(number.to_string().into()),
-        DataRef::Float(number) if field.kind() == Kind::Instant => instant(number, is_1904),
-        DataRef::Float(number) => Value::Cell(number.to_string().into()),
-        DataRef::DateTime(date) if field.kind() == Kind::Instant => instant(date.as_f64(), is_1904),
-        // Excel makes dates of numbers such as 1.5 if its language has a decimal comma.
-        DataRef::DateTime(_) => Value::Other("a date"),
-        DataRef::Error(_) => Value::Other("an error of a formula"),
+/// What a cell has.
+#[derive(Debug, PartialEq)]
+pub(super) enum CellValue<'a> {
+    /// Text, which may stand for any type.
+    Text(Cow<'a, str>),
+    /// What clocks show: Excel has no time zones.
+    Clock(UtcInstant),
+    /// A value of a type that Excel has.
+    Value(Value<'a>),
+}
+
+impl<'a> CellValue<'a> {
+    /// The value of a cell of a field. An empty text looks like no text in Excel.
+    pub(super) fn new(field: Field, cell: DataRef<'a>, is_percent: bool, is_1904: bool) -> Self {
+        let value = match cell {
+            DataRef::Empty => Value::Null,
+            DataRef::SharedString(text) => return self::text(Cow::Borrowed(text)),
+            DataRef::String(text) | DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
+                return self::text(Cow::Owned(text));
+            }
+            DataRef::Bool(flag) => Value::Bool(flag),
+            DataRef::Int(number) => Value::Cell(number.to_string().into()),
+            DataRef::Float(number) if field.kind() == Kind::Instant => return clock(number, is_1904),
+            DataRef::DateTime(date) if field.kind() == Kind::Instant => return clock(date.as_f64(), is_1904),
+            // Shown with a percent sign, and stored as a fraction.
+            DataRef::Float(number) if is_percent && field.unit() == Some("percent") => {
+                Value::Percent(format!("{number}e2").into())
+            }
+            DataRef::Float(_) if is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
+                Value::Other("a percentage")
+            }
+            DataRef::Float(number) => Value::Cell(number.to_string().into()),
+            // Excel makes dates of numbers such as 1.5 if its language has a decimal comma.
+            DataRef::DateTime(_) => Value::Other("a date"),
+            DataRef::Error(_) => Value::Other("an error of a formula"),
+        };
+        CellValue::Value(value)
     }
 }
 
-fn text(text: Cow<'_, str>) -> Value<'_> {
+/// A cell for people.
+pub(super) fn shown(cell: &DataRef<'_>) -> String {
+    match cell {
+        DataRef::Bool(flag) => flag.to_string(),
+        DataRef::DateTime(date) => match clock(date.as_f64(), false) {
+            CellValue::Clock(clock) => clock.to_string().replace('T', " ").replace('Z', ""),
+            _ => date.as_f64().to_string(),
+        },
+        cell => cell.as_string().unwrap_or_default(),
+    }
+}
+
+fn text(text: Cow<'_, str>) -> CellValue<'_> {
     match text.len() {
-        0 => Value::Null,
-        length if length > RECORD_BYTES_MAX => Value::Other("text of more than 1 MiB"),
-        _ => Value::Cell(text),
+        0 => CellValue::Value(Value::Null),
+        length if length > RECORD_BYTES_MAX => CellValue::Value(Value::Other("text of more than 1 MiB")),
+        _ => CellValue::Text(text),
     }
 }
 
@@ -50,16 +83,15 @@ fn whole_second(micros: i64) -> i64 {
 }
 
 /// A number of days. Its fraction is converted alone, which keeps the microseconds of a pulled file.
-fn instant(days: f64, is_1904: bool) -> Value<'static> {
+fn clock(days: f64, is_1904: bool) -> CellValue<'static> {
     let days = if is_1904 { days + DAYS_TO_1904 } else { days };
     let rest = whole_second(((days - days.floor()) * MICROS_PER_DAY as f64).round() as i64);
     // The conversion to integers saturates.
     let whole = ((days.floor() - EPOCH_DAYS) as i64).checked_mul(MICROS_PER_DAY);
     let instant = whole.and_then(|whole| UtcInstant::from_micros(whole.checked_add(rest)?));
     let is_exact = days >= FIRST_DAY;
-    instant
-        .filter(|_| is_exact)
-        .map_or(Value::Other("a date before 1900-03-01 or after 9999"), Value::Instant)
+    let out_of_range = Value::Other("a date before 1900-03-01 or after 9999");
+    instant.filter(|_| is_exact).map_or(CellValue::Value(out_of_range), CellValue::Clock)
 }
 
 #[cfg(test)]
@@ -70,7 +102,7 @@ mod tests {
     #[test]
     fn a_date_with_fewer_digits_is_still_a_whole_second() {
         for days in [45979.30969907407, 45979.3096990741, 45979.309699074074] {
-            let Value::Instant(read) = instant(days, false) else { panic!("not a date: {days}") };
+            let CellValue::Clock(read) = clock(days, false) else { panic!("not a date: {days}") };
             assert_eq!(read.to_string(), "2025-11-18T07:25:58Z", "{days}");
         }
     }

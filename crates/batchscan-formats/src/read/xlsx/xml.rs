@@ -12,8 +12,8 @@ const DEPTH_MAX: usize = 100;
 const ROOTS: [&str; 5] = ["Relationships", "workbook", "sst", "styleSheet", "worksheet"];
 
 /// Reads a part to its end, and so verifies its checksum as well. Calls `begin_event` before each tag or text, whose
-/// size has a limit.
-pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<(), String> {
+/// size has a limit. Returns whether there are formulas without a stored value.
+pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<bool, String> {
     let mut xml = Reader::from_reader(BufReader::new(part));
     xml.config_mut().expand_empty_elements = true;
     let (mut document, mut buffer) = (Document::default(), Vec::new());
@@ -21,7 +21,7 @@ pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<(), Strin
         buffer.clear();
         begin_event();
         match xml.read_event_into(&mut buffer).map_err(|error| error.to_string())? {
-            Event::Start(tag) if document.is_ignored(&tag) => return Ok(()),
+            Event::Start(tag) if document.is_ignored(&tag) => return Ok(false),
             Event::Start(tag) => document.open(&tag)?,
             Event::End(_) => document.close(),
             Event::Text(text) => document.add_text(&text)?,
@@ -43,11 +43,15 @@ struct Document {
     has_sheet_data: bool,
     /// Of the last cell.
     cell_type: CellType,
+    has_formula: bool,
+    has_value: bool,
+    has_uncalculated: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Element {
     Worksheet,
+    Cell,
     /// The value of a cell.
     Value,
     Other,
@@ -79,10 +83,12 @@ impl Document {
                 return Err("a second <sheetData>".into());
             }
             (_, "v") if self.is_sheet() => Element::Value,
+            (_, "c") if self.is_sheet() => Element::Cell,
             _ => Element::Other,
         };
         self.has_root = true;
         self.has_sheet_data |= name.as_ref() == "sheetData";
+        self.has_formula |= name.as_ref() == "f";
         self.read_attributes(tag)?;
         self.open.push(element);
         if self.open.len() > DEPTH_MAX { Err(format!("more than {DEPTH_MAX} nested tags")) } else { Ok(()) }
@@ -96,6 +102,7 @@ impl Document {
         let is_cell = tag.local_name().as_ref() == "c";
         if is_cell {
             self.cell_type = CellType::default();
+            (self.has_formula, self.has_value) = (false, false);
         }
         // Looking for duplicates takes quadratic time.
         for attribute in tag.attributes().with_checks(false) {
@@ -112,10 +119,12 @@ impl Document {
     }
 
     fn close(&mut self) {
-        self.open.pop();
+        let is_cell = self.open.pop() == Some(Element::Cell);
+        self.has_uncalculated |= is_cell && self.has_formula && !self.has_value;
     }
 
-    fn add_text(&self, text: &str) -> Result<(), String> {
+    fn add_text(&mut self, text: &str) -> Result<(), String> {
+        self.has_value |= self.open.last() == Some(&Element::Value) && !text.is_empty();
         match self.open.last() {
             None if !text.trim_ascii().is_empty() => Err("text outside of the root".into()),
             Some(Element::Value) if self.cell_type == CellType::SharedText && !is_number(text) => {
@@ -141,8 +150,8 @@ impl Document {
         }
     }
 
-    fn finish(&self) -> Result<(), String> {
-        if self.open.is_empty() { Ok(()) } else { Err("unexpected end of the XML".into()) }
+    fn finish(&self) -> Result<bool, String> {
+        if self.open.is_empty() { Ok(self.has_uncalculated) } else { Err("unexpected end of the XML".into()) }
     }
 }
 

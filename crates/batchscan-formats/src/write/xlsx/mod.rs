@@ -12,7 +12,7 @@ use std::path::Path;
 use batchscan_model::{Batch, Field, FieldValue, Kind, UtcInstant};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError};
 
-use super::columns::Columns;
+use super::columns::{Columns, excel_title};
 use super::output::{Batches, CELL_UNITS_MAX, CutTexts, WriteError};
 
 /// The rows of a sheet, with its header: a limit of Excel.
@@ -108,7 +108,7 @@ fn write_header(sheet: &mut Worksheet, columns: &Columns) -> Result<(), XlsxErro
         if let Some(digits) = number_format(field) {
             sheet.set_column_format(column, &Format::new().set_num_format(digits))?;
         }
-        sheet.write_string_with_format(0, column, field.name(), &bold)?;
+        sheet.write_string_with_format(0, column, excel_title(field), &bold)?;
     }
     sheet.set_freeze_panes(1, 0)?;
     Ok(())
@@ -134,7 +134,7 @@ fn width(field: Field) -> u16 {
         Field::AnalysisLink | Field::Comment => 48,
         _ => 12,
     };
-    values.max(field.name().len() as u16 + 4)
+    values.max(excel_title(field).len() as u16 + 4)
 }
 
 struct Row<'a> {

@@ -1,0 +1,296 @@
+//! How a cell becomes a value: dates, numbers and flags as people and spreadsheets write them. What could have two
+//! meanings is an error that names the setting that decides.
+
+use std::borrow::Cow;
+
+use batchscan_model::printable::clip;
+use batchscan_model::{Field, FieldError, Kind, LocalTimeError, UtcInstant, Value, Zone};
+use jiff::fmt::strtime::BrokenDownTime;
+
+use super::ReadOptions;
+use super::collector::{Collector, Stop};
+use super::error::Location;
+use super::mapping::{DecimalMark, Mapping, quoted};
+use super::number::Number;
+
+const TRUE_WORDS: [&str; 6] = ["true", "1", "yes", "ja", "x", "wahr"];
+const FALSE_WORDS: [&str; 5] = ["false", "0", "no", "nein", "falsch"];
+
+/// Converts the cells of a file, and remembers what they show about it.
+pub(super) struct Converter<'o> {
+    mapping: &'o Mapping,
+    zone: Option<Zone>,
+    is_zone_missing: bool,
+    /// Whether a number shows that the decimal mark is a point. Set by the fast path, too.
+    pub(super) has_point: bool,
+    comma: Option<Seen>,
+    /// Numbers whose mark may separate thousands: with a point, with a comma.
+    ambiguous: [Option<Seen>; 2],
+}
+
+/// The first number of a kind.
+struct Seen {
+    location: Location,
+    field: Field,
+    text: String,
+}
+
+impl<'o> Converter<'o> {
+    /// `zone` is the one in the header.
+    pub(super) fn new(options: &'o ReadOptions, zone: Option<Zone>) -> Self {
+        let zone = zone.or_else(|| options.timezone.clone()).or_else(|| options.mapping.timezone.clone());
+        let (is_zone_missing, has_point, comma) = (false, false, None);
+        Self { mapping: &options.mapping, zone, is_zone_missing, has_point, comma, ambiguous: [None, None] }
+    }
+
+    /// The zone of times without one.
+    pub(super) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_ref()
+    }
+
+    /// The value of a text.
+    pub(super) fn text<'t>(
+        &mut self,
+        field: Field,
+        cell: Cow<'t, str>,
+        location: Location,
+    ) -> Result<Value<'t>, FieldError> {
+        match field.kind() {
+            Kind::Id | Kind::Name | Kind::Text | Kind::Link => Ok(Value::Cell(cell)),
+            _ if cell.trim().is_empty() => self.empty(field),
+            Kind::Instant => self.time(field, cell.trim()),
+            Kind::Count | Kind::Decimal => self.number(field, cell.trim(), location),
+            Kind::Flag => self.flag(field, cell.trim()),
+        }
+    }
+
+    /// The value of an empty cell.
+    pub(super) fn empty(&self, field: Field) -> Result<Value<'static>, FieldError> {
+        if field.kind() != Kind::Flag {
+            return Ok(Value::Null);
+        }
+        let is_word = |words: &Option<Vec<String>>| words.iter().flatten().any(|word| word.trim().is_empty());
+        match (is_word(&self.mapping.true_words), is_word(&self.mapping.false_words)) {
+            (true, _) => Ok(Value::Bool(true)),
+            (false, true) => Ok(Value::Bool(false)),
+            (false, false) => {
+                let text =
+                    "required field is null; if an empty cell means false, add false = [\"\"] to a mapping";
+                Err(FieldError::problem(field.name(), text))
+            }
+        }
+    }
+
+    /// The instant at which clocks in the zone of the file show this time.
+    pub(super) fn clock(&mut self, field: Field, clock: UtcInstant) -> Result<Value<'static>, FieldError> {
+        let shown = clock.to_string().replace('T', " ");
+        self.local(field, clock, shown.trim_end_matches('Z'))
+    }
+
+    fn local(&mut self, field: Field, clock: UtcInstant, shown: &str) -> Result<Value<'static>, FieldError> {
+        let Some(zone) = &self.zone else { return self.without_zone(field, shown) };
+        zone.instant(clock).map(Value::Instant).map_err(|error| {
+            let problem = match error {
+                LocalTimeError::OutOfRange => format!("{} is out of range", quoted(&clip(shown))),
+                _ => format!(
+                    "{} {error} in {}, because the clocks change; write it with a UTC offset, such as 2026-01-31T08:00:00+01:00",
+                    quoted(&clip(shown)),
+                    zone.name(),
+                ),
+            };
+            FieldError::problem(field.name(), problem)
+        })
+    }
+
+    /// One error per file: the setting solves all of them.
+    fn without_zone(&mut self, field: Field, shown: &str) -> Result<Value<'static>, FieldError> {
+        if std::mem::replace(&mut self.is_zone_missing, true) {
+            return Ok(Value::Rejected);
+        }
+        let expected = "a time with a UTC offset, such as 2026-01-31T08:00:00Z, or the time zone of the file \
+                        (--timezone Europe/Berlin, or timezone = \"Europe/Berlin\" in a mapping)";
+        Err(FieldError::new(field.name(), quoted(&clip(shown)), expected))
+    }
+
+    fn time(&mut self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
+        if let Some(format) = &self.mapping.date_format {
+            let expected = || {
+                FieldError::new(
+                    field.name(),
+                    quoted(&clip(cell)),
+                    format!("a date as date_format = {} in the mapping says", quoted(format)),
+                )
+            };
+            return match parse_with_format(format, cell).ok_or_else(expected)? {
+                Ok(instant) => Ok(Value::Instant(instant)),
+                Err(clock) => self.local(field, clock, cell),
+            };
+        }
+        if let Ok(instant) = UtcInstant::parse_any_offset(cell) {
+            return Ok(Value::Instant(instant));
+        }
+        match parse_local(cell) {
+            Some(clock) => self.local(field, clock, cell),
+            None => Err(FieldError::new(field.name(), quoted(&clip(cell)), expected_date(cell))),
+        }
+    }
+
+    fn number<'t>(&mut self, field: Field, cell: &str, location: Location) -> Result<Value<'t>, FieldError> {
+        let is_rate = field.unit() == Some("percent");
+        let (text, has_sign) = match cell.strip_suffix('%') {
+            Some(number) if is_rate => (number.trim_end(), true),
+            _ => (cell, false),
+        };
+        let Some(number) = Number::parse(text, self.mapping.decimal) else {
+            return Err(self.not_a_number(field, cell));
+        };
+        if number.is_ambiguous && field.kind() == Kind::Count && !number.text.ends_with(".000") {
+            return Err(ambiguous(field, cell));
+        }
+        self.remember(field, cell, &number, location);
+        let text = Cow::Owned(number.text);
+        Ok(if has_sign { Value::Percent(text) } else { Value::Cell(text) })
+    }
+
+    fn not_a_number(&self, field: Field, cell: &str) -> FieldError {
+        let expected = match self.mapping.decimal {
+            Some(mark) => format!("a number, with decimal = \"{}\" as in the mapping", mark.text()),
+            None => field.kind().expected(),
+        };
+        FieldError::new(field.name(), quoted(&clip(cell)), expected)
+    }
+
+    fn remember(&mut self, field: Field, cell: &str, number: &Number, location: Location) {
+        let seen = || Some(Seen { location, field, text: cell.to_owned() });
+        match number.mark {
+            _ if self.mapping.decimal.is_some() => {}
+            Some(DecimalMark::Point) if number.is_ambiguous => {
+                self.ambiguous[0] = self.ambiguous[0].take().or_else(seen)
+            }
+            Some(DecimalMark::Comma) if number.is_ambiguous => {
+                self.ambiguous[1] = self.ambiguous[1].take().or_else(seen)
+            }
+            Some(DecimalMark::Point) => self.has_point = true,
+            Some(DecimalMark::Comma) => self.comma = self.comma.take().or_else(seen),
+            None => {}
+        }
+    }
+
+    fn flag(&self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
+        let word = cell.to_lowercase();
+        let words = |stated: &Option<Vec<String>>, usual: &[&str]| match stated {
+            // An empty cell is not compared.
+            Some(words) => {
+                words.iter().map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()).collect()
+            }
+            None => usual.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        };
+        let true_words = words(&self.mapping.true_words, &TRUE_WORDS);
+        let false_words = words(&self.mapping.false_words, &FALSE_WORDS);
+        if true_words.contains(&word) || false_words.contains(&word) {
+            return Ok(Value::Bool(true_words.contains(&word)));
+        }
+        let cell = quoted(&clip(cell));
+        let expected = format!(
+            "{}; for other words add true = [{cell}] or false = [{cell}] to a mapping",
+            [true_words, false_words].concat().join(", ")
+        );
+        Err(FieldError::new(field.name(), cell, expected))
+    }
+
+    /// Rejects the file if a number was read in a way that the other numbers do not confirm.
+    pub(super) fn finish(&self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        if let Some(comma) = self.comma.as_ref().filter(|_| self.has_point) {
+            let found = format!("{} and decimal points in other numbers", quoted(&clip(&comma.text)));
+            let expected =
+                "one decimal mark in all numbers, or decimal = \",\" or decimal = \".\" in a mapping";
+            return collector.add_error(comma.location, FieldError::new(comma.field.name(), found, expected));
+        }
+        for (seen, is_confirmed) in self.ambiguous.iter().zip([self.has_point, self.comma.is_some()]) {
+            let is_alone = !(self.has_point && self.comma.is_some()) && is_confirmed;
+            if let Some(seen) = seen.as_ref().filter(|_| !is_alone) {
+                collector.add_error(seen.location, ambiguous(seen.field, &seen.text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The decimal mark that the numbers in text show.
+    pub(super) fn decimal(&self) -> Option<DecimalMark> {
+        let shown = match (self.has_point, self.comma.is_some()) {
+            (false, true) => Some(DecimalMark::Comma),
+            _ => None,
+        };
+        self.mapping.decimal.or(shown)
+    }
+}
+
+/// Both readings of a number such as `1.234`.
+fn ambiguous(field: Field, cell: &str) -> FieldError {
+    let read = |mark| {
+        Number::parse(cell.trim_end_matches('%').trim_end(), Some(mark))
+            .map_or_else(String::new, |number| number.text)
+    };
+    let (point, comma) = (read(DecimalMark::Point), read(DecimalMark::Comma));
+    let expected = format!("decimal = \".\" ({point}) or decimal = \",\" ({comma}) in a mapping");
+    FieldError::new(field.name(), quoted(&clip(cell)), expected)
+}
+
+/// Parses a time without a zone as UTC's clocks would show it: `2026-11-16 08:00`, `16.11.2026 08:00:00`, `16.11.2026`.
+fn parse_local(cell: &str) -> Option<UtcInstant> {
+    let (date, time) = cell.split_once(['T', ' ']).unwrap_or((cell, "00:00"));
+    let (year, month, day) = match split_three(date, '-') {
+        Some((year, month, day)) if month.len() == 2 && day.len() == 2 => (year, month, day),
+        Some(_) => return None,
+        None => split_three(date, '.').map(|(day, month, year)| (year, month, day))?,
+    };
+    let (clock, fraction) = time.trim_start().split_once(['.', ',']).unwrap_or((time.trim_start(), "0"));
+    let (hour, minute, second) = split_three(clock, ':').or_else(|| {
+        let (hour, minute) = clock.split_once(':')?;
+        Some((hour, minute, "00"))
+    })?;
+    let is_number = |text: &str, digits: usize| {
+        (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_valid = year.len() == 4
+        && is_number(year, 4)
+        && [month, day, hour].iter().all(|text| is_number(text, 2))
+        && [minute, second].iter().all(|text| text.len() == 2 && is_number(text, 2))
+        && is_number(fraction, 9);
+    let text =
+        is_valid.then(|| format!("{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}.{fraction}Z"))?;
+    UtcInstant::parse_any_offset(&text).ok()
+}
+
+fn split_three(text: &str, separator: char) -> Option<(&str, &str, &str)> {
+    let mut parts = text.split(separator);
+    let found = (parts.next()?, parts.next()?, parts.next()?);
+    parts.next().is_none().then_some(found)
+}
+
+/// An instant if the form has an offset, or else the time that clocks show.
+fn parse_with_format(format: &str, cell: &str) -> Option<Result<UtcInstant, UtcInstant>> {
+    let parsed = BrokenDownTime::parse(format, cell).ok()?;
+    if parsed.offset().is_some() {
+        let instant = parsed.to_timestamp().ok()?;
+        return UtcInstant::from_micros(instant.as_microsecond()).map(Ok);
+    }
+    let date = parsed.to_date().ok()?;
+    // Without an hour it is midnight.
+    let time = parsed.to_time().unwrap_or_default();
+    UtcInstant::parse_any_offset(&format!("{}Z", date.to_datetime(time))).ok().map(Err)
+}
+
+/// The date that was expected, with the most likely setting.
+fn expected_date(cell: &str) -> String {
+    let time = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
+        0 => "",
+        1 => " %H:%M",
+        _ => " %H:%M:%S",
+    };
+    let setting = match cell.split(' ').next().unwrap_or_default().matches('/').count() {
+        2 => format!("date_format = \"%d/%m/%Y{time}\" or date_format = \"%m/%d/%Y{time}\" in a mapping"),
+        _ => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
+    };
+    format!("a date such as 2026-11-16T08:00:00Z, 2026-11-16 08:00 or 16.11.2026 08:00, or {setting}")
+}

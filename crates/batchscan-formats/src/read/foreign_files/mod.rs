@@ -1,0 +1,291 @@
+//! Files as they come from nurseries, each with its batches or its errors: `cases.txt`. `SNAPSHOTS=overwrite` writes the
+//! results anew.
+
+use std::fmt::Write as _;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicU64;
+
+use batchscan_model::{Batch, Zone};
+use proptest::prelude::*;
+use rust_xlsxwriter::{ExcelDateTime, Format as CellFormat, Workbook, Worksheet};
+
+use super::{Implausible, Mapping, RateUnit, ReadError, ReadOptions, preview, read};
+use crate::Format;
+use crate::testing::{any_batch, temporary_file};
+use crate::write::{Columns, CsvStyle, TextWriter};
+
+const CASES: &str = include_str!("cases.txt");
+
+/// A case up to its result: a name, a line of options, then parts that begin with `--- NAME`.
+struct Case<'t> {
+    text: &'t str,
+    options: &'t str,
+    parts: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Case<'t> {
+    fn parse(text: &'t str) -> Self {
+        let text = text.split("--- result\n").next().unwrap();
+        let (head, parts) = text.split_once("--- ").unwrap();
+        let parts = parts.split("--- ").map(|part| part.split_once('\n').unwrap()).collect();
+        Self { text, options: head.split_once('\n').unwrap().1, parts }
+    }
+
+    fn part(&self, name: &str) -> Option<&'t str> {
+        self.parts.iter().find(|part| part.0 == name).map(|part| part.1)
+    }
+
+    fn read_options(&self) -> ReadOptions {
+        let zone = self.options.split_whitespace().find_map(|word| word.strip_prefix("timezone="));
+        ReadOptions {
+            implausible: if self.options.contains("strict") {
+                Implausible::Reject
+            } else {
+                Implausible::Warn
+            },
+            mapping: Mapping::parse(self.part("mapping").unwrap_or_default()).unwrap(),
+            timezone: zone.map(|name| Zone::parse(name).unwrap()),
+        }
+    }
+
+    fn file(&self) -> (Format, Vec<u8>) {
+        match self.part("csv") {
+            Some(text) => (Format::Csv, encode(&text.replace('→', "\t"), self.options)),
+            None => (Format::Xlsx, workbook(&self.parts)),
+        }
+    }
+
+    fn result(&self) -> String {
+        let (format, bytes) = self.file();
+        let mut lines = String::new();
+        let mut accept = |batch: Batch, _| {
+            lines.push_str(&summarise(&batch));
+            ControlFlow::Continue(())
+        };
+        let file = temporary_file(Cursor::new(bytes));
+        match read(format, file, &self.read_options(), &AtomicU64::new(0), &mut accept) {
+            Ok(summary) => {
+                for warning in summary.warnings.first {
+                    let _ = writeln!(lines, "warning: {warning}");
+                }
+                lines
+            }
+            Err(error @ ReadError::Invalid { .. }) => format!("{error}\n"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn encode(text: &str, options: &str) -> Vec<u8> {
+    let utf16 =
+        |bytes: fn(u16) -> [u8; 2]| format!("\u{FEFF}{text}").encode_utf16().flat_map(bytes).collect();
+    match options {
+        _ if options.contains("utf-16le") => utf16(u16::to_le_bytes),
+        _ if options.contains("utf-16be") => utf16(u16::to_be_bytes),
+        _ if options.contains("windows-1252") => {
+            text.chars().map(|c| u8::try_from(c).unwrap_or(0x80)).collect()
+        }
+        _ if options.contains("bom") => format!("\u{FEFF}{text}").into_bytes(),
+        _ => text.into(),
+    }
+}
+
+fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
+    let mut workbook = Workbook::new();
+    for (name, text) in parts.iter().filter(|part| part.0.starts_with("sheet ")) {
+        let sheet = workbook.add_worksheet();
+        sheet.set_name(&name["sheet ".len()..]).unwrap();
+        for (row, line) in (0..).zip(text.lines()) {
+            for (column, cell) in (0..).zip(line.split('|')) {
+                write_cell(sheet, row, column, cell);
+            }
+        }
+    }
+    workbook.save_to_buffer().unwrap()
+}
+
+/// `#1.5` is a number, `%0.5` a number shown as a percentage, `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a
+/// formula without a value, `<Title` is merged over three columns.
+fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
+    let format = |code: &str| CellFormat::new().set_num_format(code);
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    match cell.split_at_checked(1).unwrap_or(("", "")) {
+        ("", _) => {}
+        ("#", text) => drop(sheet.write(row, column, number(text)).unwrap()),
+        ("%", text) => drop(sheet.write_with_format(row, column, number(text), &format("0.0%")).unwrap()),
+        ("@", text) => {
+            let date = ExcelDateTime::parse_from_str(text).unwrap();
+            sheet.write_with_format(row, column, &date, &format("dd.mm.yyyy hh:mm")).unwrap();
+        }
+        ("!", text) => drop(sheet.write(row, column, text == "true").unwrap()),
+        ("=", _) => drop(sheet.write_formula(row, column, cell).unwrap().set_formula_result(row, column, "")),
+        ("<", text) => {
+            drop(sheet.merge_range(row, column, row, column + 2, text, &CellFormat::new()).unwrap())
+        }
+        _ => drop(sheet.write(row, column, cell).unwrap()),
+    }
+}
+
+/// The required fields, then those that have a value.
+fn summarise(batch: &Batch) -> String {
+    let mut line = format!(
+        "{} | {} | {} | {} | {}",
+        batch.batch_id.as_str(),
+        batch.batch_name,
+        batch.batch_creation_date,
+        batch.number_of_images,
+        batch.warnings
+    );
+    let json: serde_json::Value = serde_json::from_str(&batch.to_json()).unwrap();
+    for (name, value) in json.as_object().unwrap() {
+        let is_listed = matches!(
+            name.as_str(),
+            "batch_id" | "batch_name" | "batch_creation_date" | "number_of_images" | "warnings"
+        );
+        if !is_listed && !value.is_null() {
+            let _ = write!(line, " | {name} {}", value.to_string().trim_matches('"'));
+        }
+    }
+    line + "\n"
+}
+
+fn cases() -> impl Iterator<Item = Case<'static>> {
+    CASES.split("=== ").skip(1).map(Case::parse)
+}
+
+/// Decisions 056 and 039.
+#[test]
+fn foreign_files_are_read_or_rejected_as_listed() {
+    let rendered: String =
+        cases().map(|case| format!("=== {}--- result\n{}\n", case.text, case.result())).collect();
+    if std::env::var_os("SNAPSHOTS").is_some_and(|mode| mode == "overwrite") {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/read/foreign_files/cases.txt");
+        std::fs::write(path, rendered).unwrap();
+        return;
+    }
+    for (found, expected) in rendered.split("=== ").zip(CASES.split("=== ")) {
+        assert_eq!(found.trim_end(), expected.trim_end());
+    }
+    assert!(cases().count() >= 60);
+}
+
+/// A preview accepts exactly what an import does, and the mapping that it writes changes nothing.
+#[test]
+fn a_written_mapping_reads_each_file_as_before() {
+    for case in cases() {
+        let (format, bytes) = case.file();
+        let options = case.read_options();
+        let shown = preview(format, temporary_file(Cursor::new(bytes)), &options);
+        let Ok(summary) = &shown.result else { continue };
+        let mapping = Mapping::parse(&shown.to_toml()).unwrap();
+        let again = Case { parts: case.parts.clone(), ..case };
+        let (format, bytes) = again.file();
+        let options = ReadOptions { mapping, ..options };
+        let reread = preview(format, temporary_file(Cursor::new(bytes)), &options).result;
+        assert_eq!(reread.unwrap().batches, summary.batches, "{}", again.text);
+    }
+}
+
+/// A batch whose values every dialect can write, and whose rates are not ambiguous.
+fn usual_batch() -> impl Strategy<Value = Batch> {
+    (any_batch(), 101..=10_000i64, "[a-zA-Zäöüß ]{1,12}", 1_700_000_000i64..1_800_000_000).prop_map(
+        |(batch, rate, name, secs)| {
+            let decimal = batchscan_model::Hundredths::from_hundredths;
+            Batch {
+                batch_name: format!("n{name}x"),
+                batch_creation_date: batchscan_model::UtcInstant::from_micros(secs * 1_000_000).unwrap(),
+                batch_id: batchscan_model::BatchId::new(format!("b {}", secs % 977)).unwrap(),
+                comment: batch.comment.map(|_| format!("c{name}x")),
+                crop_type: None,
+                scanned_by_email: None,
+                avg_germination_rate: decimal(rate),
+                avg_germinated_seedlings: batch.avg_germinated_seedlings.and(decimal(rate * 7)),
+                avg_usable_seedlings: batch.avg_usable_seedlings.and(decimal(-rate)),
+                avg_non_usable_cells: None,
+                ..batch
+            }
+        },
+    )
+}
+
+/// Rewrites plain CSV without quotes: other order, delimiter, decimal mark, words and encoding.
+fn in_dialect(plain: &str, order: &[usize], dialect: usize) -> Vec<u8> {
+    let (delimiter, comma) = [(",", false), (";", true), ("\t", true), (";", false)][dialect];
+    let mut out = String::new();
+    for line in plain.lines() {
+        let cells: Vec<&str> = line.split(',').collect();
+        let cell = |index: &usize| match cells[*index] {
+            number if comma && number.parse::<f64>().is_ok() => number.replace('.', ","),
+            "true" if dialect == 2 => "ja".into(),
+            "false" if dialect == 2 => "Nein".into(),
+            text => text.to_owned(),
+        };
+        out.push_str(&order.iter().map(cell).collect::<Vec<_>>().join(delimiter));
+        out.push_str("\r\n");
+    }
+    encode(&out, ["utf-8", "bom", "utf-16le", "windows-1252"][dialect])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_order_of_columns_and_the_dialect_make_no_difference(
+        batches in prop::collection::vec(usual_batch(), 1..4),
+        order in Just((0..18).collect::<Vec<usize>>()).prop_shuffle(),
+        dialect in 0usize..4,
+    ) {
+        let plain = TextWriter::new(Format::Csv, CsvStyle::Plain, Columns::All).file(&batches);
+        let mut read_back = Vec::new();
+        let mut accept = |batch, _| {
+            read_back.push(batch);
+            ControlFlow::Continue(())
+        };
+        let file = temporary_file(Cursor::new(in_dialect(&plain, &order, dialect)));
+        read(Format::Csv, file, &ReadOptions::default(), &AtomicU64::new(0), &mut accept).unwrap();
+        prop_assert_eq!(read_back, batches);
+    }
+
+    /// Whatever the file is like: what could be a fraction, a local time or a thousand is rejected, and accepted with the
+    /// setting that the error names.
+    #[test]
+    fn no_accepted_value_is_a_guess(rate in 1u32..=1_000, whole in 1u32..=999, rest in 0u32..=999, is_comma: bool) {
+        let number = format!("{whole}{}{rest:03}", if is_comma { ',' } else { '.' });
+        for (column, value, setting) in [
+            ("avg_germination_rate", format!("0.{rate:04}"), "rates = \"fraction\""),
+            ("avg_usable_seedlings", number, "decimal = \",\""),
+            ("comment", String::new(), "timezone = \"Europe/Berlin\""),
+        ] {
+            let date = if column == "comment" { "2026-11-16 08:00" } else { "2026-11-16T08:00:00Z" };
+            let text = format!("batch_id;batch_name;batch_creation_date;number_of_images;warnings;{column}\nb;n;{date};1;0;{value}\n");
+            let outcome = |mapping: &str| {
+                let options = ReadOptions { mapping: Mapping::parse(mapping).unwrap(), ..ReadOptions::default() };
+                preview(Format::Csv, temporary_file(Cursor::new(text.clone())), &options).result
+            };
+            let error = outcome("").unwrap_err().to_string();
+            prop_assert!(error.contains(setting), "{}", error);
+            prop_assert!(outcome(setting).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_fraction_becomes_a_percentage_exactly() {
+    let mapping = Mapping { rates: Some(RateUnit::Fraction), ..Mapping::default() };
+    let options = ReadOptions { mapping, ..ReadOptions::default() };
+    for (fraction, percent) in
+        [("0.925", "92.50"), ("0.00125", "0.13"), ("1", "100.00"), ("9.25e-1", "92.50"), ("0,07", "7.00")]
+    {
+        let text = format!(
+            "batch_id;batch_name;batch_creation_date;number_of_images;warnings;avg_germination_rate\nb;n;2026-11-16T08:00:00Z;1;0;{fraction}\n"
+        );
+        let mut found = String::new();
+        let mut accept = |batch: Batch, _| {
+            found = batch.avg_germination_rate.unwrap().to_string();
+            ControlFlow::Continue(())
+        };
+        read(Format::Csv, temporary_file(Cursor::new(text)), &options, &AtomicU64::new(0), &mut accept)
+            .unwrap();
+        assert_eq!(found, percent, "{fraction}");
+    }
+}

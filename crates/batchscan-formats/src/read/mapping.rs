@@ -1,0 +1,424 @@
+//! A mapping: what a person states about a kind of file, as TOML. Its keys are fixed, since people keep such files.
+//! Mistakes in it are reported like mistakes in a file: line, key, what was expected.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use batchscan_model::printable::clip;
+use batchscan_model::{BatchId, Field, FieldError, Kind, RawBatch, UtcInstant, Value, Zone};
+use jiff::civil::datetime;
+use jiff::fmt::strtime::{self, BrokenDownTime};
+use jiff::tz::TimeZone;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{LocatedError, Location, list};
+
+/// The keys of a mapping, in the order of the file.
+const KEYS: [&str; 11] = [
+    "timezone",
+    "date_format",
+    "decimal",
+    "rates",
+    "sheet",
+    "header_row",
+    "true",
+    "false",
+    "ignore",
+    "batch_id",
+    "columns",
+];
+const TEMPLATE: &str = "text with fields in braces, such as \"{batch_name} {batch_creation_date}\"";
+
+/// How to read a file. Empty: only what is recognised by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// The zone of times without one.
+    pub timezone: Option<Zone>,
+    /// The form of dates in text, for `strptime`.
+    pub date_format: Option<String>,
+    /// The decimal mark of numbers in text. The other mark separates thousands.
+    pub decimal: Option<DecimalMark>,
+    /// The unit of rates that are not marked with `%`.
+    pub rates: Option<RateUnit>,
+    /// The sheet of a workbook. Others are ignored.
+    pub sheet: Option<String>,
+    /// The line or row of the header, from 1.
+    pub header_row: Option<u64>,
+    /// Words for true, instead of those that are recognised.
+    pub true_words: Option<Vec<String>>,
+    /// Words for false. An empty one stands for an empty cell.
+    pub false_words: Option<Vec<String>>,
+    /// Titles of columns to ignore.
+    pub ignore: Vec<String>,
+    /// How to make ids, if the file has none.
+    pub batch_id: Option<IdTemplate>,
+    /// Titles of columns and their fields.
+    pub columns: Vec<(String, Field)>,
+}
+
+/// The mark before the fraction of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum DecimalMark {
+    Point,
+    Comma,
+}
+
+/// The unit of rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateUnit {
+    /// 92.5 is 92.5 percent.
+    Percent,
+    /// 0.925 is 92.5 percent.
+    Fraction,
+}
+
+/// The mistakes of a mapping.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", list(.0, false))]
+pub struct MappingErrors(pub Vec<LocatedError>);
+
+impl Mapping {
+    /// Parses a mapping.
+    pub fn parse(text: &str) -> Result<Self, MappingErrors> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let error = FieldError::problem("", format!("invalid TOML: {}", error.message()));
+            MappingErrors(vec![LocatedError { location: line_of(text, at), error }])
+        })?;
+        let mut parser = Parser { text, mapping: Self::default(), errors: Vec::new() };
+        for (key, value) in in_file_order(table.get_ref()) {
+            if let Err((found, expected)) = parser.set(key.get_ref(), value) {
+                parser.reject(value.span().start, key.get_ref(), found, expected);
+            }
+        }
+        if parser.errors.is_empty() { Ok(parser.mapping) } else { Err(MappingErrors(parser.errors)) }
+    }
+
+    /// The mapping as a file.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let mut set = |key: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{key} = {value}");
+            }
+        };
+        let words = |words: &Vec<String>| {
+            format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", "))
+        };
+        set("timezone", self.timezone.as_ref().map(|zone| quoted(zone.name())));
+        set("date_format", self.date_format.as_deref().map(quoted));
+        set("decimal", self.decimal.map(|mark| quoted(mark.text())));
+        set("rates", self.rates.map(|unit| quoted(unit.name())));
+        set("sheet", self.sheet.as_deref().map(quoted));
+        set("header_row", self.header_row.map(|row| row.to_string()));
+        set("true", self.true_words.as_ref().map(words));
+        set("false", self.false_words.as_ref().map(words));
+        set("ignore", (!self.ignore.is_empty()).then(|| words(&self.ignore)));
+        set("batch_id", self.batch_id.as_ref().map(|template| quoted(&template.0)));
+        text.push_str("\n[columns]\n");
+        for (title, field) in &self.columns {
+            let _ = writeln!(text, "{} = \"{field}\"", quoted(title));
+        }
+        text
+    }
+}
+
+impl DecimalMark {
+    /// The mark.
+    pub const fn text(self) -> &'static str {
+        match self {
+            DecimalMark::Point => ".",
+            DecimalMark::Comma => ",",
+        }
+    }
+}
+
+impl RateUnit {
+    /// The name in a mapping.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RateUnit::Percent => "percent",
+            RateUnit::Fraction => "fraction",
+        }
+    }
+}
+
+/// A TOML string. JSON escapes the same characters, except one.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+fn line_of(text: &str, at: usize) -> Location {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    Location::Line(before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
+}
+
+type Entry<'t, 'i> = (&'t Spanned<Cow<'i, str>>, &'t Spanned<DeValue<'i>>);
+
+fn in_file_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<Entry<'t, 'i>> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    mapping: Mapping,
+    errors: Vec<LocatedError>,
+}
+
+/// What was found, and what was expected.
+type Mistake = (String, String);
+
+impl Parser<'_> {
+    fn reject(&mut self, at: usize, key: &str, found: String, expected: String) {
+        let error = FieldError::new(&clip(key), found, expected);
+        self.errors.push(LocatedError { location: line_of(self.text, at), error });
+    }
+
+    fn set(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
+        let mapping = &mut self.mapping;
+        match key {
+            "timezone" => {
+                let expected = "the name of a time zone, such as \"Europe/Berlin\" or \"UTC\"";
+                mapping.timezone = Some(parse_text(value, expected, Zone::parse)?);
+            }
+            "date_format" => {
+                let expected = "a form with year, month and day, such as \"%d.%m.%Y %H:%M\"";
+                mapping.date_format = Some(parse_text(value, expected, check_date_format)?);
+            }
+            "decimal" => {
+                let marks = [DecimalMark::Point, DecimalMark::Comma];
+                let find = |text: &str| marks.into_iter().find(|mark| mark.text() == text);
+                mapping.decimal = Some(parse_text(value, "\".\" or \",\"", find)?);
+            }
+            "rates" => {
+                let units = [RateUnit::Percent, RateUnit::Fraction];
+                let find = |text: &str| units.into_iter().find(|unit| unit.name() == text);
+                mapping.rates = Some(parse_text(value, "\"percent\" or \"fraction\"", find)?);
+            }
+            "sheet" => mapping.sheet = Some(parse_text(value, "the name of a sheet", not_empty)?),
+            "header_row" => mapping.header_row = Some(parse_row(value)?),
+            "true" => mapping.true_words = Some(parse_words(value)?),
+            "false" => mapping.false_words = Some(parse_words(value)?),
+            "ignore" => mapping.ignore = parse_words(value)?,
+            "batch_id" => mapping.batch_id = Some(parse_text(value, TEMPLATE, IdTemplate::parse)?),
+            "columns" => self.set_columns(value)?,
+            _ => return Err(unknown_key(key)),
+        }
+        Ok(())
+    }
+
+    fn set_columns(&mut self, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
+        let expected =
+            "a table of titles and fields: [columns], then lines such as \"Name\" = \"batch_name\"";
+        let DeValue::Table(table) = value.get_ref() else { return Err(mistake(value, expected)) };
+        for (title, name) in in_file_order(table) {
+            match parse_text(name, "the name of a field, such as \"batch_name\"", Field::from_name) {
+                Ok(field) => self.mapping.columns.push((title.get_ref().to_string(), field)),
+                Err((found, mut expected)) => {
+                    if let Some(field) = name.get_ref().as_str().and_then(Field::most_similar) {
+                        expected = format!("the name of a field (did you mean \"{field}\"?)");
+                    }
+                    self.reject(title.span().start, title.get_ref(), found, expected);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake {
+    let found = match value.get_ref() {
+        DeValue::String(text) => quoted(&clip(text)),
+        DeValue::Integer(number) => number.as_str().into(),
+        other => format!(
+            "{} {}",
+            if other.is_array() || other.is_integer() { "an" } else { "a" },
+            other.type_str()
+        ),
+    };
+    (found, expected.into())
+}
+
+fn unknown_key(key: &str) -> Mistake {
+    let similar = KEYS.into_iter().min_by_key(|known| strsim::levenshtein(key, known));
+    let hint = match similar.filter(|known| strsim::levenshtein(key, known) <= 3) {
+        Some(known) => format!("unknown key; did you mean {known}?"),
+        // A title that was written before [columns].
+        None => format!("unknown key; the keys are {}; columns are below [columns]", KEYS.join(", ")),
+    };
+    (hint, String::new())
+}
+
+fn parse_text<T>(
+    value: &Spanned<DeValue<'_>>,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Mistake> {
+    value.get_ref().as_str().and_then(parse).ok_or_else(|| mistake(value, expected))
+}
+
+fn not_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn parse_row(value: &Spanned<DeValue<'_>>) -> Result<u64, Mistake> {
+    let row = match value.get_ref() {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    row.filter(|row| *row > 0).ok_or_else(|| mistake(value, "the number of a row, from 1"))
+}
+
+fn parse_words(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Mistake> {
+    let expected = "a list of texts, such as [\"ja\", \"x\"]";
+    let DeValue::Array(items) = value.get_ref() else { return Err(mistake(value, expected)) };
+    let text = |item: &Spanned<DeValue<'_>>| parse_text(item, expected, |text| Some(text.to_owned()));
+    items.iter().map(text).collect()
+}
+
+/// Accepts a form that can be read back.
+fn check_date_format(format: &str) -> Option<String> {
+    let sample = datetime(2026, 11, 16, 8, 5, 9, 0).to_zoned(TimeZone::UTC).ok()?;
+    let written = strtime::format(format, &sample).ok()?;
+    let read = BrokenDownTime::parse(format, &written).ok()?;
+    read.to_date().is_ok().then(|| format.to_owned())
+}
+
+/// How to make an id from other fields: text with fields in braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdTemplate(String);
+
+impl IdTemplate {
+    fn parse(text: &str) -> Option<Self> {
+        let template = Self(text.to_owned());
+        let mut names = template.parts().filter_map(Result::err).peekable();
+        names.peek()?;
+        let is_valid = |name: &str| Field::from_name(name).is_some_and(|field| field != Field::BatchId);
+        names.all(is_valid).then(|| template.clone())
+    }
+
+    /// Texts, and names of fields as errors.
+    fn parts(&self) -> impl Iterator<Item = Result<&str, &str>> {
+        let mut rest = self.0.as_str();
+        std::iter::from_fn(move || {
+            let end = match rest.find('{') {
+                _ if rest.is_empty() => return None,
+                Some(0) => rest.find('}').map_or(rest.len(), |end| end + 1),
+                Some(start) => start,
+                None => rest.len(),
+            };
+            let (part, after) = rest.split_at(end);
+            rest = after;
+            Some(match part.strip_prefix('{') {
+                Some(name) => Err(name.strip_suffix('}').unwrap_or(name)),
+                None => Ok(part),
+            })
+        })
+    }
+
+    /// Sets the id of a batch that has none.
+    pub(super) fn apply(&self, raw: &mut RawBatch<'_>) {
+        let mut id = String::new();
+        for part in self.parts() {
+            match part {
+                Ok(text) => id.push_str(text),
+                Err(name) => match Field::from_name(name).map(|field| (field, raw.get(field))) {
+                    Some((_, Some(Value::Rejected))) => return raw.set(Field::BatchId, Value::Rejected),
+                    Some((field, Some(value))) if *value != Value::Null => {
+                        id.push_str(&id_text(field, value))
+                    }
+                    _ => {
+                        let problem = format!("no id: the template in the mapping needs {name}");
+                        let error = FieldError::problem(Field::BatchId.name(), problem);
+                        return raw.reject(Field::BatchId, error);
+                    }
+                },
+            }
+        }
+        let value = if BatchId::new(&id).is_some() { Value::Cell(id.into()) } else { Value::Text(id.into()) };
+        raw.set(Field::BatchId, value);
+    }
+}
+
+/// The same text for the same value, however the file writes it.
+fn id_text(field: Field, value: &Value<'_>) -> String {
+    match value {
+        Value::Text(text) | Value::Cell(text) | Value::Number(text) | Value::Percent(text) => {
+            match field.kind() {
+                Kind::Instant => UtcInstant::parse_any_offset(text)
+                    .map_or_else(|_| text.to_string(), |instant| instant.to_string()),
+                _ => text.to_string(),
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = r#"timezone = "Europe/Berlin"
+date_format = "%d.%m.%Y %H:%M"
+decimal = ","
+rates = "fraction"
+sheet = "Scans"
+header_row = 3
+true = ["ja", "x"]
+false = ["nein", ""]
+ignore = ["Notizen"]
+batch_id = "{batch_name} {batch_creation_date}"
+
+[columns]
+"Keim\"rate" = "avg_germination_rate"
+"#;
+
+    #[test]
+    fn a_mapping_is_written_as_it_is_read() {
+        let mapping = Mapping::parse(EXAMPLE).unwrap();
+        assert_eq!(mapping.columns, [("Keim\"rate".to_owned(), Field::AvgGerminationRate)]);
+        assert_eq!((mapping.header_row, mapping.rates), (Some(3), Some(RateUnit::Fraction)));
+        assert_eq!(mapping.to_toml(), EXAMPLE);
+        assert_eq!(Mapping::parse("").unwrap(), Mapping::default());
+    }
+
+    #[test]
+    fn a_mistake_names_line_key_and_what_was_expected() {
+        let template = format!("expected {TEMPLATE}");
+        for (text, expected) in [
+            (
+                "\ntimezone = \"Berlin\"",
+                "line 2: timezone: expected the name of a time zone, such as \"Europe/Berlin\" or \"UTC\", found \"Berlin\"",
+            ),
+            (
+                "date_format = \"%H:%M\"",
+                "line 1: date_format: expected a form with year, month and day, such as \"%d.%m.%Y %H:%M\", found \"%H:%M\"",
+            ),
+            ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
+            ("rates = 1", "line 1: rates: expected \"percent\" or \"fraction\", found 1"),
+            ("header_row = 0", "line 1: header_row: expected the number of a row, from 1, found 0"),
+            (
+                "true = \"ja\"",
+                "line 1: true: expected a list of texts, such as [\"ja\", \"x\"], found \"ja\"",
+            ),
+            ("batch_id = \"{name}\"", &format!("line 1: batch_id: {template}, found \"{{name}}\"")),
+            ("batch_id = \"7\"", &format!("line 1: batch_id: {template}, found \"7\"")),
+            ("time_zone = \"UTC\"", "line 1: time_zone: unknown key; did you mean timezone?"),
+            (
+                "[columns]\n\"Name\" = \"batch_nam\"\n\"X\" = \"y\"",
+                "line 2: Name: expected the name of a field (did you mean \"batch_name\"?), found \"batch_nam\"\n\
+                 line 3: X: expected the name of a field, such as \"batch_name\", found \"y\"",
+            ),
+        ] {
+            assert_eq!(Mapping::parse(text).unwrap_err().to_string(), expected);
+        }
+        for text in ["timezone", "timezone = \"UTC\"\ntimezone = \"UTC\"", "a = [", "\u{0}"] {
+            let error = Mapping::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("line ") && error.contains(": invalid TOML: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! How a file is understood, for people: each column with its field and some values, before and after.
+
+use std::fmt::Write as _;
+
+use batchscan_model::printable::clip;
+use batchscan_model::{Field, Hundredths, Kind, RawBatch, UtcInstant, Value};
+
+use super::ReadOptions;
+use super::convert::Converter;
+use super::error::{Location, ReadError, ReadSummary};
+use super::header::Role;
+use super::mapping::{DecimalMark, Mapping, RateUnit, quoted};
+
+/// Rows that are shown.
+const EXAMPLES_MAX: usize = 3;
+
+/// How a file is understood.
+#[derive(Debug)]
+pub struct Preview {
+    /// Where the header is. JSON has none.
+    pub header: Option<Location>,
+    /// The sheet that is read.
+    pub sheet: Option<String>,
+    /// Sheets without the columns.
+    pub ignored_sheets: Vec<String>,
+    /// The columns, in file order.
+    pub columns: Vec<PreviewColumn>,
+    /// Fields without a column. The batches lack them, or the file is rejected if they are required.
+    pub missing: Vec<Field>,
+    /// Whether the file would be accepted.
+    pub result: Result<ReadSummary, ReadError>,
+    mapping: Mapping,
+}
+
+/// A column of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewColumn {
+    /// The title in the file.
+    pub title: String,
+    /// Its field; `None` if the column is ignored.
+    pub field: Option<Field>,
+    /// How its values are converted. Empty if they are taken as they are.
+    pub conversion: String,
+    /// The first values, before and after the conversion. `None` for a rejected one.
+    pub examples: Vec<(String, Option<String>)>,
+}
+
+impl Preview {
+    pub(super) fn new(notes: Notes, options: &ReadOptions, result: Result<ReadSummary, ReadError>) -> Self {
+        let column = |(title, field): &(String, Option<Field>)| PreviewColumn {
+            title: title.clone(),
+            field: *field,
+            conversion: field.map_or_else(String::new, |field| notes.conversion(field, options)),
+            examples: field.map_or_else(Vec::new, |field| notes.examples[field as usize].clone()),
+        };
+        let columns: Vec<PreviewColumn> = notes.columns.iter().map(column).collect();
+        let is_missing = |field: &Field| columns.iter().all(|column| column.field != Some(*field));
+        let missing = if notes.header.is_some() {
+            Field::ALL.into_iter().filter(is_missing).collect()
+        } else {
+            Vec::new()
+        };
+        let mapping = notes.mapping(options);
+        let Notes { header, sheet, ignored_sheets, .. } = notes;
+        Self { header, sheet, ignored_sheets, columns, missing, result, mapping }
+    }
+
+    /// What was recognised as a mapping to be edited. Settings that may be missing are comments.
+    pub fn to_toml(&self) -> String {
+        let mut mapping = self.mapping.clone();
+        let has_template = mapping.batch_id.is_some();
+        let is_lacking =
+            |field: &&Field| !field.is_nullable() && !(has_template && **field == Field::BatchId);
+        let required: Vec<&str> = self.missing.iter().filter(is_lacking).map(|field| field.name()).collect();
+        let without_field =
+            self.columns.iter().filter(|column| column.field.is_none() && !column.title.is_empty());
+        let titles: Vec<&str> = without_field.map(|column| column.title.as_str()).collect();
+        let mut text = String::from("# How to read such files: batchscan import --mapping FILE\n");
+        for (is_set, line) in [
+            (mapping.timezone.is_some(), "# timezone = \"Europe/Berlin\"     # of times without one\n"),
+            (mapping.rates.is_some(), "# rates = \"percent\"              # or \"fraction\"\n"),
+            (mapping.decimal.is_some(), "# decimal = \",\"                  # or \".\"\n"),
+            (mapping.date_format.is_some(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
+        ] {
+            text.push_str(if is_set { "" } else { line });
+        }
+        if required.is_empty() {
+            let known = std::mem::take(&mut mapping.ignore);
+            mapping.ignore = titles.into_iter().map(str::to_owned).collect();
+            mapping.ignore.extend(known.into_iter().filter(|title| title.is_empty()));
+            return text + &mapping.to_toml();
+        }
+        text.push_str(&mapping.to_toml());
+        let _ = writeln!(
+            text,
+            "# Required fields without a column: {}.\n# Columns without a field:",
+            required.join(", ")
+        );
+        for (index, title) in titles.iter().enumerate() {
+            let field = required.get(index).copied().unwrap_or("FIELD");
+            let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+        }
+        text
+    }
+}
+
+/// What is noted while a file is read.
+#[derive(Default)]
+pub(super) struct Notes {
+    header: Option<Location>,
+    sheet: Option<String>,
+    ignored_sheets: Vec<String>,
+    columns: Vec<(String, Option<Field>)>,
+    /// The cells of the current row.
+    cells: Vec<(Field, String)>,
+    rows: usize,
+    examples: [Vec<(String, Option<String>)>; Field::ALL.len()],
+    zone: Option<String>,
+    decimal: Option<DecimalMark>,
+}
+
+impl Notes {
+    /// Whether the cells of the next row are to be noted.
+    pub(super) fn wants_examples(&self) -> bool {
+        self.rows < EXAMPLES_MAX
+    }
+
+    pub(super) fn set_columns<T: AsRef<str>>(&mut self, location: Location, titles: &[T], roles: &[Role]) {
+        if self.header.is_some() {
+            return;
+        }
+        self.header = Some(location);
+        let column = |(title, role): (&T, &Role)| {
+            let field = match role {
+                Role::Field(column) => Some(column.field),
+                Role::Ignored | Role::Unnamed => None,
+            };
+            (title.as_ref().trim().to_owned(), field)
+        };
+        self.columns = titles.iter().zip(roles).map(column).collect();
+    }
+
+    pub(super) fn set_sheet(&mut self, name: &str) {
+        self.sheet.get_or_insert_with(|| name.to_owned());
+    }
+
+    pub(super) fn ignore_sheet(&mut self, name: &str) {
+        self.ignored_sheets.push(name.to_owned());
+    }
+
+    /// A cell of the next row, as the file has it.
+    pub(super) fn add_cell(&mut self, field: Field, text: &str) {
+        self.cells.push((field, clip(text)));
+    }
+
+    /// The row is not one.
+    pub(super) fn forget_cells(&mut self) {
+        self.cells.clear();
+    }
+
+    pub(super) fn add_row(&mut self, raw: &RawBatch<'_>) {
+        self.rows += 1;
+        for (field, before) in self.cells.drain(..) {
+            let after = raw.get(field).and_then(|value| shown(field, value));
+            self.examples[field as usize].push((before, after));
+        }
+    }
+
+    /// What the cells showed about the file.
+    pub(super) fn set_conversion(&mut self, converter: &Converter<'_>) {
+        self.zone = converter.zone().map(|zone| zone.name().to_owned());
+        self.decimal = converter.decimal();
+    }
+
+    fn conversion(&self, field: Field, options: &ReadOptions) -> String {
+        let examples = &self.examples[field as usize];
+        let changes =
+            examples.iter().any(|(before, after)| after.as_ref().is_some_and(|after| after != before));
+        let is_rate = field.unit() == Some("percent");
+        match field.kind() {
+            Kind::Instant => match &self.zone {
+                Some(zone) if changes => format!("time in {zone}"),
+                None if examples.iter().any(|(_, after)| after.is_none()) => "needs a time zone".into(),
+                _ => String::new(),
+            },
+            Kind::Decimal if is_rate && options.mapping.rates == Some(RateUnit::Fraction) => {
+                "fraction × 100".into()
+            }
+            Kind::Decimal | Kind::Count
+                if self.decimal == Some(DecimalMark::Comma)
+                    && examples.iter().any(|(before, _)| before.contains([',', '.'])) =>
+            {
+                "decimal comma".into()
+            }
+            Kind::Flag if changes => "true or false".into(),
+            _ => String::new(),
+        }
+    }
+
+    fn mapping(&self, options: &ReadOptions) -> Mapping {
+        let mut mapping = options.mapping.clone();
+        mapping.timezone = options.timezone.clone().or(mapping.timezone);
+        mapping.decimal = mapping.decimal.or(self.decimal);
+        if !self.ignored_sheets.is_empty() {
+            mapping.sheet = mapping.sheet.or_else(|| self.sheet.clone());
+        }
+        let row = match self.header {
+            Some(Location::Line(row) | Location::SheetRow(_, row)) => Some(row),
+            _ => None,
+        };
+        mapping.header_row = mapping.header_row.or(row.filter(|row| *row > 1));
+        let known =
+            self.columns.iter().filter_map(|(title, field)| field.map(|field| (title.clone(), field)));
+        mapping.columns = known.collect();
+        mapping
+    }
+}
+
+/// A value as it would be stored; `None` if it is rejected.
+fn shown(field: Field, value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Rejected | Value::Other(_) => None,
+        Value::Null => Some(String::new()),
+        Value::Number(text) | Value::Text(text) | Value::Cell(text) | Value::Percent(text) => {
+            match field.kind() {
+                Kind::Decimal => Hundredths::parse(text).ok().map(|decimal| decimal.to_string()),
+                Kind::Instant => UtcInstant::parse_any_offset(text).ok().map(|instant| instant.to_string()),
+                _ => Some(clip(text)),
+            }
+        }
+        other => Some(other.to_string()),
+    }
+}

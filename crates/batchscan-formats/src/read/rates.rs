@@ -1,0 +1,123 @@
+//! The unit of rates: percent or fraction. Never guesses it.
+
+use std::borrow::Cow;
+
+use batchscan_model::{Batch, Field, FieldError, Hundredths, RawBatch, Value};
+
+use super::collector::{Collector, Stop};
+use super::error::Location;
+use super::mapping::RateUnit;
+
+/// The fields in percent.
+const FIELDS: [Field; 3] =
+    [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
+/// 1.00, in hundredths.
+const FRACTION_MAX: i64 = 100;
+/// Rates in the form of the API, texts with two fraction digits, are percentages by its contract. This many that are all
+/// at most 1 are not by chance.
+const API_RATES_MAX: u64 = 20;
+
+/// What the rates of a file show about their unit.
+#[derive(Default)]
+pub(super) struct Rates {
+    unit: Option<RateUnit>,
+    /// Whether the unit of a column is known: stated, or shown by a rate above 1.
+    is_known: [bool; FIELDS.len()],
+    /// The first rate of each column that is not 0.
+    first: [Option<(Location, String)>; FIELDS.len()],
+    /// Rates in the form of the API, and whether there are others.
+    api_rates: [u64; FIELDS.len()],
+    has_others: [bool; FIELDS.len()],
+}
+
+impl Rates {
+    pub(super) fn new(unit: Option<RateUnit>) -> Self {
+        Self { unit, is_known: [unit.is_some(); FIELDS.len()], ..Self::default() }
+    }
+
+    /// The title or the type of the column says percent.
+    pub(super) fn set_percent(&mut self, field: Field) {
+        if let Some(index) = FIELDS.iter().position(|rate| *rate == field) {
+            self.is_known[index] = true;
+        }
+    }
+
+    /// Makes percentages of fractions, exactly: 0.925 is 92.5.
+    pub(super) fn convert(&self, raw: &mut RawBatch<'_>) {
+        if self.unit != Some(RateUnit::Fraction) {
+            return;
+        }
+        for field in FIELDS {
+            let Some(Value::Number(text) | Value::Text(text) | Value::Cell(text)) = raw.get(field) else {
+                continue;
+            };
+            let Ok(fraction) = Hundredths::parse(text) else { continue };
+            let text = text.to_string();
+            // The variation of sizes can be larger than their mean.
+            if fraction.count() > FRACTION_MAX && field != Field::AvgCoefficientOfVariation {
+                let expected = "a fraction from 0 to 1, as rates = \"fraction\" in the mapping says";
+                raw.reject(field, FieldError::new(field.name(), text, expected));
+            } else if let Some(value) = raw.get_mut(field) {
+                *value = Value::Percent(Cow::Owned(times_hundred(&text)));
+            }
+        }
+    }
+
+    /// Takes note of the rates of a batch.
+    pub(super) fn observe(&mut self, location: Location, raw: &RawBatch<'_>, batch: &Batch) {
+        if self.is_known == [true; FIELDS.len()] {
+            return;
+        }
+        let rates =
+            [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
+        for (index, rate) in rates.into_iter().enumerate() {
+            let Some(rate) = rate.filter(|rate| !self.is_known[index] && rate.count() >= 0) else { continue };
+            let text = match raw.get(FIELDS[index]) {
+                Some(Value::Percent(_)) => continue,
+                Some(_) if rate.count() > FRACTION_MAX => {
+                    self.is_known[index] = true;
+                    continue;
+                }
+                Some(Value::Text(text)) if text.len() == "0.50".len() => {
+                    self.api_rates[index] += 1;
+                    text
+                }
+                Some(Value::Number(text) | Value::Text(text) | Value::Cell(text)) => {
+                    self.has_others[index] = true;
+                    text
+                }
+                _ => continue,
+            };
+            // Also 0.001 is above 0, before it is rounded.
+            if text.contains(|c| ('1'..='9').contains(&c)) {
+                self.first[index].get_or_insert_with(|| (location, text.to_string()));
+            }
+        }
+    }
+
+    /// Rejects a column without a rate above 1: shows both readings and the setting that decides.
+    pub(super) fn finish(self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        for (index, first) in self.first.into_iter().enumerate() {
+            let is_chance = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
+            let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_chance) else {
+                continue;
+            };
+            let read =
+                |text: &str| Hundredths::parse(text).map_or_else(|_| String::new(), |rate| rate.to_string());
+            let problem = format!(
+                "no value is above 1: {text} is {} % (rates = \"percent\" in a mapping) or {} % (rates = \"fraction\")",
+                read(&text),
+                read(&times_hundred(&text)),
+            );
+            collector.add_error(location, FieldError::problem(FIELDS[index].name(), problem))?;
+        }
+        Ok(())
+    }
+}
+
+/// Moves the decimal point by its exponent, so that no digit is lost.
+fn times_hundred(number: &str) -> String {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    format!("{mantissa}e{}", exponent + 2)
+}

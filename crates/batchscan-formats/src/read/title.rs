@@ -1,0 +1,196 @@
+//! The titles of columns: field names in any spelling, the titles that our own exports write, and units behind them.
+//! Other words need a mapping.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use batchscan_model::{Field, Kind, Zone};
+
+/// The titles of the dashboard, in English and German. Its tests compare them with its texts.
+const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
+    (Field::BatchId, "Batch ID", "Chargen-ID"),
+    (Field::BatchName, "Name", "Name"),
+    (Field::BatchCreationDate, "Scanned", "Gescannt"),
+    (Field::CropType, "Crop", "Kultur"),
+    (Field::NumberOfImages, "Images", "Bilder"),
+    (Field::TotalCellsPerTray, "Cells per tray", "Zellen pro Platte"),
+    (Field::AvgGerminatedSeedlings, "Germinated seedlings", "Gekeimte Sämlinge"),
+    (Field::AvgNonGerminatedSeedlings, "Non-germinated cells", "Zellen ohne Keimling"),
+    (Field::AvgGerminationRate, "Germination rate", "Keimrate"),
+    (Field::AvgUsableSeedlings, "Usable seedlings", "Brauchbare Sämlinge"),
+    (Field::AvgNonUsableCells, "Non-usable cells", "Unbrauchbare Zellen"),
+    (Field::AvgUsableSeedlingRate, "Usable rate", "Anteil brauchbar"),
+    (Field::AvgCoefficientOfVariation, "Size variation", "Größenstreuung"),
+    (Field::AvgMedianSeedlingSizeMm2, "Median size", "Mediangröße"),
+    (Field::ScannedByEmail, "Scanned by", "Gescannt von"),
+    (Field::AnalysisLink, "Analysis report", "Analysebericht"),
+    (Field::Comment, "Comment", "Kommentar"),
+    (Field::Warnings, "Warnings", "Warnungen"),
+];
+
+/// Columns that the dashboard adds for people.
+const EXTRA: [&str; 2] = ["Why unusual", "Warum auffällig"];
+
+static KNOWN: LazyLock<HashMap<String, Field>> = LazyLock::new(|| {
+    let names =
+        |(field, english, german)| [field_name(field), english, german].map(|name| (simplify(name), field));
+    TITLES.into_iter().flat_map(names).collect()
+});
+
+const fn field_name(field: Field) -> &'static str {
+    field.name()
+}
+
+/// What a title says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Title {
+    Field(Field, Unit),
+    /// A field, with something behind it that is not a unit of the field.
+    OddUnit(Field, String),
+    /// Of our own exports, without a field.
+    Extra,
+    Unknown,
+}
+
+/// The unit or the time zone in a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    None,
+    Percent,
+    Zone(Zone),
+}
+
+impl Title {
+    pub(super) fn parse(title: &str) -> Self {
+        if let Some(field) = KNOWN.get(&simplify(title)) {
+            return Title::Field(*field, Unit::None);
+        }
+        let (base, unit) = split_unit(title);
+        match KNOWN.get(&simplify(base)) {
+            Some(field) => match Unit::parse(*field, unit) {
+                Some(found) => Title::Field(*field, found),
+                None => Title::OddUnit(*field, unit.to_owned()),
+            },
+            None if EXTRA.iter().any(|extra| simplify(extra) == simplify(title)) => Title::Extra,
+            None => Title::Unknown,
+        }
+    }
+}
+
+impl Unit {
+    /// The unit of a title that a mapping gives to a field. What is not understood is a part of the title.
+    pub(super) fn of_mapped(field: Field, title: &str) -> Self {
+        Self::parse(field, split_unit(title).1).unwrap_or(Unit::None)
+    }
+
+    fn parse(field: Field, unit: &str) -> Option<Self> {
+        match (field.kind(), field.unit()) {
+            (_, Some("percent")) => matches!(unit, "%" | "percent").then_some(Unit::Percent),
+            (_, Some(_)) => matches!(unit, "mm²" | "mm2" | "mm^2").then_some(Unit::None),
+            (Kind::Instant, _) => Zone::parse(unit).map(Unit::Zone),
+            (Kind::Decimal, _) => matches!(unit, "per tray" | "pro Platte").then_some(Unit::None),
+            _ => None,
+        }
+    }
+}
+
+/// A title and what is behind it in brackets, or as a bare unit.
+fn split_unit(title: &str) -> (&str, &str) {
+    let title = title.trim();
+    for (open, close) in [('(', ')'), ('[', ']')] {
+        if let Some((base, unit)) = title.strip_suffix(close).and_then(|rest| rest.rsplit_once(open)) {
+            return (base, unit.trim());
+        }
+    }
+    for unit in ["%", "mm²"] {
+        if let Some(base) = title.strip_suffix(unit) {
+            let base = base.trim_end().trim_end_matches(',');
+            return (base.strip_suffix(" in").unwrap_or(base), unit);
+        }
+    }
+    (title, "")
+}
+
+/// A title without case, spaces, hyphens and underscores.
+pub(super) fn simplify(title: &str) -> String {
+    let is_kept =
+        |c: &char| !c.is_whitespace() && !matches!(c, '-' | '_' | '\u{ad}' | '\u{2010}' | '\u{2011}');
+    title.chars().filter(is_kept).flat_map(char::to_lowercase).collect()
+}
+
+/// The field of which the title is a misspelling, among those that are missing.
+pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Option<Field> {
+    let simple = simplify(split_unit(title).0);
+    let edits = |known: &str| strsim::levenshtein(&simple, known);
+    let candidates = KNOWN.iter().filter(|(_, field)| is_missing(**field));
+    let (known, field) = candidates.min_by_key(|(known, field)| (edits(known), **field as usize))?;
+    let edits_max = match known.chars().count() {
+        0..5 => 0,
+        5..8 => 1,
+        8..12 => 2,
+        _ => 3,
+    };
+    (edits(known) <= edits_max).then_some(*field)
+}
+
+/// The title that most likely has this field: a similar one, or else the first.
+pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t str> {
+    const SIMILARITY_MIN: f64 = 0.7;
+    let similarity = |title: &str| {
+        let simple = simplify(split_unit(title).0);
+        let names = KNOWN.iter().filter(|(_, known)| **known == field);
+        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(SIMILARITY_MIN, f64::max)
+    };
+    titles
+        .iter()
+        .copied()
+        .reduce(|best, title| if similarity(title) > similarity(best) { title } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_names_and_our_titles_are_known_in_any_spelling_and_with_their_units() {
+        for field in Field::ALL {
+            assert_eq!(TITLES[field as usize].0, field);
+            for title in [field.name(), &field.name().to_uppercase(), &field.name().replace('_', " ")] {
+                assert_eq!(Title::parse(title), Title::Field(field, Unit::None), "{title}");
+            }
+        }
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        let rate = Field::AvgGerminationRate;
+        for (title, expected) in [
+            ("Batch-ID", Title::Field(Field::BatchId, Unit::None)),
+            ("  Größen\u{ad}streuung (%)", Title::Field(Field::AvgCoefficientOfVariation, Unit::Percent)),
+            ("Germination rate [%]", Title::Field(rate, Unit::Percent)),
+            ("Keimrate in %", Title::Field(rate, Unit::Percent)),
+            ("avg_germination_rate, %", Title::Field(rate, Unit::Percent)),
+            ("Median size mm²", Title::Field(Field::AvgMedianSeedlingSizeMm2, Unit::None)),
+            ("Median size (cm²)", Title::OddUnit(Field::AvgMedianSeedlingSizeMm2, "cm²".into())),
+            ("Keimrate (0-1)", Title::OddUnit(rate, "0-1".into())),
+            ("Gekeimte Sämlinge (pro Platte)", Title::Field(Field::AvgGerminatedSeedlings, Unit::None)),
+            (
+                "batch_creation_date (Europe/Berlin)",
+                Title::Field(Field::BatchCreationDate, Unit::Zone(berlin)),
+            ),
+            ("Comment (optional)", Title::OddUnit(Field::Comment, "optional".into())),
+            ("Warum auffällig", Title::Extra),
+            ("Naam", Title::Unknown),
+            ("germination", Title::Unknown),
+            ("", Title::Unknown),
+        ] {
+            assert_eq!(Title::parse(title), expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_misspelling_finds_a_missing_field_only() {
+        assert_eq!(misspelt("coment", |_| true), Some(Field::Comment));
+        assert_eq!(misspelt("coment", |field| field != Field::Comment), None);
+        assert_eq!(misspelt("Kiemrate [%]", |_| true), Some(Field::AvgGerminationRate));
+        assert_eq!(misspelt("Notes", |_| true), None);
+        assert_eq!(most_likely(Field::BatchId, &["Naam", "Batch nr"]), Some("Batch nr"));
+    }
+}

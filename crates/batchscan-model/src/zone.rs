@@ -1,0 +1,87 @@
+//! Time zones by name, from the database in the executable: results do not depend on the system's.
+
+use std::sync::LazyLock;
+
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
+use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+
+use crate::UtcInstant;
+
+const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+const MICROS_PER_SEC: i64 = 1_000_000;
+
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+/// A time zone of the IANA database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone(TimeZone);
+
+/// Why a local time is not an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LocalTimeError {
+    /// The clocks were set forward over it.
+    #[error("does not exist")]
+    Skipped,
+    /// The clocks were set back over it.
+    #[error("exists twice")]
+    Repeated,
+    /// It is not in the years 0001 to 9999 in UTC.
+    #[error("is out of range")]
+    OutOfRange,
+}
+
+impl Zone {
+    /// The zone with this name in any case, such as `Europe/Berlin` or `UTC`.
+    pub fn parse(name: &str) -> Option<Self> {
+        ZONES.get(name).ok().filter(|zone| !zone.is_unknown()).map(Self)
+    }
+
+    /// The name, such as `Europe/Berlin`.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
+    /// The instant at which the clocks of this zone show what UTC's clocks show at `clock`.
+    pub fn instant(&self, clock: UtcInstant) -> Result<UtcInstant, LocalTimeError> {
+        let local = EPOCH.saturating_add(SignedDuration::from_secs(clock.secs()));
+        let offset = match self.0.to_ambiguous_timestamp(local).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { .. } => return Err(LocalTimeError::Skipped),
+            AmbiguousOffset::Fold { .. } => return Err(LocalTimeError::Repeated),
+        };
+        let micros = clock.micros() - i64::from(offset.seconds()) * MICROS_PER_SEC;
+        UtcInstant::from_micros(micros).ok_or(LocalTimeError::OutOfRange)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_time_becomes_an_instant_unless_it_is_skipped_or_repeated() {
+        for (zone, clock, expected) in [
+            ("Europe/Berlin", "2026-11-16T08:00:00.5Z", Ok("2026-11-16T07:00:00.5Z")),
+            ("europe/berlin", "2026-07-01T08:00:00Z", Ok("2026-07-01T06:00:00Z")),
+            ("Asia/Kolkata", "2026-07-01T08:00:00Z", Ok("2026-07-01T02:30:00Z")),
+            ("UTC", "9999-12-31T23:59:59.999999Z", Ok("9999-12-31T23:59:59.999999Z")),
+            ("Europe/Berlin", "2026-03-29T02:30:00Z", Err(LocalTimeError::Skipped)),
+            ("Europe/Berlin", "2026-10-25T02:30:00Z", Err(LocalTimeError::Repeated)),
+            ("Europe/Berlin", "0001-01-01T00:00:00Z", Err(LocalTimeError::OutOfRange)),
+        ] {
+            let clock = UtcInstant::parse_any_offset(clock).unwrap();
+            let found = Zone::parse(zone).unwrap().instant(clock).map(|instant| instant.to_string());
+            assert_eq!(found, expected.map(str::to_owned), "{zone} {clock}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_the_database_are_zones() {
+        assert_eq!(Zone::parse("europe/BERLIN").unwrap().name(), "Europe/Berlin");
+        assert_eq!(Zone::parse("UTC").unwrap().name(), "UTC");
+        for name in ["", "Berlin", "+01:00", "Etc/Unknown", "optional"] {
+            assert_eq!(Zone::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What an operator does every day: status, the record of imports, backups, and commands with the service's settings.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+use serde_json::Value;
+
+use crate::http::{auth, token};
+use crate::program::{Outcome, batchscan};
+use crate::site::{ORG, Site};
+
+fn status(site: &Site) -> (Option<i32>, Value) {
+    let outcome = site.run(&["status", "--json"]);
+    (outcome.code, serde_json::from_str(&outcome.out).unwrap())
+}
+
+#[test]
+fn status_puts_what_needs_attention_first() {
+    for site in [Site::new, Site::on_postgres] {
+        let site = site();
+        assert_eq!(status(&site).0, Some(0), "nothing yet");
+        let good = site.write("good.csv", "batch_id,batch_name,batch_creation_date,number_of_images,warnings\n\
+                               b-1,Roma,2026-01-31T08:00:00Z,12,false\n");
+        let bad = site.write("bad.csv", "batch_id,batch_name\nb-1,Roma\n");
+        site.run(&["import", "--org", ORG, &good]).succeeds();
+        assert_eq!(site.run(&["import", "--org", ORG, &bad]).code, Some(1));
+        site.run(&["credential", "issue", "--org", ORG, "--label", "ERP", "--expires", "20d"]).succeeds();
+        let (code, found) = status(&site);
+        assert_eq!(code, Some(1));
+        let attention = found["attention"].to_string();
+        for text in ["there is no backup", "bad.csv was rejected", "missing required column", "(ERP) expires at"] {
+            assert!(attention.contains(text), "{text}: {attention}");
+        }
+        let org = &found["organisations"][0];
+        assert_eq!((org["batches"].as_u64(), &org["newest_batch_at"]), (Some(1), &"2026-01-31T08:00:00Z".into()));
+        assert_eq!(org["last_import"]["new"], 1);
+        let text = site.run(&["status"]).out;
+        assert!(text.starts_with("needs attention:\n"), "{text}");
+        // A later import settles it.
+        site.run(&["import", "--org", ORG, &good]).succeeds();
+        assert!(!status(&site).1["attention"].to_string().contains("rejected"));
+        let imports = site.run(&["imports", "--org", ORG]).succeeds();
+        assert_eq!(imports.matches("rejected").count(), 1, "{imports}");
+        assert!(imports.contains("bad.csv: line 1: warnings: missing required column"), "{imports}");
+    }
+}
+
+/// Decision 006: the client cannot tell why it is rejected, the operator can.
+#[test]
+fn status_names_a_revoked_credential_that_is_still_used() {
+    let site = Site::new();
+    let credential = site.credential();
+    let mut service = site.serve(&[]);
+    token(&service, &credential);
+    site.run(&["credential", "revoke", &credential.id]).succeeds();
+    let rejected = auth(&service, &credential);
+    assert!(rejected.text().contains("The client_id or client_secret is wrong"), "{rejected:?}");
+    service.stop();
+    let log = service.log();
+    assert!(log.contains("the credential was revoked"), "{log}");
+    let attention = status(&site).1["attention"].to_string();
+    assert!(attention.contains(&format!("{} was revoked, but was used at", credential.id)), "{attention}");
+}
+
+#[test]
+fn a_backup_with_keep_removes_the_oldest_and_nothing_else() {
+    let site = Site::new();
+    site.write("batchscan-2026-01-01T000000Z.db", "old");
+    site.write("batchscan-notes.db", "kept");
+    for _ in 0..2 {
+        site.run(&["backup", "--keep", "1", &site.name(".")]).succeeds();
+        // The name has seconds.
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+    }
+    let names = std::fs::read_dir(site.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with("batchscan-"));
+    names.sort();
+    assert!(matches!(names.as_slice(), [backup, notes] if backup > &"batchscan-2026-01-02".to_owned()
+        && notes == "batchscan-notes.db"), "{names:?}");
+    // It can be opened, and has the record of the one before.
+    let restored = format!("sqlite:{}", site.name(&names[0]));
+    let audit = site.run(&["audit", "--database", &restored]).succeeds();
+    assert_eq!(audit.matches(" backup ").count(), 1, "{audit}");
+}
+
+#[test]
+fn commands_use_the_settings_of_the_service() {
+    let site = Site::new();
+    site.write(
+        "environment",
+        &format!("# settings\nBATCHSCAN_DATABASE='{}'\nBATCHSCAN_PUBLIC_URL=\"https://scans.example.org\"\n", site.database),
+    );
+    let run = |words: &[&str]| {
+        let mut command = batchscan(words);
+        command.current_dir(site.path(".")).env("BATCHSCAN_SETTINGS", site.path("environment"));
+        Outcome::run(&mut command)
+    };
+    assert!(run(&["org", "list"]).succeeds().contains(ORG));
+    let link = run(&["credential", "issue", "--org", ORG, "--link"]).succeeds();
+    assert!(link.contains("https://scans.example.org/#sign-in-link="), "{link}");
+    assert!(!run(&["org", "list", "--help"]).succeeds().contains("scans.db"));
+    let other = run(&["org", "list", "--database", "sqlite:other.db"]);
+    assert!(other.err.contains("there is no database at other.db"), "{other:?}");
+}
+
+#[test]
+fn a_database_that_root_creates_belongs_to_the_folder_and_its_group() {
+    let folder = tempfile::tempdir().unwrap();
+    if rustix::process::geteuid().is_root() {
+        chown(folder.path(), Some(12_345), Some(12_345)).unwrap();
+    }
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o2770)).unwrap();
+    let database = format!("sqlite:{}", folder.path().join("batchscan.db").display());
+    Outcome::run(&mut batchscan(&["org", "add", ORG, "--database", &database])).succeeds();
+    let file = folder.path().join("batchscan.db").metadata().unwrap();
+    let folder = folder.path().metadata().unwrap();
+    assert_eq!((file.uid(), file.gid(), file.mode() & 0o777), (folder.uid(), folder.gid(), 0o660));
+    Outcome::run(&mut batchscan(&["doctor", "--database", &database])).succeeds();
+}
