@@ -10,7 +10,7 @@ use std::time::Duration;
 use batchscan_formats::Format;
 use batchscan_formats::write::CsvStyle;
 use batchscan_model::instant::DateInput;
-use batchscan_model::{BatchId, Field, Kind, UtcInstant};
+use batchscan_model::{BatchId, Field, Kind, UtcInstant, Zone};
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Rate;
 use batchscan_store::{OperatorRole, OrgName, ReadFrom};
@@ -78,6 +78,10 @@ pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
 }
 
 /// The id of a batch.
+pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).ok_or_else(|| "expected the name of a time zone, such as Europe/Berlin or UTC".into())
+}
+
 pub(crate) fn parse_batch_id(text: &str) -> Result<BatchId, String> {
     BatchId::new(text).ok_or_else(|| format!("expected {}", Kind::Id.expected()))
 }
