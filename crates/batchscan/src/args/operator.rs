@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use batchscan_formats::Format;
-use batchscan_model::{BatchId, UtcInstant};
+use batchscan_model::{BatchId, UtcInstant, Zone};
 use batchscan_server::config::{Network, Rate};
 use batchscan_store::{DatabaseUrl, OperatorRole, OrgName, ReadFrom};
 use clap::builder::BoolishValueParser;
@@ -12,13 +12,13 @@ use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
 use super::defaults;
+use super::values::ZoneOrNone;
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
     parse_expiry_date, parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url,
-    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, parse_zone_or_none, read_from_parser,
-    role_parser, whole_number,
+    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, parse_zone,
+    parse_zone_or_none, read_from_parser, role_parser, whole_number,
 };
-use super::values::ZoneOrNone;
 use crate::date_range::DateArg;
 
 /// Start a service with generated data, to try it out
@@ -380,7 +380,10 @@ pub(crate) struct Audit {
 ///
 /// A batch whose id exists is replaced as a whole: columns missing from the file become null. Each file is one
 /// transaction: all of it is imported, or nothing. If a file is rejected, up to 20 errors are listed with their lines.
-/// Rates outside 0 to 100, negative counts and more seedlings than cells are warnings.
+/// Rates outside 0 to 100, negative counts, more seedlings than cells and ignored columns are warnings.
+///
+/// To import a file from elsewhere, start with --preview: it shows which column has which field, and what is missing. State
+/// the rest in a mapping: write it with --write-mapping, edit it, and use it with --mapping.
 #[derive(Debug, Args)]
 #[command(after_long_help = import_help())]
 pub(crate) struct Import {
@@ -398,6 +401,18 @@ pub(crate) struct Import {
     /// Maximum size of standard input, such as 500M or 10G
     #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
     pub(crate) max_input: u64,
+    /// Show how each column of the files is understood, and import nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
+    pub(crate) preview: bool,
+    /// How to read the files: columns, time zone, numbers (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mapping: Option<PathBuf>,
+    /// Write what is recognised as a mapping to be edited, and import nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "json"])]
+    pub(crate) write_mapping: Option<PathBuf>,
+    /// Time zone of times without a UTC offset, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    pub(crate) timezone: Option<Zone>,
     /// Reject files with warnings
     #[arg(long)]
     pub(crate) strict: bool,
@@ -611,8 +626,27 @@ fn import_help() -> String {
         "\
 Fields, as JSON members or column names in any order (* required):
 {fields}
-In CSV an empty cell is null, and \"\" is an empty string; the separator is a comma, a semicolon or a
-tab. With semicolons, decimals may have a comma. In Excel, every sheet needs a header row; dates are UTC.
+Columns are also found by these names in any case, with spaces or hyphens, and by the titles that
+exports of the dashboard have, with units such as [%]. Unknown columns are ignored with a warning. The
+header may be below other rows, and in one of several sheets.
+Understood in CSV and Excel: 92,5 and 92.5 %, 1.234,50, yes/no, ja/nein, x, 16.11.2026 08:00, Excel's
+dates. Times without a UTC offset need --timezone. Rates that are all at most 1 are rejected: the
+mapping states whether they are fractions. In CSV an empty cell is null, and \"\" is an empty string.
+
+A mapping (all keys are optional):
+  timezone = \"Europe/Berlin\"
+  date_format = \"%d/%m/%Y %H:%M\"
+  decimal = \",\"
+  rates = \"fraction\"                  # or \"percent\"
+  sheet = \"Scans\"
+  header_row = 3
+  true = [\"ja\", \"x\"]
+  false = [\"nein\", \"\"]
+  ignore = [\"Notizen\"]
+  batch_id = \"{{batch_name}} {{batch_creation_date}}\"
+  [columns]
+  \"Keimquote\" = \"avg_germination_rate\"
+
 File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx .xlsm
 
 A minimal CSV:
@@ -621,6 +655,7 @@ A minimal CSV:
 
 Examples:
   batchscan import --org \"Green Valley\" scans.csv
+  batchscan import --org \"Green Valley\" scans.xlsx --preview --timezone Europe/Berlin
   batchscan import --org \"Green Valley\" --dry-run january.parquet february.parquet
   zcat scans.ndjson.gz | batchscan import --org \"Green Valley\" --format ndjson -"
     )

@@ -89,6 +89,10 @@ pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
 }
 
 /// The id of a batch.
+pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).ok_or_else(|| "expected the name of a time zone, such as Europe/Berlin or UTC".into())
+}
+
 pub(crate) fn parse_batch_id(text: &str) -> Result<BatchId, String> {
     BatchId::new(text).ok_or_else(|| format!("expected {}", Kind::Id.expected()))
 }
@@ -175,11 +179,6 @@ pub(crate) fn parse_org_name(text: &str) -> Result<OrgName, String> {
         "must have 1 to 100 characters, no slash, no invisible characters, no leading or trailing spaces, and not be . or .."
             .into()
     })
-}
-
-/// A time zone.
-pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
-    Zone::parse(text).ok_or_else(|| "expected a time zone such as Europe/Berlin or UTC".into())
 }
 
 /// A time zone to set, or none.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{Implausible, ReadError, read_text};
+use batchscan_formats::read::{ReadError, ReadOptions, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
     ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
@@ -20,6 +20,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::context::open;
+use super::import_preview;
 use crate::args::Import;
 use crate::numbers::{count, grouped};
 use crate::progress::progress_bar;
@@ -31,13 +32,18 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     // Before anything is imported.
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
+    let options = import_preview::read_options(&command)?;
     let store = open(&command.database).await?;
     let org = store.org(&command.org).await?;
+    let options = store.read_options(&command.org, options).await?;
+    if command.preview || command.write_mapping.is_some() {
+        return preview(command, formats, options).await;
+    }
     for (done, (file, format)) in command.files.iter().zip(formats).enumerate() {
         let started = Instant::now();
-        match import_one(&store, &command, file, format).await {
+        match import_one(&store, &command, (file.as_path(), format), &options).await {
             Ok(imported) => {
-                print_warnings(file, &imported);
+                print_warnings(file, imported.warnings, &imported.messages);
                 print(&summary(&command, file, &imported, started.elapsed()))?;
             }
             Err(error) => {
@@ -56,6 +62,23 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
         print(&next_step(&org))?;
     }
     Ok(())
+}
+
+/// Prints how each file is understood.
+async fn preview(command: Import, formats: Vec<Format>, options: ReadOptions) -> anyhow::Result<()> {
+    let work = move || {
+        for (file, format) in command.files.iter().zip(formats) {
+            let (input, length) = open_input(file)?;
+            let spooled = match length {
+                Some(_) => Ok(input),
+                None => spool(format, input, command.max_input, None),
+            };
+            let input = spooled.map_err(|error| describe_error(file, ImportError::File(error), true))?;
+            import_preview::run(&command, file, (format, input), &options)?;
+        }
+        Ok(())
+    };
+    tokio::task::spawn_blocking(work).await?
 }
 
 /// How to see the batches.
@@ -90,15 +113,15 @@ fn format_hint(file: &Path) -> &'static str {
 }
 
 /// The name of a file in messages.
-fn display_name(file: &Path) -> String {
+pub(super) fn display_name(file: &Path) -> String {
     if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
 }
 
 async fn import_one(
     store: &Store,
     command: &Import,
-    file: &Path,
-    format: Format,
+    (file, format): (&Path, Format),
+    options: &ReadOptions,
 ) -> anyhow::Result<ImportResult> {
     let (input, length) = open_input(file)?;
     let template = match length {
@@ -107,10 +130,11 @@ async fn import_one(
     };
     let bar = progress_bar(&display_name(file), template);
     bar.set_length(length.unwrap_or(0));
-    let (spooling, max) = (bar.clone(), command.max_input);
+    let (spooling, max, read) = (bar.clone(), command.max_input, options.clone());
+    let spool = move || spool(format, spooling.wrap_read(input), max, Some(&read));
     let input = match length {
         Some(_) => Ok(input),
-        None => tokio::task::spawn_blocking(move || spool(format, spooling.wrap_read(input), max)).await?,
+        None => tokio::task::spawn_blocking(spool).await?,
     };
     let hashed = match input {
         Ok(input) => tokio::task::spawn_blocking(move || with_hash(input)).await?,
@@ -120,11 +144,10 @@ async fn import_one(
         Ok((input, hash)) => {
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
-            let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
             let source =
                 ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash), org: None };
-            let options =
-                ImportOptions { source, now: Clock::system().now(), dry_run: command.dry_run, implausible };
+            let (now, dry_run, read) = (Clock::system().now(), command.dry_run, options.clone());
+            let options = ImportOptions { source, now, dry_run, read };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
             updating.abort();
             imported
@@ -170,22 +193,28 @@ fn folder_hint(file: &Path) -> String {
 }
 
 /// Copies a stream to a temporary file: a slow pipe must not hold the write lock of the database. Stops at the first
-/// errors, since a pipe may never end.
-fn spool(format: Format, stream: impl Read + 'static, max_bytes: u64) -> Result<File, ReadError> {
+/// errors, since a pipe may never end, unless they are to be shown later.
+fn spool(
+    format: Format,
+    stream: impl Read + 'static,
+    max_bytes: u64,
+    options: Option<&ReadOptions>,
+) -> Result<File, ReadError> {
     let mut file = tempfile::tempfile().map_err(|error| not_spooled(&error))?;
     let mut stream = Spooled { stream, file: file.try_clone()?, left: max_bytes };
-    let (start, name) = match format {
-        Format::Parquet => (b"PAR1", "a Parquet file"),
-        Format::Xlsx => (b"PK\x03\x04", "an Excel workbook"),
-        Format::Csv | Format::Ndjson | Format::Json => {
+    let (start, name): (&[u8], _) = match (format, options) {
+        (Format::Parquet, _) => (b"PAR1", "a Parquet file"),
+        (Format::Xlsx, _) => (b"PK\x03\x04", "an Excel workbook"),
+        (Format::Csv | Format::Ndjson | Format::Json, Some(options)) => {
             let mut accept = |_, _| ControlFlow::Continue(());
-            read_text(format, Box::new(stream), Implausible::Warn, &AtomicU64::new(0), &mut accept)?;
+            read_text(format, Box::new(stream), options, &AtomicU64::new(0), &mut accept)?;
             file.rewind()?;
             return Ok(file);
         }
+        (Format::Csv | Format::Ndjson | Format::Json, None) => (b"", "text"),
     };
     let mut found = Vec::new();
-    stream.by_ref().take(4).read_to_end(&mut found)?;
+    stream.by_ref().take(start.len() as u64).read_to_end(&mut found)?;
     if found != start {
         return Err(io::Error::other(format!("it is not {name}")).into());
     }
@@ -273,12 +302,12 @@ pub(super) fn describe_rejection(
 const WARNINGS_PRINTED_MAX: usize = 5;
 
 /// Prints the first warnings, each on its own line.
-fn print_warnings(file: &Path, imported: &ImportResult) {
+pub(super) fn print_warnings(file: &Path, total: u64, first: &[String]) {
     let name = display_name(file);
-    for warning in imported.messages.iter().take(WARNINGS_PRINTED_MAX) {
+    for warning in first.iter().take(WARNINGS_PRINTED_MAX) {
         note(&format!("warning: {name}: {warning}"));
     }
-    let more = imported.warnings.saturating_sub(WARNINGS_PRINTED_MAX as u64);
+    let more = total.saturating_sub(WARNINGS_PRINTED_MAX as u64);
     if more > 0 {
         note(&format!("warning: {name}: {} more", grouped(more)));
     }

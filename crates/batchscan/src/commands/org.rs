@@ -1,14 +1,14 @@
 //! `batchscan org`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
-use batchscan_formats::read::Mapping;
+use anyhow::bail;
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
 
 use super::context::{format_time, is_new, open, open_database, shell_quoted};
+use super::import_preview::read_mapping;
 use crate::args::{DatabaseArg, Org, OrgCommand, ZoneOrNone};
 use crate::numbers::{count, grouped};
 use crate::table::table;
@@ -67,14 +67,6 @@ async fn mapping(
         Some(mapping) => print(&mapping),
         None => print(&format!("\"{name}\" has no mapping\n")),
     }
-}
-
-/// The text of a mapping, and what it states.
-pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    let mapping = Mapping::parse(&text).map_err(|errors| anyhow!("{name} is not a valid mapping:\n{errors}"))?;
-    Ok((text, mapping))
 }
 
 async fn remove(database: &DatabaseArg, name: &str, yes: bool) -> anyhow::Result<()> {

@@ -18,8 +18,11 @@ fn status_puts_what_needs_attention_first() {
     for site in [Site::new, Site::on_postgres] {
         let site = site();
         assert_eq!(status(&site).0, Some(0), "nothing yet");
-        let good = site.write("good.csv", "batch_id,batch_name,batch_creation_date,number_of_images,warnings\n\
-                               b-1,Roma,2026-01-31T08:00:00Z,12,false\n");
+        let good = site.write(
+            "good.csv",
+            "batch_id,batch_name,batch_creation_date,number_of_images,warnings\n\
+                               b-1,Roma,2026-01-31T08:00:00Z,12,false\n",
+        );
         let bad = site.write("bad.csv", "batch_id,batch_name\nb-1,Roma\n");
         site.run(&["import", "--org", ORG, &good]).succeeds();
         assert_eq!(site.run(&["import", "--org", ORG, &bad]).code, Some(1));
@@ -27,11 +30,16 @@ fn status_puts_what_needs_attention_first() {
         let (code, found) = status(&site);
         assert_eq!(code, Some(1));
         let attention = found["attention"].to_string();
-        for text in ["there is no backup", "bad.csv was rejected", "missing required column", "(ERP) expires at"] {
+        for text in
+            ["there is no backup", "bad.csv was rejected", "missing required column", "(ERP) expires at"]
+        {
             assert!(attention.contains(text), "{text}: {attention}");
         }
         let org = &found["organisations"][0];
-        assert_eq!((org["batches"].as_u64(), &org["newest_batch_at"]), (Some(1), &"2026-01-31T08:00:00Z".into()));
+        assert_eq!(
+            (org["batches"].as_u64(), &org["newest_batch_at"]),
+            (Some(1), &"2026-01-31T08:00:00Z".into())
+        );
         assert_eq!(org["last_import"]["new"], 1);
         let text = site.run(&["status"]).out;
         assert!(text.starts_with("needs attention:\n"), "{text}");
@@ -75,8 +83,11 @@ fn a_backup_with_keep_removes_the_oldest_and_nothing_else() {
     let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
     names.retain(|name| name.starts_with("batchscan-"));
     names.sort();
-    assert!(matches!(names.as_slice(), [backup, notes] if backup > &"batchscan-2026-01-02".to_owned()
-        && notes == "batchscan-notes.db"), "{names:?}");
+    assert!(
+        matches!(names.as_slice(), [backup, notes] if backup > &"batchscan-2026-01-02".to_owned()
+        && notes == "batchscan-notes.db"),
+        "{names:?}"
+    );
     // It can be opened, and has the record of the one before.
     let restored = format!("sqlite:{}", site.name(&names[0]));
     let audit = site.run(&["audit", "--database", &restored]).succeeds();
@@ -88,7 +99,10 @@ fn commands_use_the_settings_of_the_service() {
     let site = Site::new();
     site.write(
         "environment",
-        &format!("# settings\nBATCHSCAN_DATABASE='{}'\nBATCHSCAN_PUBLIC_URL=\"https://scans.example.org\"\n", site.database),
+        &format!(
+            "# settings\nBATCHSCAN_DATABASE='{}'\nBATCHSCAN_PUBLIC_URL=\"https://scans.example.org\"\n",
+            site.database
+        ),
     );
     let run = |words: &[&str]| {
         let mut command = batchscan(words);
