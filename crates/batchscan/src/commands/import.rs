@@ -131,10 +131,12 @@ async fn import_one(
     let bar = progress_bar(&display_name(file), template);
     bar.set_length(length.unwrap_or(0));
     let (spooling, max, read) = (bar.clone(), command.max_input, options.clone());
-    let spool = move || spool(format, spooling.wrap_read(input), max, Some(&read));
     let input = match length {
         Some(_) => Ok(input),
-        None => tokio::task::spawn_blocking(spool).await?,
+        None => {
+            let spool = move || spool(format, spooling.wrap_read(input), max, Some(&read));
+            tokio::task::spawn_blocking(spool).await?
+        }
     };
     let hashed = match input {
         Ok(input) => tokio::task::spawn_blocking(move || with_hash(input)).await?,
