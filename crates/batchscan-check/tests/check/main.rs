@@ -205,7 +205,7 @@ fn findings_are_reported_during_the_run() {
     let server = MockService::sized(Fault::None, 0, 30).serve();
     let mut reported = Vec::new();
     let report = run_within(&target(&server.url()), &limits(), &mut |finding: &Finding| {
-        reported.push(finding.clone())
+        reported.push(finding.clone());
     })
     .unwrap();
     assert_eq!(reported, report.findings);

@@ -165,10 +165,10 @@ impl<'o> Converter<'o> {
         match number.mark {
             _ if self.mapping.decimal.is_some() => {}
             Some(DecimalMark::Point) if number.is_ambiguous => {
-                self.ambiguous[0] = self.ambiguous[0].take().or_else(seen)
+                self.ambiguous[0] = self.ambiguous[0].take().or_else(seen);
             }
             Some(DecimalMark::Comma) if number.is_ambiguous => {
-                self.ambiguous[1] = self.ambiguous[1].take().or_else(seen)
+                self.ambiguous[1] = self.ambiguous[1].take().or_else(seen);
             }
             Some(DecimalMark::Point) => self.has_point = true,
             Some(DecimalMark::Comma) => self.comma = self.comma.take().or_else(seen),

@@ -69,8 +69,7 @@ impl Preview {
     pub fn to_toml(&self) -> String {
         let mut mapping = self.mapping.clone();
         let has_template = mapping.batch_id.is_some();
-        let is_lacking =
-            |field: &&Field| !field.is_nullable() && !(has_template && **field == Field::BatchId);
+        let is_lacking = |field: &&Field| !(field.is_nullable() || has_template && **field == Field::BatchId);
         let required: Vec<&str> = self.missing.iter().filter(is_lacking).map(|field| field.name()).collect();
         let without_field =
             self.columns.iter().filter(|column| column.field.is_none() && !column.title.is_empty());
@@ -87,7 +86,7 @@ impl Preview {
         if required.is_empty() {
             let known = std::mem::take(&mut mapping.ignore);
             mapping.ignore = titles.into_iter().map(str::to_owned).collect();
-            mapping.ignore.extend(known.into_iter().filter(|title| title.is_empty()));
+            mapping.ignore.extend(known.into_iter().filter(String::is_empty));
             return text + &mapping.to_toml();
         }
         text.push_str(&mapping.to_toml());

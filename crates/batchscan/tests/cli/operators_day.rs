@@ -99,7 +99,7 @@ fn commands_use_the_settings_of_the_service() {
     let site = Site::new();
     site.write(
         "environment",
-        &format!(
+        format!(
             "# settings\nBATCHSCAN_DATABASE='{}'\nBATCHSCAN_PUBLIC_URL=\"https://scans.example.org\"\n",
             site.database
         ),
