@@ -5,8 +5,7 @@
 use anyhow::{Context, Result};
 use batchscan_testbed::{Postgres, Settings};
 
-use crate::cluster::cli::Cli;
-use crate::cluster::http::Credential;
+use crate::cluster::cli::{Cli, Credential};
 use crate::cluster::service::Service;
 use crate::cluster::{add_organisation, demo_batches};
 use crate::workspace::{Workspace, run_command};

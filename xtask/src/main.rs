@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use workspace::Workspace;
 
@@ -53,24 +53,13 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["gate"] => gate::run(&workspace),
         ["sbom"] => dependencies::print_sbom(&workspace),
         ["package"] => package::run(&workspace),
-        ["cluster"] => cluster::run(&workspace),
-        ["failover", options @ ..] => run_failover(&workspace, options),
+        ["cluster"] => cluster::run(&workspace, false),
+        ["cluster", "--json"] => cluster::run(&workspace, true),
+        ["failover", options @ ..] => failover::run(&workspace, options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}\n\nSteps of test: {}", test::step_names().join(" "));
             Ok(())
         }
         _ => bail!("unknown arguments: {}\n\n{USAGE}", arguments.join(" ")),
     }
-}
-
-fn run_failover(workspace: &Workspace, options: &[&str]) -> Result<()> {
-    let (rounds, write_document) = match options {
-        [] => ("10", false),
-        ["--write"] => ("10", true),
-        ["--rounds", rounds] => (*rounds, false),
-        ["--rounds", rounds, "--write"] => (*rounds, true),
-        _ => bail!("unknown options: {}\n\n{USAGE}", options.join(" ")),
-    };
-    let rounds = rounds.parse().with_context(|| format!("--rounds: expected a number, found {rounds}"))?;
-    failover::run(workspace, rounds, write_document)
 }

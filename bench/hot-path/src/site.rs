@@ -85,7 +85,7 @@ pub(crate) async fn fresh_store(folder: &TempDir, name: &str) -> Result<Store, F
 async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
     let (steps, receiver) = tokio::sync::mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await?;
-    steps.send(ImportStep::Commit { warnings: 0 }).await?;
+    steps.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await?;
     store.import(ORG, ImportSource::default(), receiver, UtcInstant::EPOCH).await?;
     Ok(())
 }

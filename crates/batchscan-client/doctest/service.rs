@@ -70,7 +70,7 @@ impl Service {
         let rows = batches.iter().map(ImportRow::from).collect();
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();
-        steps.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
+        steps.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await.unwrap();
         self.store
             .import("Nursery", ImportSource::default(), received, batchscan_model::UtcInstant::EPOCH)
             .await

@@ -1,18 +1,17 @@
-//! Builds a client: address, credentials, retry policy, TLS.
+//! Builds a client: address, credentials, retry policy, certificates.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use batchscan_model::ClientSecret;
-use url::{Host, Url};
+use url::Url;
 
+use crate::http::{self, is_loopback, parse_address};
 use crate::retry::{Retry, RetryPolicy};
 use crate::session::Session;
-use crate::{Client, Error, Version, tls};
+use crate::{Client, Error, Version};
 
-/// Generous for any usable network.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limit for a pause within a response. Some services take a while to prepare a page, and changes may be waited for: this
 /// is longer than [`WAIT_MAX`](crate::changes::WAIT_MAX).
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
@@ -115,55 +114,12 @@ impl ClientBuilder {
             return Err(Error::Config("the client id or the client secret is empty".into()));
         }
         let is_local = is_loopback(&base);
-        let mut http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::config(&self.added_roots_pem, base.scheme() == "https")?)
-            // Credentials only go to the address they were given for.
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
+        let http = http::client(&base, &self.added_roots_pem, |http| {
             // On loopback, compression costs more than it saves.
-            .gzip(!is_local)
-            .user_agent(concat!("batchscan-client/", env!("CARGO_PKG_VERSION")));
-        if is_local {
-            // A proxy would connect to its own loopback.
-            http = http.no_proxy();
-        }
-        let http = http.build().map_err(|error| Error::Config(format!("cannot set up HTTP: {error}")))?;
+            http.read_timeout(READ_TIMEOUT).gzip(!is_local)
+        })?;
         Ok(Client::new(Session::new(http, base, credentials, self.version, self.retry_policy)))
     }
-}
-
-/// Paths that the client adds itself.
-const API_PATHS: [&str; 6] = ["/v1", "/v2", "/v1/batches", "/v2/batches", "/v1/auth", "/v2/auth"];
-
-/// Parses the address of a service: `http` or `https`, a host, optionally a path.
-fn parse_address(text: &str) -> Result<Url, Error> {
-    let invalid = |reason: String| Err(Error::Config(format!("invalid address: {reason}")));
-    let url = match Url::parse(text.trim()) {
-        Ok(url) => url,
-        Err(error) => return invalid(format!("{error}; write it like https://scans.example.org")),
-    };
-    let path = url.path().trim_end_matches('/');
-    let api_path = API_PATHS.into_iter().find(|end| path.ends_with(end));
-    if !matches!(url.scheme(), "http" | "https") {
-        invalid("it must begin with http:// or https://".into())
-    } else if !url.username().is_empty() || url.password().is_some() {
-        invalid("it must not contain a user name or a password".into())
-    } else if url.query().is_some() || url.fragment().is_some() {
-        invalid("it must not contain ? or #".into())
-    } else if let Some(api_path) = api_path {
-        invalid(format!("remove {api_path}"))
-    } else {
-        Ok(url)
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    url.host().is_some_and(|host| match host {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    })
 }
 
 #[cfg(test)]

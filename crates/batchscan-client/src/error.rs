@@ -117,7 +117,7 @@ pub enum Error {
     /// The service rejected the request, for example because of an invalid cursor, or failed with a 500.
     #[error("the service rejected the request with {status}{}", in_parentheses(.detail))]
     Rejected {
-        /// A status of 400 or above.
+        /// The status, usually of 400 or above.
         status: StatusCode,
         /// The service's explanation.
         detail: Option<String>,

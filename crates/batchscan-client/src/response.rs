@@ -50,7 +50,12 @@ pub(crate) async fn status_error(response: Response) -> Error {
 
 /// Reads the `detail` of an error response, if it has the form that the API defines.
 pub(crate) async fn read_detail(response: Response) -> Option<String> {
-    let body: Value = serde_json::from_slice(&read_body(response, SMALL_BYTES_MAX).await.ok()?).ok()?;
+    parse_detail(&read_body(response, SMALL_BYTES_MAX).await.ok()?)
+}
+
+/// The `detail` in the body of an error response.
+pub(crate) fn parse_detail(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
     Some(match body.get("detail")? {
         Value::String(text) => text.clone(),
         Value::Array(entries) => entries.iter().map(field_error).collect::<Vec<_>>().join("; "),

@@ -34,8 +34,10 @@ pub enum Reason {
     BadCursor,
     /// A date that differs from the one its cursor was issued with (decision 021).
     DiffersFromCursor,
-    /// A cursor under a wrong name (decision 017).
-    WrongCursorName,
+    /// A cursor or a date under a wrong name (decision 017). The right name is the value.
+    WrongName(&'static str),
+    /// A field of batches, which is not a filter (decision 017).
+    NotAFilter,
     /// A position in the changes that this service did not issue to this organisation (decision 052).
     BadPosition,
     /// Not a number of seconds in the allowed range.
@@ -66,7 +68,8 @@ impl Reason {
             Reason::Repeated
             | Reason::BadCursor
             | Reason::DiffersFromCursor
-            | Reason::WrongCursorName
+            | Reason::WrongName(_)
+            | Reason::NotAFilter
             | Reason::BadPosition
             | Reason::BadWait
             | Reason::DiffersFromHeader
@@ -96,7 +99,13 @@ impl Reason {
             Reason::DiffersFromCursor => {
                 "Value error, differs from the date that next_token was issued with: repeat it or leave it out"
             }
-            Reason::WrongCursorName => "Value error, the cursor goes into the parameter next_token",
+            Reason::WrongName("next_token") => "Value error, the cursor goes into the parameter next_token",
+            Reason::WrongName("start_date") => "Value error, the parameter is called start_date",
+            Reason::WrongName(_) => "Value error, the parameter is called end_date",
+            Reason::NotAFilter => {
+                "Value error, batches cannot be filtered by this field: filter by start_date and end_date, and the rest in \
+                 the client"
+            }
             Reason::BadPosition => {
                 "Value error, not a position of this service: pass since of the last response, or leave it out"
             }
@@ -134,6 +143,8 @@ pub struct InvalidParameter {
     pub field: &'static str,
     /// Why it was rejected.
     pub reason: Reason,
+    /// The value in the right form.
+    pub example: Option<String>,
 }
 
 /// The errors of one request, at most one per field. Serialises as `detail`.
@@ -143,12 +154,19 @@ pub struct Invalid(Vec<InvalidParameter>);
 impl Invalid {
     /// A single error in the query.
     pub fn query(field: &'static str, reason: Reason) -> Self {
-        Self(vec![InvalidParameter { part: Part::Query, field, reason }])
+        let mut invalid = Self::default();
+        invalid.push(Part::Query, field, reason);
+        invalid
     }
 
     /// Adds an error.
     pub fn push(&mut self, part: Part, field: &'static str, reason: Reason) {
-        self.0.push(InvalidParameter { part, field, reason });
+        self.0.push(InvalidParameter { part, field, reason, example: None });
+    }
+
+    /// Adds an error of a value that is almost right.
+    pub fn push_almost(&mut self, part: Part, field: &'static str, reason: Reason, example: Option<String>) {
+        self.0.push(InvalidParameter { part, field, reason, example });
     }
 
     /// The errors.
@@ -168,7 +186,7 @@ impl Serialize for InvalidParameter {
         entry.serialize_entry("type", self.reason.kind())?;
         entry.serialize_entry("loc", &(self.part, self.field))?;
         entry.serialize_entry("msg", self.reason.message())?;
-        if let Some(example) = self.reason.example() {
+        if let Some(example) = self.example.as_deref().or(self.reason.example()) {
             entry.serialize_entry("ctx", &HashMap::from([("example", example)]))?;
         }
         entry.end()

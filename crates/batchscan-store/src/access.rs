@@ -51,6 +51,8 @@ pub struct Credential {
     pub revoked_at: Option<UtcInstant>,
     /// When it was last used.
     pub last_used_at: Option<UtcInstant>,
+    /// When it was last tried after it had ended.
+    pub last_rejected_at: Option<UtcInstant>,
     /// Its secrets, oldest first.
     pub secrets: Vec<Secret>,
 }
@@ -175,6 +177,7 @@ impl NewCredential {
             expires_at: self.expires_at,
             revoked_at: None,
             last_used_at: None,
+            last_rejected_at: None,
             secrets: vec![secret],
         }
     }

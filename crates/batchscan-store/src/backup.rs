@@ -4,6 +4,9 @@ use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use batchscan_model::UtcInstant;
+
+use crate::change::Change;
 use crate::dump::DumpFilter;
 use crate::errors::{AdminError, OpenError, unwritable};
 use crate::sqlite::SqliteStore;
@@ -22,6 +25,14 @@ impl Store {
             Database::Sqlite(store) => store.backup(to, progress).await,
             Database::Postgres(_) => dump_into(self, to, progress).await,
         }
+    }
+}
+
+impl Store {
+    /// Records a backup in the audit log.
+    pub async fn record_backup(&self, to: &Path, now: UtcInstant) -> Result<(), AdminError> {
+        let to = to.display().to_string();
+        self.change(now, async move |_| Ok(((), vec![Change::new("backup", &to)]))).await
     }
 }
 

@@ -4,11 +4,10 @@
 //! Blocks follow each other without a gap, so every batch up to the last block is in one. A missing block costs time, never
 //! correctness.
 
-use std::num::NonZero;
+use std::collections::VecDeque;
 
 use batchscan_model::OrgId;
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::errors::{AdminError, StoreError};
 use crate::gzip::{Deflated, Piece};
@@ -20,9 +19,10 @@ use crate::sql::{Columns, Kind, Sql, Table, Value, Values, values};
 pub(crate) const BLOCK_BATCHES: usize = 50;
 /// A block ends when its text reaches this size.
 const BLOCK_TEXT_BYTES: usize = 256 * 1024;
-/// Batches that are read and compressed at once, on all cores. Enough to pay for starting threads, few enough to bound
-/// memory.
-const BATCHES_AT_ONCE: i64 = 500;
+/// Batches that are read by one statement and compressed by one thread.
+const PART_BATCHES: i64 = 500;
+/// Parts that are compressed at once: enough to keep up with the database, few enough to bound memory.
+const PARTS_AT_ONCE: usize = 4;
 /// Blocks that are checked at once.
 const BLOCKS_AT_ONCE: i64 = 100;
 
@@ -140,9 +140,7 @@ async fn gaps(
 async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>) -> Result<(), AdminError> {
     sql.run(sql.dialect().read_in_order).await?;
     let end = next.as_ref().map_or(Key::END, |next| next.after.clone());
-    let mut runs = vec![Run::new(after)];
-    // The next batches are read while the previous ones are compressed.
-    let mut compressing = Compressing::start(org, Vec::new());
+    let (mut runs, mut compressor) = (vec![Run::new(after)], Compressor::new(org));
     loop {
         let after = runs.last().map_or(Key::START, |run| run.last.clone());
         let mut batches = 0;
@@ -150,20 +148,19 @@ async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>
             batches += 1;
             add_batch(&mut runs, row)
         };
-        let range = values![org, after.created, &after.id, end.created, &end.id, BATCHES_AT_ONCE];
+        let range = values![org, after.created, &after.id, end.created, &end.id, PART_BATCHES];
         sql.query(BATCHES, range, &mut each).await?;
-        if batches < BATCHES_AT_ONCE {
+        if batches < PART_BATCHES {
             break;
         }
         // The last one may still get the remaining batches.
         let last = runs.split_off(runs.len() - 1);
-        let full = Compressing::start(org, std::mem::replace(&mut runs, last));
-        sql.insert(&TABLE, &std::mem::replace(&mut compressing, full).finish().await?).await?;
+        compressor.add(sql, std::mem::replace(&mut runs, last)).await?;
     }
-    sql.insert(&TABLE, &compressing.finish().await?).await?;
     finish_runs(&mut runs, next.is_none());
     let end = runs.last().map(|run| run.last.clone());
-    sql.insert(&TABLE, &Compressing::start(org, runs).finish().await?).await?;
+    compressor.add(sql, runs).await?;
+    compressor.finish(sql).await?;
     // The next block also covers the empty range before it.
     match (next, end) {
         (Some(Range { after, last }), Some(end)) if end != after => {
@@ -176,30 +173,39 @@ async fn compress(sql: &mut dyn Sql, org: OrgId, after: Key, next: Option<Range>
     }
 }
 
-/// Blocks that are being compressed, which takes milliseconds: not on the threads of the async runtime. SQLite has a thread
-/// of its own.
-enum Compressing {
-    Done(Vec<Values>),
-    Running(JoinHandle<Vec<Values>>),
+/// Compresses blocks on threads for blocking work, while the database works on, and inserts them in their order.
+struct Compressor {
+    org: OrgId,
+    running: VecDeque<JoinHandle<Vec<Values>>>,
 }
 
-impl Compressing {
-    fn start(org: OrgId, runs: Vec<Run>) -> Self {
-        let rows = move || -> Vec<Values> {
-            let blocks = runs.iter().zip(deflate(&runs)).filter(|(run, _)| run.batches > 0);
-            blocks.map(|(run, deflated)| run.values(org, &deflated)).collect()
-        };
-        match Handle::try_current() {
-            Ok(runtime) => Self::Running(runtime.spawn_blocking(rows)),
-            Err(_) => Self::Done(rows()),
-        }
+impl Compressor {
+    fn new(org: OrgId) -> Self {
+        Self { org, running: VecDeque::new() }
     }
 
-    async fn finish(self) -> Result<Vec<Values>, StoreError> {
-        match self {
-            Self::Done(rows) => Ok(rows),
-            Self::Running(rows) => rows.await.map_err(|panicked| StoreError::Broken(panicked.to_string())),
+    async fn add(&mut self, sql: &mut dyn Sql, runs: Vec<Run>) -> Result<(), AdminError> {
+        while self.running.len() >= PARTS_AT_ONCE {
+            self.insert_first(sql).await?;
         }
+        let org = self.org;
+        let compress =
+            move || runs.iter().filter(|run| run.batches > 0).map(|run| run.compress(org)).collect();
+        self.running.push_back(spawn_blocking(compress));
+        Ok(())
+    }
+
+    async fn finish(&mut self, sql: &mut dyn Sql) -> Result<(), AdminError> {
+        while !self.running.is_empty() {
+            self.insert_first(sql).await?;
+        }
+        Ok(())
+    }
+
+    async fn insert_first(&mut self, sql: &mut dyn Sql) -> Result<(), AdminError> {
+        let Some(first) = self.running.pop_front() else { return Ok(()) };
+        let blocks = first.await.map_err(|panicked| StoreError::Broken(panicked.to_string()))?;
+        sql.insert(&TABLE, &blocks).await
     }
 }
 
@@ -351,7 +357,9 @@ impl Run {
         }
     }
 
-    fn values(&self, org: OrgId, deflated: &Deflated) -> Values {
+    /// The row of the block.
+    fn compress(&self, org: OrgId) -> Values {
+        let deflated = Deflated::new(&self.text);
         let Piece { bytes, crc, text_bytes } = deflated.as_piece();
         vec![
             Value::from(org),
@@ -365,24 +373,4 @@ impl Run {
             Value::from(bytes.to_vec()),
         ]
     }
-}
-
-/// Compresses runs on all cores.
-fn deflate(runs: &[Run]) -> Vec<Deflated> {
-    let deflate = |runs: &[Run]| runs.iter().map(|run| Deflated::new(&run.text)).collect::<Vec<_>>();
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let mut shares = runs.chunks(runs.len().div_ceil(cores).max(1));
-    let own = shares.next().unwrap_or_default();
-    std::thread::scope(|scope| {
-        let start =
-            |share| (share, std::thread::Builder::new().spawn_scoped(scope, move || deflate(share)).ok());
-        let others: Vec<_> = shares.map(start).collect();
-        let mut deflated = deflate(own);
-        for (share, thread) in others {
-            // If a thread cannot be started, this one does its work.
-            let done = thread.and_then(|thread| thread.join().ok());
-            deflated.extend(done.unwrap_or_else(|| deflate(share)));
-        }
-        deflated
-    })
 }

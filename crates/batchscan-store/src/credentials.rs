@@ -5,7 +5,7 @@ use batchscan_model::{ClientId, OrgId, UtcInstant};
 use crate::access::{Credential, NewCredential, OperatorRole, Rotation, Secret};
 use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
-use crate::organisations::{lock_org, org_id};
+use crate::organisations::{find_org, lock_org};
 use crate::sessions;
 use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;
@@ -17,7 +17,7 @@ const USES_PER_TRANSACTION: usize = 50;
 /// Selects credentials with a row for each secret, for [`credential_row`].
 const SELECT: &str = "
     SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
-           s.hash, s.created_at, s.retires_at
+           s.hash, s.created_at, s.retires_at, c.last_rejected_at
     FROM credential c LEFT JOIN secret s ON s.client_id = c.client_id ";
 
 impl Store {
@@ -33,11 +33,26 @@ impl Store {
     }
 
     /// Records when credentials were last used. Gives up early if the database is locked.
-    pub async fn record_uses(&self, mut uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
-        // Ordered, so that two nodes do not deadlock.
-        uses.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+    pub async fn record_uses(&self, uses: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
         let update = "UPDATE credential SET last_used_at = $2
                       WHERE client_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+        self.record_times(uses, update).await
+    }
+
+    /// Records when credentials that had ended were last tried. Gives up early if the database is locked.
+    pub async fn record_rejections(&self, tries: Vec<(ClientId, UtcInstant)>) -> Result<(), StoreError> {
+        let update = "UPDATE credential SET last_rejected_at = $2
+                      WHERE client_id = $1 AND (last_rejected_at IS NULL OR last_rejected_at < $2)";
+        self.record_times(tries, update).await
+    }
+
+    async fn record_times(
+        &self,
+        mut uses: Vec<(ClientId, UtcInstant)>,
+        update: &'static str,
+    ) -> Result<(), StoreError> {
+        // Ordered, so that two nodes do not deadlock.
+        uses.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
         let mut result = Ok(());
         for uses in uses.chunks(USES_PER_TRANSACTION).map(<[_]>::to_vec) {
             let record = async move |sql: &mut (dyn Sql + '_)| {
@@ -63,14 +78,12 @@ impl Store {
         .await
     }
 
-    /// The clients' credentials of an organisation, oldest first.
-    pub async fn credentials(&self, org: &str) -> Result<Vec<Credential>, AdminError> {
-        let org = org.to_owned();
+    /// The clients' credentials of an organisation, or of all, oldest first.
+    pub async fn credentials(&self, org: Option<&str>) -> Result<Vec<Credential>, AdminError> {
+        let org = org.map(str::to_owned);
         self.snapshot(async move |sql| {
-            let org = org_id(sql, &org).await?;
-            let by_age = "WHERE c.org_id = $1 AND c.role IS NULL ORDER BY c.created_at, c.client_id, s.id";
-            let rows = sql.all(&format!("{SELECT}{by_age}"), values![org], credential_row).await?;
-            Ok(merge_secrets(rows))
+            let org = find_org(sql, org.as_deref()).await?;
+            all(sql, org).await
         })
         .await
     }
@@ -119,6 +132,13 @@ impl Store {
         })
         .await
     }
+}
+
+/// The clients' credentials of an organisation, or of all, oldest first.
+pub(crate) async fn all(sql: &mut dyn Sql, org: Option<OrgId>) -> Result<Vec<Credential>, AdminError> {
+    let by_age =
+        "WHERE (c.org_id = $1 OR $1 IS NULL) AND c.role IS NULL ORDER BY c.created_at, c.client_id, s.id";
+    Ok(merge_secrets(sql.all(&format!("{SELECT}{by_age}"), values![org], credential_row).await?))
 }
 
 /// A credential that can be changed, locked until the end of the transaction.
@@ -177,6 +197,7 @@ fn credential_row(row: &dyn Columns) -> Result<Credential, StoreError> {
         expires_at: row.optional_instant(5)?,
         revoked_at: row.optional_instant(6)?,
         last_used_at: row.optional_instant(7)?,
+        last_rejected_at: row.optional_instant(11)?,
         secrets: secret.into_iter().collect(),
     })
 }

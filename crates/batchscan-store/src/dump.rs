@@ -42,9 +42,10 @@ static SERVICE_KEY: Table =
     table!("service_key": "kid" Text, "purpose" Text, "bytes" Bytes, "created_at" Integer);
 static ORGANISATION: Table = table!("organisation": "id" Integer, "name" Text, "created_at" Integer,
     "version" Integer, "version_mark" Integer, "moved_version" Integer, "pruned_version" Integer,
-    "imported_at" Integer);
+    "imported_at" Integer, "timezone" Text, "mapping" Text);
 static CREDENTIAL: Table = table!("credential": "client_id" Text, "org_id" Integer, "role" Text, "label" Text,
-    "created_at" Integer, "expires_at" Integer, "revoked_at" Integer, "last_used_at" Integer);
+    "created_at" Integer, "expires_at" Integer, "revoked_at" Integer, "last_used_at" Integer,
+    "last_rejected_at" Integer);
 static SECRET: Table =
     table!("secret": "client_id" Text, "hash" Bytes, "created_at" Integer, "retires_at" Integer);
 static BATCH: Table = table!("batch": "org_id" Integer, "created_at" Integer, "batch_id" Text, "json" Text,
@@ -55,7 +56,8 @@ static DATA_VERSION: Table =
     table!("data_version": "org_id" Integer, "version" Integer, "mark" Integer, "created_at" Integer);
 static IMPORT: Table = table!("import": "org_id" Integer, "id" Integer, "at" Integer, "actor" Text,
     "source" Text, "file" Text, "key" Text, "hash" Bytes, "added" Integer, "corrected" Integer,
-    "unchanged" Integer, "duplicates" Integer, "warnings" Integer, "version" Integer);
+    "unchanged" Integer, "duplicates" Integer, "warnings" Integer, "version" Integer, "is_rejected" Integer,
+    "messages" Text);
 static AUDIT: Table = table!("audit": "id" Integer, "at" Integer, "actor" Text, "source" Text, "action" Text,
     "org" Text, "subject" Text, "detail" Text);
 
@@ -86,7 +88,7 @@ static ADMIN: Sources = &[
 ];
 
 /// They change while the service runs, or are seen by no client.
-const NOT_COMPARED: [&str; 2] = ["last_used_at", "imported_at"];
+const NOT_COMPARED: [&str; 3] = ["last_used_at", "last_rejected_at", "imported_at"];
 
 /// Which parts of a database to dump, in addition to the shared one.
 #[derive(Clone, Debug)]

@@ -125,9 +125,15 @@ pub enum AdminError {
     Duplicate(String),
     /// No organisation has this name.
     #[error(
-        "there is no organisation named \"{0}\": list them with `batchscan org list`, or add one with `batchscan org add`"
+        "there is no organisation named \"{name}\": {}list them with `batchscan org list`, or add one with `batchscan org add`",
+        .similar.as_ref().map_or(String::new(), |similar| format!("did you mean \"{similar}\"? Otherwise "))
     )]
-    OrgNotFound(String),
+    OrgNotFound {
+        /// The name.
+        name: String,
+        /// The name of an organisation that may be meant.
+        similar: Option<String>,
+    },
     /// The name is taken.
     #[error("an organisation named \"{0}\" already exists: list all with `batchscan org list`")]
     OrgExists(String),
@@ -141,7 +147,7 @@ pub enum AdminError {
     #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
     TokenNotFound(String),
     /// The credential does not exist.
-    #[error("there is no credential {0}: list them with `batchscan credential list --org NAME`")]
+    #[error("there is no credential {0}: list them with `batchscan credential list`")]
     CredentialNotFound(ClientId),
     /// The credential is revoked.
     #[error(
@@ -167,6 +173,12 @@ pub enum AdminError {
         /// The system's error.
         cause: String,
     },
+}
+
+impl AdminError {
+    pub(crate) fn org_not_found(name: &str) -> Self {
+        AdminError::OrgNotFound { name: name.to_owned(), similar: None }
+    }
 }
 
 /// For requests that need an operator's operation. Most errors can be retried.

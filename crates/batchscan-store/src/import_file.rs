@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{ReadError, ReadOptions, Warnings, read};
+use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, read};
 use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::errors::AdminError;
 use crate::imports::{ImportResult, ImportSource};
 use crate::store::Store;
-use crate::types::{ImportCounts, ImportRow, ImportStep};
+use crate::types::{ImportRow, ImportStep};
 
 /// Batches per [`ImportStep`].
 const ROWS_PER_STEP: usize = 256;
@@ -54,19 +54,6 @@ impl ImportOptions {
     }
 }
 
-/// A file that was imported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// Its number in the organisation; `None` for a dry run.
-    pub id: Option<i64>,
-    /// The number of batches by their change.
-    pub counts: ImportCounts,
-    /// Values that cannot be right.
-    pub warnings: Warnings,
-    /// Whether the same delivery was imported before, with this result.
-    pub is_replay: bool,
-}
-
 /// Imports one file in one transaction, or rolls it back after a dry run. `bytes_read` counts the progress.
 pub async fn import_file(
     store: &Store,
@@ -74,26 +61,30 @@ pub async fn import_file(
     (format, file): (Format, File),
     options: ImportOptions,
     bytes_read: Arc<AtomicU64>,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportResult, ImportError> {
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let (source, now) = (options.source.clone(), options.now);
+    let (source, now, dry_run) = (options.source.clone(), options.now, options.dry_run);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
-    let stored = store.import(org, source, rows, now).await;
+    let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     match (sent, stored) {
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.
-        (Err(ReadError::Stopped), Ok(ImportResult { id, counts, warnings, is_replay })) => {
-            let warnings = Warnings { count: warnings, ..Warnings::default() };
-            Ok(Imported { id, counts, warnings, is_replay })
+        (Err(ReadError::Stopped), Ok(replayed)) => Ok(replayed),
+        (Err(error), _) => {
+            if let (ReadError::Invalid { errors, .. }, false) = (&error, dry_run) {
+                // The errors of the file are more important than one of this.
+                let _ = store.record_rejected(org, source, texts(errors), now).await;
+            }
+            Err(error.into())
         }
-        (Err(error), _) => Err(error.into()),
-        (Ok(warnings), stored) => {
-            let ImportResult { id, counts, is_replay, .. } = stored?;
-            Ok(Imported { id, counts, warnings, is_replay })
-        }
+        (Ok(()), stored) => Ok(stored?),
     }
+}
+
+fn texts(errors: &[LocatedError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
 }
 
 /// Sends the whole file, then the step that ends the transaction. Without that step the store rolls back.
@@ -103,7 +94,7 @@ fn send_file(
     options: &ImportOptions,
     bytes_read: &AtomicU64,
     steps: &mpsc::Sender<ImportStep>,
-) -> Result<Warnings, ReadError> {
+) -> Result<(), ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
     let summary = read(format, file, &options.read, bytes_read, &mut |batch: Batch, json| {
         chunk.push(ImportRow { position: batch.position(), json });
@@ -113,14 +104,15 @@ fn send_file(
         let full = std::mem::replace(&mut chunk, Vec::with_capacity(ROWS_PER_STEP));
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
-    let warnings = summary.warnings.count;
-    let last_step =
-        if options.dry_run { ImportStep::DryRun { warnings } } else { ImportStep::Commit { warnings } };
+    let (warnings, messages) = (summary.warnings.count, texts(&summary.warnings.first));
+    let last_step = match options.dry_run {
+        true => ImportStep::DryRun { warnings, messages },
+        false => ImportStep::Commit { warnings, messages },
+    };
     [ImportStep::Rows(chunk), last_step]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))
-        .map_err(|_| ReadError::Stopped)?;
-    Ok(summary.warnings)
+        .map_err(|_| ReadError::Stopped)
 }
 
 /// SHA-256 of a file, which is rewound.

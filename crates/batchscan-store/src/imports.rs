@@ -29,14 +29,14 @@ impl ImportSource {
     /// Whether the organisation with this name is the one that the import is for.
     fn require_org(&self, id: OrgId, name: &str) -> Result<(), AdminError> {
         match self.org {
-            Some(expected) if expected != id => Err(AdminError::OrgNotFound(name.to_owned())),
+            Some(expected) if expected != id => Err(AdminError::org_not_found(name)),
             _ => Ok(()),
         }
     }
 }
 
 /// The result of an import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportResult {
     /// Its number in the organisation; `None` for a dry run.
     pub id: Option<i64>,
@@ -44,6 +44,8 @@ pub struct ImportResult {
     pub counts: ImportCounts,
     /// How many values cannot be right.
     pub warnings: u64,
+    /// The first warnings.
+    pub messages: Vec<String>,
     /// Whether the same file was imported before with this key, with this result.
     pub is_replay: bool,
 }
@@ -71,6 +73,10 @@ pub struct ImportEntry {
     pub warnings: u64,
     /// The version of the organisation's batches afterwards.
     pub version: i64,
+    /// Whether the file had errors: then nothing was imported.
+    pub is_rejected: bool,
+    /// The first warnings or errors.
+    pub messages: Vec<String>,
 }
 
 impl ImportEntry {
@@ -80,12 +86,14 @@ impl ImportEntry {
             return Err(AdminError::KeyReused);
         }
         let Self { id, counts, warnings, .. } = *self;
-        Ok(ImportResult { id: Some(id), counts, warnings, is_replay: true })
+        Ok(ImportResult { id: Some(id), counts, warnings, messages: self.messages.clone(), is_replay: true })
     }
 }
 
-const COLUMNS: &str =
-    "id, at, actor, source, file, key, hash, added, corrected, unchanged, duplicates, warnings, version";
+const COLUMNS: &str = "id, at, actor, source, file, key, hash, added, corrected, unchanged, duplicates, warnings, version, \
+                       is_rejected, messages";
+/// Rejected files of an organisation that are kept.
+const REJECTED_MAX: i64 = 100;
 
 impl Store {
     /// Imports batches in one transaction.
@@ -109,6 +117,35 @@ impl Store {
         }
     }
 
+    /// Records a file with errors.
+    pub async fn record_rejected(
+        &self,
+        org: &str,
+        source: ImportSource,
+        errors: Vec<String>,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
+        // Its key may be used again for the corrected file.
+        let import = Import {
+            name: org.to_owned(),
+            source: ImportSource { key: None, ..source },
+            actor: self.actor(),
+            now,
+        };
+        self.transaction(async move |sql| {
+            let org = lock_org(sql, &import.name).await?;
+            import.source.require_org(org, &import.name)?;
+            let result = ImportResult { messages: errors, ..ImportResult::default() };
+            import.record(sql, org, &result, true).await?;
+            let delete = "DELETE FROM import WHERE org_id = $1 AND is_rejected = 1 AND id <=
+                          (SELECT id FROM import WHERE org_id = $1 AND is_rejected = 1
+                           ORDER BY id DESC LIMIT 1 OFFSET $2)";
+            sql.execute(delete, values![org, REJECTED_MAX]).await?;
+            Ok(End::Commit(()))
+        })
+        .await
+    }
+
     /// The recorded imports of an organisation with a higher number, oldest first, at most `limit`.
     pub async fn imports(&self, org: &str, after: i64, limit: i64) -> Result<Vec<ImportEntry>, AdminError> {
         let org = org.to_owned();
@@ -120,6 +157,18 @@ impl Store {
         })
         .await
     }
+}
+
+/// The last import of an organisation, or its last rejected file.
+pub(crate) async fn last(
+    sql: &mut dyn Sql,
+    org: OrgId,
+    is_rejected: bool,
+) -> Result<Option<ImportEntry>, AdminError> {
+    let query = format!(
+        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND is_rejected = $2 ORDER BY id DESC LIMIT 1"
+    );
+    sql.first(&query, values![org, is_rejected], import_entry).await
 }
 
 fn nothing_imported(error: AdminError) -> AdminError {
@@ -155,24 +204,24 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, warnings } = sql.stage(org, rows).await?;
+        let Staged { is_commit, warnings, messages } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
-            return Err(AdminError::OrgNotFound(self.name.clone()));
+            return Err(AdminError::org_not_found(&self.name));
         }
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
         let Merged { counts, moved } = sql.merge(org, version).await?;
-        let mut result = ImportResult { id: None, counts, warnings, is_replay: false };
+        let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {
             return Ok(End::RollBack((result, is_commit)));
         }
         set_version(sql, org, version, moved, self.now).await?;
         let imported = "UPDATE organisation SET imported_at = $2 WHERE id = $1";
         sql.execute(imported, values![org, self.now]).await?;
-        result.id = Some(self.record(sql, org, &result).await?);
+        result.id = Some(self.record(sql, org, &result, false).await?);
         change::record(sql, &self.actor, self.now, &[self.change(&counts)]).await?;
         Ok(End::Commit((result, true)))
     }
@@ -187,7 +236,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack(first));
         }
-        result.id = Some(self.record(sql, org, &result).await?);
+        result.id = Some(self.record(sql, org, &result, false).await?);
         Ok(End::Commit(result))
     }
 
@@ -200,13 +249,19 @@ impl Import {
     }
 
     /// Records the import with the next number, and returns that.
-    async fn record(&self, sql: &mut dyn Sql, org: OrgId, result: &ImportResult) -> Result<i64, AdminError> {
+    async fn record(
+        &self,
+        sql: &mut dyn Sql,
+        org: OrgId,
+        result: &ImportResult,
+        is_rejected: bool,
+    ) -> Result<i64, AdminError> {
         let ImportSource { file, key, hash, .. } = &self.source;
         let ImportCounts { new, corrected, unchanged, duplicates } = result.counts;
         let record = format!(
             "INSERT INTO import (org_id, {COLUMNS})
              SELECT $1, (SELECT coalesce(max(id), 0) + 1 FROM import WHERE org_id = $1),
-                    $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, version
+                    $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, version, $13, $14
              FROM organisation WHERE id = $1
              RETURNING id"
         );
@@ -223,7 +278,9 @@ impl Import {
             corrected,
             unchanged,
             duplicates,
-            result.warnings
+            result.warnings,
+            is_rejected,
+            (!result.messages.is_empty()).then(|| result.messages.join("\n"))
         ];
         Ok(sql.integer(&record, values).await?.unwrap_or_default())
     }
@@ -250,5 +307,7 @@ fn import_entry(row: &dyn Columns) -> Result<ImportEntry, StoreError> {
         counts: ImportCounts { new, corrected, unchanged, duplicates },
         warnings: row.count(11)?,
         version: row.number(12)?,
+        is_rejected: row.number(13)? != 0,
+        messages: row.text(14)?.map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
     })
 }

@@ -1,5 +1,4 @@
-//! Stores organisations, credentials and batches, and users' copies of batches ([`Mirror`]). The only crate that knows
-//! SQL and database drivers.
+//! Stores organisations, credentials and batches. The only crate that knows the tables of the service.
 //!
 //! # The contract
 //!
@@ -36,7 +35,6 @@ mod import_file;
 mod imports;
 mod keys;
 mod migrations;
-mod mirror;
 mod operator_tokens;
 mod organisations;
 mod page;
@@ -46,14 +44,13 @@ mod sessions;
 mod shares;
 mod sql;
 mod sqlite;
+mod status;
 mod store;
 mod types;
 mod url;
 mod versions;
 
-pub use access::{
-    Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret,
-};
+pub use access::{Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret};
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{AuditEntry, AuditRange};
 pub use change::Actor;
@@ -63,17 +60,17 @@ pub use copy::{CopiedOrg, CopyError, copy_database};
 pub use doctor::DoctorReport;
 pub use errors::{AdminError, OpenError, StoreError};
 pub use gzip::gzip;
-pub use import_file::{ImportError, ImportOptions, Imported, hash_file, import_file};
+pub use import_file::{ImportError, ImportOptions, hash_file, import_file};
 pub use imports::{ImportEntry, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
-pub use mirror::{Mirror, MirrorChanges, MirrorError};
 pub use operator_tokens::OperatorToken;
 pub use organisations::{OrgName, OrgOverview, Organisation};
 pub use page::{
     Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,
 };
-pub use postgres::{PostgresUrl, PostgresUrlError};
+pub use postgres::{PostgresUrl, PostgresUrlError, describe as describe_postgres_error};
 pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
+pub use status::{OrgStatus, Status};
 pub use store::Store;
 pub use types::{
     CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportRow, ImportRows, ImportStep, OpenOptions,

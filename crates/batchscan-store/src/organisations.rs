@@ -99,8 +99,7 @@ impl Store {
 
     /// All organisations, by name.
     pub async fn orgs(&self) -> Result<Vec<Organisation>, AdminError> {
-        self.snapshot(async |sql| sql.all(&format!("{ORGANISATIONS} ORDER BY name"), &[], organisation).await)
-            .await
+        self.snapshot(async |sql| all(sql).await).await
     }
 
     /// The organisation with this name.
@@ -184,6 +183,10 @@ impl Store {
     }
 }
 
+pub(crate) async fn all(sql: &mut dyn Sql) -> Result<Vec<Organisation>, AdminError> {
+    sql.all(&format!("{ORGANISATIONS} ORDER BY name"), &[], organisation).await
+}
+
 /// Deletes an organisation with everything that belongs to it.
 pub(crate) async fn delete_org(sql: &mut dyn Sql, org: OrgId) -> Result<(), AdminError> {
     for table in DATA_TABLES {
@@ -211,18 +214,42 @@ pub(crate) async fn lock_org(sql: &mut dyn Sql, name: &str) -> Result<OrgId, Adm
     find_id(sql, &format!("SELECT id FROM organisation WHERE name = $1 {for_update}"), name).await
 }
 
+/// The number of the organisation with this name, if one is given.
+pub(crate) async fn find_org(sql: &mut dyn Sql, name: Option<&str>) -> Result<Option<OrgId>, AdminError> {
+    match name {
+        Some(name) => org_id(sql, name).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 pub(crate) async fn org_id(sql: &mut dyn Sql, name: &str) -> Result<OrgId, AdminError> {
     find_id(sql, "SELECT id FROM organisation WHERE name = $1", name).await
 }
 
 async fn find_id(sql: &mut dyn Sql, query: &str, name: &str) -> Result<OrgId, AdminError> {
     let id = sql.integer(query, values![name]).await?;
-    id.map(OrgId).ok_or_else(|| AdminError::OrgNotFound(name.to_owned()))
+    match id {
+        Some(id) => Ok(OrgId(id)),
+        None => Err(not_found(sql, name).await?),
+    }
 }
 
 async fn find(sql: &mut dyn Sql, name: &str) -> Result<Organisation, AdminError> {
     let found = sql.first(&format!("{ORGANISATIONS} WHERE name = $1"), values![name], organisation).await?;
-    found.ok_or_else(|| AdminError::OrgNotFound(name.to_owned()))
+    match found {
+        Some(found) => Ok(found),
+        None => Err(not_found(sql, name).await?),
+    }
+}
+
+/// The error for an unknown name, with the most similar one.
+async fn not_found(sql: &mut dyn Sql, name: &str) -> Result<AdminError, AdminError> {
+    const SIMILARITY_MIN: f64 = 0.8;
+    let names = sql.all("SELECT name FROM organisation", &[], |row| row.string(0)).await?;
+    let similarity = |other: &String| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+    let by_similarity = |a: &String, b: &String| similarity(a).total_cmp(&similarity(b));
+    let similar = names.into_iter().max_by(by_similarity).filter(|found| similarity(found) >= SIMILARITY_MIN);
+    Ok(AdminError::OrgNotFound { name: name.to_owned(), similar })
 }
 
 fn organisation(row: &dyn Columns) -> Result<Organisation, StoreError> {

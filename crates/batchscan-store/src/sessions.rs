@@ -7,7 +7,7 @@ use batchscan_model::{ClientId, UtcInstant};
 use crate::access::CredentialStatus;
 use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
-use crate::organisations::org_id;
+use crate::organisations::find_org;
 use crate::page::Caller;
 use crate::sql::{Columns, Sql, values};
 use crate::store::{End, Store};
@@ -231,12 +231,13 @@ impl Store {
         self.transaction(delete).await
     }
 
-    /// The sessions and links of an organisation, oldest first.
-    pub async fn sessions(&self, org: &str, now: UtcInstant) -> Result<Vec<Session>, AdminError> {
-        let org = org.to_owned();
+    /// The sessions and links of an organisation, or of all, oldest first.
+    pub async fn sessions(&self, org: Option<&str>, now: UtcInstant) -> Result<Vec<Session>, AdminError> {
+        let org = org.map(str::to_owned);
         self.snapshot(async move |sql| {
-            let org = org_id(sql, &org).await?;
-            let by_age = "WHERE c.org_id = $1 AND s.expires_at > $2 ORDER BY s.created_at, s.id";
+            let org = find_org(sql, org.as_deref()).await?;
+            let by_age =
+                "WHERE (c.org_id = $1 OR $1 IS NULL) AND s.expires_at > $2 ORDER BY s.created_at, s.id";
             let rows = sql.all(&format!("{SELECT}{by_age}"), values![org, now], session_row).await?;
             Ok(rows.into_iter().map(|row| row.session).collect())
         })

@@ -56,11 +56,13 @@ pub(crate) trait Sql: Send {
 }
 
 /// How an import ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Staged {
     /// `false` for a dry run.
     pub(crate) is_commit: bool,
     pub(crate) warnings: u64,
+    /// The first warnings.
+    pub(crate) messages: Vec<String>,
 }
 
 /// The result of merging an import.
@@ -83,6 +85,8 @@ pub(crate) struct Dialect {
     /// Until the end of the transaction: rows are read from an index in their order. Without it, PostgreSQL sorts all batches
     /// again for each part of a new organisation, of which it has no statistics.
     pub(crate) read_in_order: Option<&'static str>,
+    /// The size of the database in bytes.
+    pub(crate) database_bytes: &'static str,
     /// The highest number that an organisation ever had.
     pub(crate) last_org: &'static str,
     /// Sets it to $1, unless it is higher.
@@ -238,6 +242,7 @@ into_value! {
     &'a String, value => Value::Text(Some(value.into()));
     String, value => Value::Text(Some(value.into()));
     &'a Option<String>, value => Value::Text(value.as_ref().map(Cow::from));
+    Option<String>, value => Value::Text(value.map(Cow::from));
     &'a ClientId, value => Value::Text(Some(value.as_str().into()));
     &'a BatchId, value => Value::Text(Some(value.as_str().into()));
     &'a [u8], value => Value::Bytes(Some(value.into()));

@@ -97,11 +97,15 @@ pub enum ImportStep {
     Commit {
         /// How many values cannot be right.
         warnings: u64,
+        /// The first of them.
+        messages: Vec<String>,
     },
     /// The file is complete and valid: roll back.
     DryRun {
         /// How many values cannot be right.
         warnings: u64,
+        /// The first of them.
+        messages: Vec<String>,
     },
 }
 

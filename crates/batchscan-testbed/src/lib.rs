@@ -20,6 +20,8 @@
 //! | [`replication`] | streaming replication between two of them |
 //! | [`cluster`] | a primary and two standbys, and the failover |
 //! | [`haproxy`], [`pgbouncer`] | HAProxy, pgbouncer |
+//! | [`scripted_server`] | an HTTP server with the responses of a test |
+//! | [`http`] | an HTTP client over a socket |
 //! | [`process`] | a child process |
 //! | [`ports`] | free ports |
 //! | [`server`] | a server's folder, log and process |
@@ -31,6 +33,7 @@
 
 pub mod cluster;
 pub mod haproxy;
+pub mod http;
 pub mod pgbouncer;
 pub mod ports;
 pub mod postgres;
@@ -39,6 +42,7 @@ mod process_tree;
 mod programs;
 pub mod random;
 pub mod replication;
+pub mod scripted_server;
 pub mod server;
 pub mod settings;
 mod wait;
@@ -50,5 +54,6 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use process::Process;
 pub use random::Random;
+pub use scripted_server::ScriptedServer;
 pub use settings::Settings;
 pub use wait::wait_until;

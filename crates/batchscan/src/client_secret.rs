@@ -114,11 +114,8 @@ fn from_file(path: &Path) -> anyhow::Result<ClientSecret> {
 
 fn first_line(source: impl Read, name: &str) -> anyhow::Result<ClientSecret> {
     let text = read(source).with_context(|| format!("cannot read the client secret from {name}"))?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() {
-        bail!("{name} is empty: it must contain the client secret");
-    }
-    Ok(ClientSecret::new(text))
+    let secret = parse(text.trim_start_matches('\u{feff}'))?;
+    secret.with_context(|| format!("{name} is empty: it must contain the client secret"))
 }
 
 fn read(source: impl Read) -> anyhow::Result<String> {
@@ -146,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_line_end_of_a_file_is_removed() {
+    fn white_space_and_a_byte_order_mark_are_removed() {
         assert_eq!(read_file(b"hush\n").unwrap(), "hush");
-        assert_eq!(read_file(b" hu sh \r\n").unwrap(), " hu sh ");
+        assert_eq!(read_file(b"\xef\xbb\xbf hush \t\r\n\r\n").unwrap(), "hush");
         assert_eq!(read_file(&[b'x'; SECRET_BYTES_MAX]).unwrap().len(), SECRET_BYTES_MAX);
     }
 

@@ -1,6 +1,6 @@
 //! Builds a client from the arguments and the saved profile. Sends nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -120,22 +120,26 @@ pub(crate) fn connect(
     if let Some(retry_for) = connection.retry_for {
         builder = builder.retry_for(retry_for);
     }
-    if let Some(pem) = read_ca_cert(profile)? {
+    if let Some(pem) = read_ca_cert(profile.ca_cert.as_deref())? {
         builder = builder.root_certificates_pem(pem);
     }
     let (url, client_id) = (profile.url.clone(), profile.client_id.clone());
-    let client = builder.build().map_err(|error| match (error, &profile.ca_cert) {
-        (Error::RootCertificate(reason), Some(file)) => anyhow!("cannot read {}: {reason}", file.display()),
-        (error, _) => error.into(),
-    })?;
+    let client = builder.build().map_err(|error| name_certificate(error, profile.ca_cert.as_deref()))?;
     Ok(Service { client, url, client_id, retries, is_retrying })
 }
 
-/// The added certificates of a profile.
-pub(crate) fn read_ca_cert(profile: &Profile) -> anyhow::Result<Option<Vec<u8>>> {
-    let read =
-        |file: &PathBuf| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
-    profile.ca_cert.as_ref().map(read).transpose()
+/// The certificates to trust in addition to the system's.
+pub(crate) fn read_ca_cert(file: Option<&Path>) -> anyhow::Result<Option<Vec<u8>>> {
+    let read = |file: &Path| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    file.map(read).transpose()
+}
+
+/// Names the file of a certificate that is not valid.
+pub(crate) fn name_certificate(error: Error, ca_cert: Option<&Path>) -> anyhow::Error {
+    match (error, ca_cert) {
+        (Error::RootCertificate(reason), Some(file)) => anyhow!("cannot read {}: {reason}", file.display()),
+        (error, _) => error.into(),
+    }
 }
 
 /// An error message that suggests the saved profiles, if there are any.

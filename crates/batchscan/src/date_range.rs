@@ -8,13 +8,15 @@ use jiff::civil::{Date, DateTime, datetime};
 use jiff::{SignedDuration, Span};
 
 const FORMATS: &str = "expected 2026-01-31, 2026-01-31T08:00:00Z, 2026-01, 2026, now, today, yesterday, \
-    or a time before today: 30d, 12w, 6m (months), 1y";
+    a time before today: 30d, 12w, 6m (months), 1y, \
+    or hours before now: 6h";
 
 /// Bounds a number before it is parsed. The calendar has fewer days.
 const AGO_DIGITS_MAX: usize = 7;
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-const MICROS_PER_DAY: i64 = 86_400_000_000;
+const MICROS_PER_HOUR: i64 = 3_600_000_000;
+const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 
 pub(crate) fn day_of(instant: UtcInstant) -> Date {
     EPOCH.saturating_add(SignedDuration::from_secs(instant.secs())).date()
@@ -105,6 +107,10 @@ fn parse(text: &str, now: UtcInstant) -> Option<(UtcInstant, UtcInstant)> {
         // None for a start after the last instant that can be stored.
         return Some((UtcInstant::from_micros(date.as_start().micros())?, date.as_end()));
     }
+    if let Some(hours) = text.strip_suffix(['h', 'H']).and_then(ago_count) {
+        let then = UtcInstant::from_micros(now.micros().checked_sub(hours.checked_mul(MICROS_PER_HOUR)?)?)?;
+        return Some((then, then));
+    }
     let (first, last) = days(&text.to_ascii_lowercase(), day_of(now))?;
     let last_micros = start_of(last)?.micros() + MICROS_PER_DAY - 1;
     Some((start_of(first)?, UtcInstant::from_micros(last_micros)?))
@@ -137,10 +143,7 @@ fn days(text: &str, today: Date) -> Option<(Date, Date)> {
 /// `30d` before today. In a shorter month it is the last day.
 fn days_ago(text: &str, today: Date) -> Option<Date> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if !(1..=AGO_DIGITS_MAX).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let count: i64 = digits.parse().ok()?;
+    let count = ago_count(digits)?;
     let span = match unit {
         "d" => Span::new().try_days(count),
         "w" => Span::new().try_weeks(count),
@@ -149,6 +152,12 @@ fn days_ago(text: &str, today: Date) -> Option<Date> {
         _ => return None,
     };
     today.checked_sub(span.ok()?).ok()
+}
+
+fn ago_count(digits: &str) -> Option<i64> {
+    let is_number =
+        (1..=AGO_DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
 }
 
 /// A number of exactly this many digits.

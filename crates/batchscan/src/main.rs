@@ -8,6 +8,7 @@ mod connection;
 mod date_range;
 mod demo_data;
 mod log;
+mod mirror;
 mod numbers;
 mod profiles;
 mod progress;
@@ -68,6 +69,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(demo) => commands::demo::run(demo).await?,
         Command::Serve(serve) => commands::serve::run(*serve).await?,
+        Command::Status(status) => return commands::status::run(status).await,
+        Command::Imports(imports) => commands::imports::run(imports).await?,
         Command::Org(org) => commands::org::run(org).await?,
         Command::Credential(credential) => commands::credential::run(credential).await?,
         Command::Session(session) => commands::session::run(session).await?,

@@ -1,12 +1,12 @@
 //! HAProxy in front of the nodes, with the configuration from `deploy/haproxy`. Only addresses, TLS, the connection limit
 //! and socket buffers are changed. A line that is not found is an error, so that the tested file is the deployed one.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use batchscan_testbed::{HaProxy, ports, wait_until};
+use batchscan_testbed::{HaProxy, http, ports, wait_until};
 
-use super::http::Client;
 use super::service::Service;
 use crate::workspace::Workspace;
 
@@ -40,16 +40,20 @@ impl Balancer {
     }
 
     pub(crate) fn wait_until_all_are_up(&self) -> Result<()> {
-        let statistics = || Client::new(self.statistics_port).text("/;csv").unwrap_or_default();
-        if !wait_until(UP_TIMEOUT, || all_are_up(&statistics())) {
+        let address = ("127.0.0.1", self.statistics_port);
+        let is_up = || {
+            let statistics = http::request(address, "GET /;csv HTTP/1.1", "");
+            statistics.is_ok_and(|statistics| all_are_up(statistics.text()))
+        };
+        if !wait_until(UP_TIMEOUT, is_up) {
             bail!("HAProxy does not consider all nodes up after {UP_TIMEOUT:?}");
         }
         Ok(())
     }
 
-    /// Everything that HAProxy logged: requests, and nodes going up and down.
-    pub(crate) fn log(&self) -> String {
-        self.haproxy.log()
+    /// What HAProxy logs: requests, and nodes going up and down.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        self.haproxy.folder().join("log")
     }
 }
 

@@ -6,16 +6,22 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::http::Credential;
 use crate::workspace::remove_settings;
 
 /// A command waits by itself for a primary and for other writers.
 const COMMAND_TIMEOUT_SECS: &str = "300";
 
+/// A client id and its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Credential {
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+}
+
 /// The executable and its database.
 #[derive(Clone, Debug)]
 pub(crate) struct Cli {
-    executable: PathBuf,
+    pub(crate) executable: PathBuf,
     /// Empty for a demo, which has its own.
     pub(crate) database: String,
 }
@@ -34,17 +40,8 @@ impl Cli {
         self.run(&["import", "--org", organisation, "--format", format, "-"], batches).map(drop)
     }
 
-    pub(crate) fn remove_batch(&self, organisation: &str, id: &str) -> Result<()> {
-        self.run(&["batch", "remove", "--yes", "--org", organisation, id], b"").map(drop)
-    }
-
     pub(crate) fn issue_credential(&self, organisation: &str) -> Result<Credential> {
         parse_credential(&self.run(&["credential", "issue", "--org", organisation, "--json"], b"")?)
-    }
-
-    /// Adds a second secret.
-    pub(crate) fn rotate_credential(&self, client_id: &str) -> Result<Credential> {
-        parse_credential(&self.run(&["credential", "rotate", client_id, "--json"], b"")?)
     }
 
     /// A command of the executable. The database is in its environment, since it may contain a password.

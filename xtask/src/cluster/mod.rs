@@ -1,29 +1,27 @@
 //! A whole site on loopback: three PostgreSQL servers with synchronous replication, three nodes, HAProxy, demo data.
 //!
-//! `cargo xtask cluster` runs one for a developer; [`crate::failover`] tests one.
+//! `cargo xtask cluster` runs one for a developer, or for the test in `xtask/failover`.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`service`] | a `batchscan serve` or `demo` process |
 //! | [`balancer`] | HAProxy |
 //! | [`cli`] | the operator's commands |
-//! | [`http`] | an HTTP client |
 
 use std::io::BufRead;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, bail};
-use batchscan_testbed::{Cluster, Replication, Settings};
+use anyhow::{Context, Result, bail};
+use batchscan_testbed::{Cluster, Replication, Settings, http};
+use serde_json::json;
 
 use crate::workspace::Workspace;
 use balancer::Balancer;
-use cli::Cli;
-use http::{Client, Credential};
+use cli::{Cli, Credential};
 use service::Service;
 
 pub(crate) mod balancer;
 pub(crate) mod cli;
-pub(crate) mod http;
 pub(crate) mod service;
 
 /// The organisation of every site.
@@ -78,34 +76,56 @@ impl Site {
         self.databases.primary().wait_for_standbys(&[standby.name()])
     }
 
-    /// Kills a part that a developer named, and repairs the site. Returns what happened.
-    fn kill(&mut self, part: &str) -> Result<String> {
-        let report = match part {
-            "primary" => {
-                let killed = self.databases.primary().name();
-                self.databases.primary().kill()?;
-                self.databases.fail_over()?;
-                self.databases.rejoin_dead()?;
-                format!(
-                    "killed {killed}, promoted {}, {killed} follows it now",
-                    self.databases.primary().name()
-                )
+    /// Executes a line of input.
+    fn execute(&mut self, line: &str) -> Result<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let databases = &self.databases;
+        match words[..] {
+            ["primary"] => self.execute_all(&["kill primary", "promote", "rejoin", "wait"]),
+            ["standby"] => self.execute_all(&["kill standby 0", "start standby 0", "wait"]),
+            ["node"] => self.execute_all(&["kill node 0", "start node 0", "wait"]),
+            ["kill", "primary"] => databases.primary().kill(),
+            ["promote"] => databases.fail_over(),
+            ["rejoin"] => databases.rejoin_dead(),
+            ["kill", "standby", index] => databases.standbys()[index.parse::<usize>()?].kill(),
+            ["start", "standby", index] => self.restart_standby(index.parse()?),
+            [action, "node", index] => {
+                let node = self.nodes.get_mut(index.parse::<usize>()?).context("no such node")?;
+                match action {
+                    "kill" => node.kill(),
+                    "stop" => node.stop(),
+                    _ => node.start_again(),
+                }
             }
-            "standby" => {
-                let killed = self.databases.standbys()[0];
-                killed.kill()?;
-                self.restart_standby(0)?;
-                format!("killed {} and started it again", killed.name())
-            }
-            "node" => {
-                self.nodes[0].kill()?;
-                self.nodes[0].start_again()?;
-                format!("killed {} and started it again", self.nodes[0].url())
-            }
-            _ => return Ok(HELP.to_owned()),
-        };
-        self.wait_until_healthy()?;
-        Ok(report)
+            ["wait"] => self.wait_until_healthy(),
+            ["wait", "for", "balancer"] => self.balancer.wait_until_all_are_up(),
+            _ => bail!("unknown command: {line}"),
+        }
+    }
+
+    fn execute_all(&mut self, lines: &[&str]) -> Result<()> {
+        lines.iter().try_for_each(|line| self.execute(line))
+    }
+
+    /// For a program.
+    fn json(&self, workspace: &Workspace) -> Result<String> {
+        let imported = workspace.log_file("imported.json")?;
+        std::fs::write(&imported, &self.imported)?;
+        let node = |node: &Service| json!({ "port": node.port, "operator_port": node.operator_port });
+        let Credential { client_id, client_secret } = &self.credential;
+        let site = json!({
+            "port": self.balancer.port,
+            "nodes": self.nodes.iter().map(node).collect::<Vec<_>>(),
+            "standbys": self.databases.standbys().len(),
+            "organisation": ORGANISATION,
+            "credential": { "client_id": client_id, "client_secret": client_secret },
+            "imported": imported,
+            "balancer_log": self.balancer.log_file(),
+            "logs": imported.parent(),
+            "executable": self.cli.executable,
+            "database": self.cli.database,
+        });
+        Ok(site.to_string())
     }
 
     fn description(&self) -> String {
@@ -133,25 +153,31 @@ impl Site {
 
 const HELP: &str = "Type primary, standby or node to kill one and repair the site. Ctrl-C or the end of input stops everything.";
 
-/// `cargo xtask cluster`.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+/// `cargo xtask cluster`. With `--json`, for a program.
+pub(crate) fn run(workspace: &Workspace, is_json: bool) -> Result<()> {
     let mut site = Site::start(workspace, workspace.build_executable()?)?;
-    println!("{}", site.description());
+    println!("{}", if is_json { site.json(workspace)? } else { site.description() });
     for line in std::io::stdin().lock().lines() {
-        println!("{}", site.kill(line?.trim())?);
+        let line = line?;
+        match site.execute(line.trim()) {
+            Ok(()) => println!("done: {line}"),
+            Err(error) if is_json => return Err(error.context(line)),
+            Err(error) => println!("{error:#}\n{HELP}"),
+        }
     }
-    println!("stopping everything");
+    if !is_json {
+        println!("stopping everything");
+    }
     Ok(())
 }
 
 /// The batches of a demo as its v1 sends them: a JSON array that `import` reads.
 pub(crate) fn demo_batches(workspace: &Workspace, cli: &Cli, count: u32) -> Result<Vec<u8>> {
     let demo = Service::demo(cli, count, workspace.log_file("demo.log")?)?;
-    let mut client = Client::new(demo.port);
-    let token = client.token(&demo.demo_credential()?)?;
-    let response = client
-        .get("/v1/batches", &token, "")
-        .map_err(|failure| anyhow!("no batches from the demo: {}", failure.reason))?;
+    let Credential { client_id, client_secret } = demo.demo_credential()?;
+    let address = ("127.0.0.1", demo.port);
+    let token = http::request_token(address, &client_id, &client_secret)?.token().context("no token")?;
+    let response = http::get(address, "/v1/batches", &token).context("no batches from the demo")?;
     if response.status != 200 {
         bail!("the demo responded with {}", response.status);
     }

@@ -6,10 +6,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use batchscan_testbed::{Process, ports, wait_until};
+use batchscan_testbed::{Process, http, ports, wait_until};
 
-use super::cli::Cli;
-use super::http::{Client, Credential, process_id};
+use super::cli::{Cli, Credential};
 
 /// A demo generates its batches first; a node connects to its database.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
@@ -68,16 +67,6 @@ impl Service {
         Ok(Credential { client_id: value("client id ")?, client_secret: value("client secret ")? })
     }
 
-    /// How the running process starts the ids of its requests.
-    pub(crate) fn process_id(&self) -> Result<String> {
-        let response = Client::new(self.operator_port).get("/healthz", "", "");
-        let id = response
-            .ok()
-            .and_then(|response| response.request_id)
-            .context("no x-request-id in a response")?;
-        Ok(process_id(&id).to_owned())
-    }
-
     /// SIGKILL. Returns when the process is gone.
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.process.kill().map(drop)
@@ -108,7 +97,10 @@ impl Service {
     }
 
     fn wait_until_ready(&self) -> Result<()> {
-        let is_ready = || Client::new(self.operator_port).text("/readyz").is_some();
+        let address = ("127.0.0.1", self.operator_port);
+        let is_ready = || {
+            http::request(address, "GET /readyz HTTP/1.1", "").is_ok_and(|response| response.status == 200)
+        };
         wait_until(START_TIMEOUT, || is_ready() || !self.process.is_running());
         if !is_ready() {
             bail!("the service did not start; {}", self.log_tail());

@@ -4,13 +4,13 @@
 
 mod dates;
 mod mock_service;
-mod server;
 
 use std::time::Duration;
 
 use batchscan_check::{Finding, Limits, Report, Secret, Source, Target, Unreachable, Verdict, run_within};
+use batchscan_testbed::ScriptedServer;
+use batchscan_testbed::scripted_server::{Framing, Request, Response};
 use mock_service::{CLIENT, Fault, MockService, SECRET, TOKEN};
-use server::Reply;
 
 #[test]
 fn a_correct_service_passes_every_rule() {
@@ -53,12 +53,12 @@ fn a_service_with_few_batches_breaks_no_rule() {
 #[test]
 fn a_base_url_may_have_a_path_and_a_trailing_slash() {
     let service = MockService::sized(Fault::None, 1, 30);
-    let url = server::serve(move |mut request| {
-        request.path = request.path.strip_prefix("/api")?.to_owned();
-        service.respond(&request)
+    let server = ScriptedServer::start(move |request| match request.target.strip_prefix("/api") {
+        Some(target) => service.respond(&Request { target: target.to_owned(), ..request.clone() }),
+        None => Response::new(404, ""),
     });
     for path in ["/api/", "/api"] {
-        assert_no_failures(&check_url(&format!("{url}{path}")));
+        assert_no_failures(&check_url(&(server.url() + path)));
     }
 }
 
@@ -153,14 +153,14 @@ fn control_characters_are_not_printed() {
 #[test]
 fn a_gzip_bomb_is_not_decompressed() {
     let limits = Limits { body_bytes: 1 << 20, ..limits() };
-    let report = check_within(&MockService::with(Fault::GzipBomb).serve(), &limits).unwrap();
+    let report = check_within(&MockService::with(Fault::GzipBomb).serve().url(), &limits).unwrap();
     assert_undecided(&report, "v2-is-an-envelope", "more than 1048576 bytes");
 }
 
 #[test]
 fn a_service_that_stops_responding_does_not_block_the_run() {
     let limits = Limits { response_timeout: Duration::from_millis(200), ..limits() };
-    let report = check_within(&MockService::with(Fault::StopsResponding).serve(), &limits).unwrap();
+    let report = check_within(&MockService::with(Fault::StopsResponding).serve().url(), &limits).unwrap();
     let text = report.text(false, false);
     assert!(text.contains("response  no response within 0.2 s"), "{text}");
     assert!(text.contains("the service did not respond to 3 requests in a row"), "{text}");
@@ -168,12 +168,12 @@ fn a_service_that_stops_responding_does_not_block_the_run() {
 
 #[test]
 fn a_redirect_is_not_followed_and_another_web_server_fails() {
-    let redirect = || Reply::new(307, "").with("Location", "http://127.0.0.1:1/");
-    let report = check_url(&server::serve(move |_| Some(redirect())));
+    let redirect = || Response::new(307, "").with("Location", "http://127.0.0.1:1/");
+    let report = check_url(&ScriptedServer::start(move |_| redirect()).url());
     let (_, response, _) = assert_fails(&report, "auth-v2-gives-a-token");
     assert!(response.starts_with("307"), "{response}");
-    let page = || Reply::new(200, "<html>hello</html>").with("Content-Type", "text/html");
-    let report = check_url(&server::serve(move |_| Some(page())));
+    let page = || Response::new(200, "<html>hello</html>").with("Content-Type", "text/html");
+    let report = check_url(&ScriptedServer::start(move |_| page()).url());
     assert_fails(&report, "auth-v1-gives-a-token");
     assert_fails(&report, "batches-v1-need-a-token");
     assert!(!report.conforms(false));
@@ -182,7 +182,7 @@ fn a_redirect_is_not_followed_and_another_web_server_fails() {
 #[test]
 fn the_limit_on_requests_is_kept() {
     let limits = Limits { requests: 40, ..limits() };
-    let report = check_within(&MockService::with(Fault::None).serve(), &limits).unwrap();
+    let report = check_within(&MockService::with(Fault::None).serve().url(), &limits).unwrap();
     assert!(report.requests <= 40);
     assert_no_failures(&report);
     assert!(report.text(false, false).contains("the run's limit of 40 requests was reached"));
@@ -202,11 +202,12 @@ fn no_output_contains_the_secret_or_a_token() {
 
 #[test]
 fn findings_are_reported_during_the_run() {
-    let url = MockService::sized(Fault::None, 0, 30).serve();
+    let server = MockService::sized(Fault::None, 0, 30).serve();
     let mut reported = Vec::new();
-    let report =
-        run_within(&target(&url), &limits(), &mut |finding: &Finding| reported.push(finding.clone()))
-            .unwrap();
+    let report = run_within(&target(&server.url()), &limits(), &mut |finding: &Finding| {
+        reported.push(finding.clone())
+    })
+    .unwrap();
     assert_eq!(reported, report.findings);
     assert!(reported.iter().any(|finding| finding.source == Source::Decision(13)));
 }
@@ -216,12 +217,15 @@ fn an_unreachable_service_is_a_one_line_error() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let default = limits().response_timeout;
     let short = Duration::from_millis(200);
+    let servers = [Response::none().framed(Framing::Silent), Response::new(401, ""), Response::new(404, "")]
+        .map(|response| ScriptedServer::start(move |_| response.clone()));
+    let [silent, unauthorized, not_found] = servers.each_ref().map(ScriptedServer::url);
     let cases = [
-        (server::serve(|_| None), short, ": no response within 0.2 s; check the address, and that"),
+        (silent, short, ": no response within 0.2 s; check the address, and that"),
         (format!("http://{closed}"), default, ": connection refused; check the address, and that"),
         ("nursery".to_owned(), default, "it must begin with http:// or https://"),
-        (server::serve(|_| Some(Reply::new(401, ""))), default, "rejected the client id and secret"),
-        (server::serve(|_| Some(Reply::new(404, ""))), default, "give the base URL"),
+        (unauthorized, default, "rejected the client id and secret"),
+        (not_found, default, "give the base URL"),
     ];
     for (url, response_timeout, expected) in cases {
         let limits = Limits { response_timeout, ..limits() };
@@ -249,7 +253,7 @@ fn check_url(url: &str) -> Report {
 }
 
 fn check(service: MockService) -> Report {
-    check_url(&service.serve())
+    check_url(&service.serve().url())
 }
 
 fn verdict<'a>(report: &'a Report, id: &str) -> &'a Verdict {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use batchscan_testbed::ScriptedServer;
+use batchscan_testbed::scripted_server::{Framing, Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::dates::{self, PARSING};
-use crate::server::{Reply, Request, serve};
 
 pub(crate) const CLIENT: &str = "mock-client";
 pub(crate) const SECRET: &str = "mock-secret-0123456789";
@@ -61,54 +62,55 @@ impl MockService {
         Self { batches, page_size, fault, cursors: Mutex::default(), served: AtomicU64::new(0) }
     }
 
-    pub(crate) fn serve(self) -> String {
-        serve(move |request| self.respond(&request))
+    pub(crate) fn serve(self) -> ScriptedServer {
+        ScriptedServer::start(move |request| self.respond(request))
     }
 
-    pub(crate) fn respond(&self, request: &Request) -> Option<Reply> {
+    pub(crate) fn respond(&self, request: &Request) -> Response {
         let served = self.served.fetch_add(1, Ordering::Relaxed);
         if self.fault == Fault::StopsResponding && served > 5 {
-            return None;
+            return Response::none().framed(Framing::Silent);
         }
-        let mut reply = self.unavailable(request, served).unwrap_or_else(|| self.route(request));
-        if self.fault == Fault::HtmlErrors && reply.status >= 400 {
-            reply = Reply::new(reply.status, "<html>no</html>").with("Content-Type", "text/html");
+        let mut response = self.unavailable(request, served).unwrap_or_else(|| self.route(request));
+        if self.fault == Fault::HtmlErrors && response.status >= 400 {
+            response = Response::new(response.status, "<html>no</html>").with("Content-Type", "text/html");
         }
         if self.fault == Fault::Bare {
-            reply.headers.retain(|(name, _)| *name == "Content-Type");
+            response.headers.retain(|(name, _)| name == "Content-Type");
         }
-        Some(reply)
+        response
     }
 
-    fn unavailable(&self, request: &Request, served: u64) -> Option<Reply> {
+    fn unavailable(&self, request: &Request, served: u64) -> Option<Response> {
         let body = match self.fault {
             Fault::AlwaysUnavailable => r#"{"detail":"no store"}"#,
             Fault::SometimesUnavailable if served % 10 == 9 => r#"{"detail":"no store"}"#,
             Fault::UnavailableWithoutDetail if served % 10 == 9 => "busy",
             _ => return None,
         };
-        let reply = Reply::new(503, body).with("Content-Type", "application/json").with("Retry-After", "0");
-        request.path.ends_with("/batches").then_some(reply)
+        let response =
+            Response::new(503, body).with("Content-Type", "application/json").with("Retry-After", "0");
+        request.path().ends_with("/batches").then_some(response)
     }
 
-    fn route(&self, request: &Request) -> Reply {
-        let (allow, handler): (&str, fn(&Self, &Request) -> Reply) = match request.path.as_str() {
+    fn route(&self, request: &Request) -> Response {
+        let (allow, handler): (&str, fn(&Self, &Request) -> Response) = match request.path() {
             "/v1/auth" | "/v2/auth" => ("POST", Self::auth),
             "/v1/batches" | "/v2/batches" => ("GET, HEAD", Self::batches),
             "/v2/changes" if self.has_changes() => ("GET, HEAD", Self::changes),
             path if path.starts_with("/v2/batches/") && self.has_changes() => ("GET, HEAD", Self::batch),
-            _ => return Reply::json(404, &json!({"detail": "Not Found"})),
+            _ => return Response::json(404, &json!({"detail": "Not Found"})),
         };
         match request.method.as_str() {
-            "OPTIONS" if self.fault != Fault::Bare => Reply::new(204, "").with("Allow", allow),
+            "OPTIONS" if self.fault != Fault::Bare => Response::new(204, "").with("Allow", allow),
             method if allow.split(", ").any(|known| known == method) => handler(self, request),
-            _ => Reply::json(405, &json!({"detail": "Method Not Allowed"})).with("Allow", allow),
+            _ => Response::json(405, &json!({"detail": "Method Not Allowed"})).with("Allow", allow),
         }
     }
 
-    fn auth(&self, request: &Request) -> Reply {
+    fn auth(&self, request: &Request) -> Response {
         if request.body.len() > 16 << 10 {
-            return Reply::json(413, &json!({"detail": "too large"}));
+            return Response::json(413, &json!({"detail": "too large"}));
         }
         let is_form = request.header("content-type").is_some_and(|kind| kind.contains("form"));
         if self.fault == Fault::JsonBodyAccepted && !is_form && !request.body.is_empty() {
@@ -118,7 +120,7 @@ impl MockService {
         let mut fields: Vec<(String, String)> = url::form_urlencoded::parse(body).into_owned().collect();
         if self.fault == Fault::SecretEchoed && find(&fields, "client_id").is_none() {
             let entry = json!({"type": "missing", "loc": ["body", "client_id"], "msg": "x", "input": fields});
-            return Reply::json(422, &json!({"detail": [entry]}));
+            return Response::json(422, &json!({"detail": [entry]}));
         }
         if let Some((id, secret)) = request.header("authorization").and_then(basic) {
             if find(&fields, "client_secret").is_some_and(|known| known != secret) {
@@ -141,12 +143,12 @@ impl MockService {
         }
     }
 
-    fn token(&self) -> Reply {
+    fn token(&self) -> Response {
         let body = match self.fault {
             Fault::Bare => json!({"access_token": TOKEN}),
             _ => json!({"access_token": TOKEN, "token_type": "bearer", "expires_in": 3600}),
         };
-        Reply::json(200, &body).with("Cache-Control", "no-store").with("Pragma", "no-cache")
+        Response::json(200, &body).with("Cache-Control", "no-store").with("Pragma", "no-cache")
     }
 
     fn has_changes(&self) -> bool {
@@ -154,20 +156,20 @@ impl MockService {
     }
 
     /// A 401, unless the request has a valid token.
-    fn unauthorized(&self, request: &Request) -> Option<Reply> {
+    fn unauthorized(&self, request: &Request) -> Option<Response> {
         let sent = request.header("authorization").unwrap_or_default();
         if sent == format!("Bearer {TOKEN}") || (self.fault == Fault::TokenNotChecked && !sent.is_empty()) {
             return None;
         }
         let challenge = if sent.starts_with("Bearer ") { "Bearer error=\"invalid_token\"" } else { "Bearer" };
-        let reply = Reply::json(401, &json!({"detail": "Not authenticated"}));
-        Some(reply.with("WWW-Authenticate", challenge))
+        let response = Response::json(401, &json!({"detail": "Not authenticated"}));
+        Some(response.with("WWW-Authenticate", challenge))
     }
 
     /// The complete state in pages. `since` is the number of batches that the client has.
-    fn changes(&self, request: &Request) -> Reply {
-        if let Some(reply) = self.unauthorized(request) {
-            return reply;
+    fn changes(&self, request: &Request) -> Response {
+        if let Some(response) = self.unauthorized(request) {
+            return response;
         }
         let number = |name: &str| find(&request.query, name).map(str::parse::<usize>);
         let errors: Vec<Value> = [("since", usize::MAX), ("wait", 60)]
@@ -178,7 +180,7 @@ impl MockService {
             .map(|(name, _)| entry("value_error", "query", name, "invalid"))
             .collect();
         if !errors.is_empty() {
-            return Reply::json(422, &json!({"detail": errors}));
+            return Response::json(422, &json!({"detail": errors}));
         }
         let mut batches: Vec<Value> = self.batches.iter().map(|(_, batch)| batch.clone()).collect();
         batches.iter_mut().for_each(|batch| self.corrupt(batch));
@@ -192,17 +194,17 @@ impl MockService {
         let to = (from + self.page_size).min(batches.len());
         let more = to < batches.len();
         let body = json!({"data": batches[from..to], "removed": [], "since": to.to_string(), "more": more});
-        Reply::json(200, &body).with("Cache-Control", "no-store")
+        Response::json(200, &body).with("Cache-Control", "no-store")
     }
 
-    fn batch(&self, request: &Request) -> Reply {
-        if let Some(reply) = self.unauthorized(request) {
-            return reply;
+    fn batch(&self, request: &Request) -> Response {
+        if let Some(response) = self.unauthorized(request) {
+            return response;
         }
-        let pair = request.path.replace("/v2/batches/", "id=");
+        let pair = request.path().replace("/v2/batches/", "id=");
         let id = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap().1;
         let Some((_, batch)) = self.batches.iter().find(|(_, batch)| batch["batch_id"] == *id) else {
-            return Reply::json(404, &json!({"detail": "no such batch"}));
+            return Response::json(404, &json!({"detail": "no such batch"}));
         };
         let mut batch = batch.clone();
         self.corrupt(&mut batch);
@@ -212,13 +214,13 @@ impl MockService {
         self.finish(request, &batch)
     }
 
-    fn batches(&self, request: &Request) -> Reply {
-        if let Some(reply) = self.unauthorized(request) {
-            return reply;
+    fn batches(&self, request: &Request) -> Response {
+        if let Some(response) = self.unauthorized(request) {
+            return response;
         }
         let errors = self.query_errors(request);
         if !errors.is_empty() {
-            return Reply::json(422, &json!({"detail": errors}));
+            return Response::json(422, &json!({"detail": errors}));
         }
         let date = |name| dates::parse(find(&request.query, name)?).ok();
         let (filter, from) = match cursor_in(request) {
@@ -234,7 +236,8 @@ impl MockService {
             dates.into_iter().filter_map(|name| self.date_error(request, name)).collect();
         errors.extend(cursor_in(request).and_then(|cursor| self.cursor_error(request, cursor)));
         let misnamed = ["cursor", "page_token", "nextToken", "page", "offset", "after"];
-        if request.path == "/v2/batches" && misnamed.iter().any(|name| find(&request.query, name).is_some()) {
+        if request.path() == "/v2/batches" && misnamed.iter().any(|name| find(&request.query, name).is_some())
+        {
             errors.push(entry("value_error", "query", "next_token", "the cursor is called next_token"));
         }
         errors
@@ -271,7 +274,7 @@ impl MockService {
             found.reverse();
         }
         found.iter_mut().for_each(|batch| self.corrupt(batch));
-        if request.path == "/v1/batches" {
+        if request.path() == "/v1/batches" {
             match self.fault {
                 Fault::V1DropsABatch => drop(found.pop()),
                 Fault::V1DiffersInAField => {
@@ -321,28 +324,27 @@ impl MockService {
     }
 
     /// Adds headers and compression, or returns a 304.
-    fn finish(&self, request: &Request, body: &Value) -> Reply {
+    fn finish(&self, request: &Request, body: &Value) -> Response {
         let text = body.to_string();
         let etag = format!("\"{}\"", hash(&text));
         let matches = request.header("if-none-match") == Some(&etag) && self.fault != Fault::Bare;
-        let mut reply = if matches { Reply::new(304, "") } else { Reply::json(200, body) };
-        reply = reply.with("ETag", &etag).with("Cache-Control", "private, no-cache");
-        reply = reply.with("Vary", "Authorization, Accept-Encoding");
+        let mut response = if matches { Response::new(304, "") } else { Response::json(200, body) };
+        response = response.with("ETag", &etag).with("Cache-Control", "private, no-cache");
+        response = response.with("Vary", "Authorization, Accept-Encoding");
         match self.fault {
-            Fault::PageTruncated if request.path == "/v2/batches" => reply.body.truncate(text.len() / 2),
-            Fault::BodyCutOff if request.path == "/v1/batches" => {
-                reply.content_length = Some(text.len() + 10);
+            Fault::PageTruncated if request.path() == "/v2/batches" => response.body.truncate(text.len() / 2),
+            Fault::BodyCutOff if request.path() == "/v1/batches" => {
+                response = response.truncated(10);
             }
-            Fault::GzipBomb => {
-                return Reply { body: gzip(&vec![b' '; 4 << 20]), ..reply }.with("Content-Encoding", "gzip");
-            }
-            Fault::Bare => return reply,
+            Fault::GzipBomb => response.body = vec![b' '; 4 << 20],
             _ => {}
         }
-        match request.header("accept-encoding") {
-            Some("gzip") => Reply { body: gzip(&reply.body), ..reply }.with("Content-Encoding", "gzip"),
-            _ => reply,
+        let can_gzip = request.header("accept-encoding") == Some("gzip") && self.fault != Fault::Bare;
+        if can_gzip || self.fault == Fault::GzipBomb {
+            response.body = gzip(&response.body);
+            response = response.with("Content-Encoding", "gzip");
         }
+        response
     }
 }
 
@@ -387,13 +389,13 @@ fn field_error(fields: &[(String, String)], name: &str) -> Option<Value> {
     }
 }
 
-fn auth_error(status: u16, detail: &Value) -> Reply {
+fn auth_error(status: u16, detail: &Value) -> Response {
     let error = match status {
         401 => "invalid_client",
         _ if detail[0]["type"] == "literal_error" => "unsupported_grant_type",
         _ => "invalid_request",
     };
-    Reply::json(status, &json!({"detail": detail, "error": error, "error_description": "no"}))
+    Response::json(status, &json!({"detail": detail, "error": error, "error_description": "no"}))
 }
 
 fn basic(header: &str) -> Option<(String, String)> {
@@ -405,7 +407,7 @@ fn basic(header: &str) -> Option<(String, String)> {
 }
 
 fn cursor_in(request: &Request) -> Option<&str> {
-    find(&request.query, "next_token").filter(|_| request.path == "/v2/batches")
+    find(&request.query, "next_token").filter(|_| request.path() == "/v2/batches")
 }
 
 fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -76,7 +76,7 @@ async fn temporary_errors_are_retried_and_waiting_does_not_count() {
     let busy = Response::error(503, "busy").delayed(Duration::from_millis(300));
     let old = Response::error(401, "old");
     let cut = response(0..2, &[], "p1", false).truncated(5);
-    let server = MockServer::with_tokens([busy, old, cut, response(0..2, &["x"], "p1", true)]).await;
+    let server = MockServer::with_tokens([busy, old, cut, response(0..2, &["x"], "p1", true)]);
     let log = RetryLog::default();
     let client = server.client().retry_for(Duration::from_millis(200)).on_retry(log.listener());
     let client = client.build().unwrap();
@@ -94,7 +94,7 @@ async fn a_position_that_cannot_be_continued_is_an_error_of_its_own() {
         response(0..1, &[], "p1", true),
         Response::new(200, r#"{"data":[],"next_token":null}"#),
     ];
-    let server = MockServer::with_tokens(responses).await;
+    let server = MockServer::with_tokens(responses);
     let client = server.client().build().unwrap();
     let mut errors = Vec::new();
     for _ in 0..4 {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use batchscan_client::{ClientBuilder, Error, Version};
+use batchscan_testbed::ScriptedServer;
 
 use crate::ids;
-use crate::mock_server::{MockServer, Response, SECRET, TOKEN, client_of};
+use crate::mock_server::{ApiResponse as _, MockServer, Response, SECRET, TOKEN, client_of};
 
 const HTML: &str = "<!doctype html><html><body>Welcome</body></html>";
 
@@ -57,7 +58,7 @@ async fn an_unexpected_token_response_is_described() {
         (Response::new(405, ""), "it returned 405 Method Not Allowed"),
         (Response::new(204, ""), "it returned 204 No Content"),
     ] {
-        let server = MockServer::new([response]).await;
+        let server = MockServer::new([response]);
         let expected = unexpected(&format!("{}/v2/auth", server.url()), reason);
         assert_eq!(first_error(server.client()).await, expected);
         assert_eq!(server.counts(), (1, 0));
@@ -91,7 +92,7 @@ async fn an_unexpected_page_is_described() {
             "not a page of batches: invalid type: null, expected struct Envelope at line 1 column 4",
         ),
     ] {
-        let server = MockServer::with_tokens([Response::new(200, body)]).await;
+        let server = MockServer::with_tokens([Response::new(200, body)]);
         let path = if version == Version::V1 { "v1" } else { "v2" };
         let expected = unexpected(&format!("{}/{path}/batches", server.url()), reason);
         assert_eq!(first_error(server.client().version(version)).await, expected);
@@ -102,20 +103,20 @@ async fn an_unexpected_page_is_described() {
 /// Whether the client sees the text before it sends the request depends on the network.
 #[tokio::test]
 async fn data_before_the_request_is_an_error() {
-    let server = MockServer::greeting("220 mail.example.org ESMTP\r\n").await;
+    let server = ScriptedServer::greeting("220 mail.example.org ESMTP\r\n");
     let lost = |reason| (format!("lost the connection to {}: {reason}", server.address), true);
     let expected = [
         unexpected(&format!("{}/v2/auth", server.url()), "it does not speak HTTP (try https://)"),
         lost("unexpected data before the request"),
         lost("connection reset"),
     ];
-    let error = first_error(server.client()).await;
+    let error = first_error(client_of(&server.url())).await;
     assert!(expected.contains(&error), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_connection_closed_at_first_contact_is_not_retried() {
-    let server = MockServer::new([Response::none(), Response::token(1)]).await;
+    let server = MockServer::new([Response::none(), Response::token(1)]);
     let expected = format!("lost the connection to {}: it closed the connection", server.address);
     assert_eq!(first_error(server.client()).await, (expected, true));
     assert_eq!(server.counts(), (1, 0));
@@ -124,14 +125,13 @@ async fn a_connection_closed_at_first_contact_is_not_retried() {
 /// Decision 043.
 #[tokio::test]
 async fn a_redirect_is_reported_and_not_followed() {
-    let other = MockServer::with_tokens([Response::page(0..1, None)]).await;
+    let other = MockServer::with_tokens([Response::page(0..1, None)]);
     let target = format!("{}/v2/auth", other.url());
     for status in [301, 302, 303, 307, 308] {
         let redirect = || Response::new(status, "").with("Location", &target);
-        for (server, path) in [
-            (MockServer::new([redirect()]).await, "auth"),
-            (MockServer::with_tokens([redirect()]).await, "batches"),
-        ] {
+        for (server, path) in
+            [(MockServer::new([redirect()]), "auth"), (MockServer::with_tokens([redirect()]), "batches")]
+        {
             let url = format!("{}/v2/{path}", server.url());
             let expected = format!("{url} redirects to {target}; use that address if you trust it");
             assert_eq!(first_error(server.client()).await, (expected, false));
@@ -146,7 +146,7 @@ async fn text_of_the_service_is_clipped_and_has_no_control_characters() {
         Response::error(400, &format!("\x1b[31m\n{}", "no! ".repeat(10_000))),
         Response::new(200, format!(r#"{{"data":"{}"}}"#, "x".repeat(100_000))),
     ] {
-        let server = MockServer::with_tokens([response]).await;
+        let server = MockServer::with_tokens([response]);
         let (message, _) = first_error(server.client()).await;
         assert!(message.len() < 500 && !message.contains(char::is_control), "{message}");
     }

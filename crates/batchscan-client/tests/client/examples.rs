@@ -2,7 +2,7 @@
 
 use batchscan_client::{Batch, Client, Hundredths, TryStreamExt, UtcInstant};
 
-use crate::mock_server::{MockServer, Response, SECRET};
+use crate::mock_server::{ApiResponse as _, MockServer, Response, SECRET};
 use crate::{ALL, Service, paged};
 
 #[path = "../../examples/germination_by_crop.rs"]
@@ -42,7 +42,7 @@ async fn to_ndjson_writes_one_batch_per_line() {
     result.unwrap();
     assert_eq!(text, lines(10..25));
     let formatted = Service::batch(0).to_json().replace(",\"", ",\r\n\"");
-    let server = MockServer::with_tokens([page_of(&format!("{formatted},{formatted}"))]).await;
+    let server = MockServer::with_tokens([page_of(&format!("{formatted},{formatted}"))]);
     let (text, result) = run_to_ndjson(&server.client().build().unwrap(), None).await;
     result.unwrap();
     assert_eq!(text.lines().collect::<Vec<_>>(), [formatted.replace(['\r', '\n'], " ").as_str(); 2]);
@@ -58,7 +58,7 @@ async fn to_ndjson_prints_how_to_continue_after_a_failure() {
         (vec![first(), invalid], lines(0..2), how, "invalid batch"),
         (vec![Response::error(500, "oh no")], String::new(), "nothing was written\n", "(oh no)"),
     ] {
-        let server = MockServer::with_tokens(responses).await;
+        let server = MockServer::with_tokens(responses);
         let (text, result) = run_to_ndjson(&server.client().build().unwrap(), None).await;
         assert_eq!(text, written);
         // As `main` prints it.

@@ -2,7 +2,7 @@
 
 use batchscan_client::{Client, DateRange, Error, Freshness};
 
-use crate::mock_server::{MockServer, Response};
+use crate::mock_server::{ApiResponse as _, MockServer, Response};
 use crate::{ALL, Service, paged};
 
 async fn changed_etag(client: &Client, range: DateRange, etag: Option<&str>) -> String {
@@ -29,7 +29,7 @@ async fn nothing_changes_until_an_import() {
 
 #[tokio::test]
 async fn a_service_without_etags_always_counts_as_changed() {
-    let server = MockServer::with_tokens([Response::array(0..1), Response::array(0..1)]).await;
+    let server = MockServer::with_tokens([Response::array(0..1), Response::array(0..1)]);
     let client = server.client().build().unwrap();
     for etag in [None, Some("\"abc\"")] {
         assert_eq!(client.freshness(ALL, etag).await.unwrap(), Freshness::Changed { etag: None });
@@ -43,7 +43,7 @@ async fn a_service_without_etags_always_counts_as_changed() {
 #[tokio::test]
 async fn temporary_errors_are_retried() {
     let responses = [Response::error(503, "busy"), Response::error(401, "old"), Response::new(304, "")];
-    let server = MockServer::with_tokens(responses).await;
+    let server = MockServer::with_tokens(responses);
     let client = server.client().build().unwrap();
     assert_eq!(client.freshness(ALL, Some("\"abc\"")).await.unwrap(), Freshness::Unchanged);
     assert_eq!(server.counts(), (2, 3));
@@ -51,7 +51,7 @@ async fn temporary_errors_are_retried() {
 
 #[tokio::test]
 async fn an_unexpected_304_and_an_invalid_etag_are_errors() {
-    let server = MockServer::with_tokens([Response::new(304, "")]).await;
+    let server = MockServer::with_tokens([Response::new(304, "")]);
     let client = server.client().build().unwrap();
     let error = client.freshness(ALL, Some("a\nb")).await.unwrap_err();
     assert_eq!(error, Error::Config("the ETag is not a valid header value".into()));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use batchscan_client::{Error, TryStreamExt};
+use batchscan_testbed::ScriptedServer;
 use tokio::sync::Notify;
 
-use crate::mock_server::{Framing, MockServer, Response, in_order};
+use crate::mock_server::{ApiResponse as _, Framing, MockServer, Response, in_order};
 use crate::{ALL, RetryLog, Service, ids, numbered, texts};
 
 /// Every way in which a response can end too early, with the expected reason.
@@ -32,7 +33,7 @@ async fn a_truncated_page_is_requested_again() {
     for (truncated, reason) in truncations(&page(1, Some("c2"))) {
         let bad = || truncated.clone();
         let responses = [page(0, Some("c1")), bad(), bad(), page(1, Some("c2")), page(2, None)];
-        let (server, log) = (MockServer::with_tokens(responses).await, RetryLog::default());
+        let (server, log) = (MockServer::with_tokens(responses), RetryLog::default());
         let client = server.client().on_retry(log.listener());
         assert_eq!(ids(client).await.unwrap(), numbered(0..9), "{truncated:?}");
         assert_eq!(server.counts(), (1, 5), "{truncated:?}");
@@ -45,7 +46,7 @@ async fn a_truncated_page_is_requested_again() {
 #[tokio::test]
 async fn a_page_may_have_any_framing() {
     for framing in [Framing::Length, Framing::Chunked, Framing::UntilClose] {
-        let server = MockServer::with_tokens([Response::page(0..5, None).framed(framing)]).await;
+        let server = MockServer::with_tokens([Response::page(0..5, None).framed(framing)]);
         assert_eq!(server.ids().await.unwrap(), numbered(0..5), "{framing:?}");
     }
 }
@@ -53,8 +54,8 @@ async fn a_page_may_have_any_framing() {
 #[tokio::test]
 async fn a_page_truncated_at_any_byte_is_an_error() {
     let page = Response::page(0..1, None).framed(Framing::UntilClose);
-    for missing in (1..=page.body_bytes()).step_by(17) {
-        let server = MockServer::with_tokens([page.clone().truncated(missing)]).await;
+    for missing in (1..=page.body.len()).step_by(17) {
+        let server = MockServer::with_tokens([page.clone().truncated(missing)]);
         let error = ids(server.client().retry_for(Duration::ZERO)).await.unwrap_err();
         assert!(matches!(error, Error::ConnectionLost { .. }), "{missing}: {error:?}");
     }
@@ -68,14 +69,14 @@ async fn a_truncated_token_is_requested_again() {
     for truncated in truncated.map(|(response, _)| response).chain([early_end]) {
         // The 503 comes first: until the service has responded once, a lost connection is final.
         let busy = Response::error(503, "busy");
-        let server = MockServer::new([busy, truncated, Response::token(2), Response::page(0..1, None)]).await;
+        let server = MockServer::new([busy, truncated, Response::token(2), Response::page(0..1, None)]);
         assert_eq!(server.ids().await.unwrap(), numbered(0..1));
     }
 }
 
 #[tokio::test]
 async fn the_client_waits_for_a_restarted_server() {
-    let server = MockServer::with_tokens([Response::page(0..2, Some("c1"))]).await;
+    let server = MockServer::with_tokens([Response::page(0..2, Some("c1"))]);
     let (log, refused) = (RetryLog::default(), Arc::new(Notify::new()));
     let (listener, notify) = (log.listener(), refused.clone());
     let client = server.client().on_retry(move |retry| {
@@ -86,11 +87,11 @@ async fn the_client_waits_for_a_restarted_server() {
     });
     let mut pages = client.build().unwrap().pages(ALL);
     pages.try_next().await.unwrap();
-    let address = server.stop().await;
+    let address = server.address;
+    drop(server);
     let restarted = tokio::spawn(async move {
         refused.notified().await;
-        MockServer::at(address, in_order([Response::page(2..6, Some("c2")), Response::page(6..7, None)]))
-            .await
+        ScriptedServer::at(address, in_order([Response::page(2..6, Some("c2")), Response::page(6..7, None)]))
     });
     let expected: Vec<_> = (2..7).map(|number| Service::batch(number).to_json()).collect();
     assert_eq!(texts(pages).await.unwrap(), expected);
@@ -99,15 +100,16 @@ async fn the_client_waits_for_a_restarted_server() {
         "{:?}",
         log.errors()
     );
-    assert_eq!(restarted.await.unwrap().targets()[0], "/v2/batches?next_token=c1");
+    assert_eq!(restarted.await.unwrap().requests()[0].target, "/v2/batches?next_token=c1");
 }
 
 #[tokio::test]
 async fn the_client_gives_up_on_a_server_that_does_not_return() {
-    let server = MockServer::with_tokens([Response::page(0..2, Some("c1"))]).await;
+    let server = MockServer::with_tokens([Response::page(0..2, Some("c1"))]);
     let mut pages = server.client().retry_for(Duration::from_millis(100)).build().unwrap().pages(ALL);
     pages.try_next().await.unwrap();
-    let address = server.stop().await;
+    let address = server.address;
+    drop(server);
     let error = pages.try_next().await.unwrap_err();
     let expected = format!("cannot reach {address}: connection refused; gave up after ");
     assert!(error.to_string().starts_with(&expected) && error.can_retry(), "{error}");

@@ -30,7 +30,7 @@ fn response_with(version: Version, batch: &str) -> Response {
 }
 
 async fn receive(version: Version, batch: &str) -> Result<ReceivedBatch, Error> {
-    let server = MockServer::with_tokens([response_with(version, batch)]).await;
+    let server = MockServer::with_tokens([response_with(version, batch)]);
     let batches = server.client().version(version).build().unwrap().batches(ALL);
     Ok(batches.try_collect::<Vec<_>>().await?.remove(0))
 }
@@ -46,7 +46,7 @@ async fn unknown_fields_are_separate_and_any_layout_is_accepted() {
         assert_eq!(received.unknown.keys().collect::<Vec<_>>(), ["score", "tray"]);
         assert_eq!(received.unknown["tray"], serde_json::json!({"colour": ["black", null]}));
     }
-    let server = MockServer::with_tokens([response_with(Version::V2, FORMATTED)]).await;
+    let server = MockServer::with_tokens([response_with(Version::V2, FORMATTED)]);
     assert_eq!(texts(server.client().build().unwrap().pages(ALL)).await.unwrap(), [FORMATTED]);
 }
 
@@ -86,7 +86,7 @@ async fn nothing_follows_an_invalid_batch() {
         (Version::V2, format!(r#"{{"data":{array},"next_token":null}}"#)),
     ] {
         let response = Response::new(200, body);
-        let server = MockServer::with_tokens([response.clone(), response]).await;
+        let server = MockServer::with_tokens([response.clone(), response]);
         let mut batches = server.client().version(version).build().unwrap().batches(ALL);
         assert!(batches.try_next().await.unwrap().is_some());
         assert!(matches!(batches.try_next().await, Err(Error::InvalidBatch { .. })));

@@ -3,7 +3,7 @@
 use batchscan_client::{DateRange, Error, Page, TryStreamExt, UtcInstant, Version};
 use serde_json::value::RawValue;
 
-use crate::mock_server::{MockServer, Response, client_of};
+use crate::mock_server::{ApiResponse as _, MockServer, Response, client_of};
 use crate::{ALL, Service, ids, ids_in, numbered, paged, texts};
 
 fn instant(text: &str) -> UtcInstant {
@@ -90,7 +90,7 @@ async fn a_date_range_includes_both_ends() {
 #[tokio::test]
 async fn the_date_range_is_sent_in_utc_with_every_page() {
     let pages = [(0..2, Some("c1")), (2..4, Some("c2")), (4..5, None)];
-    let server = MockServer::with_tokens(pages.map(|(numbers, next)| Response::page(numbers, next))).await;
+    let server = MockServer::with_tokens(pages.map(|(numbers, next)| Response::page(numbers, next)));
     let range = DateRange {
         start: Some(instant("2026-01-31T09:30:00+01:00")),
         end: Some(instant("2026-02-28T23:59:59Z")),
@@ -111,7 +111,7 @@ async fn each_version_has_its_own_paths_below_the_base_address() {
     ] {
         let is_v1 = version == Version::V1;
         let response = if is_v1 { Response::array(0..3) } else { Response::page(0..3, None) };
-        let server = MockServer::with_tokens([response]).await;
+        let server = MockServer::with_tokens([response]);
         let client = client_of(&format!("{}{base}", server.url())).version(version);
         assert_eq!(ids(client).await.unwrap(), numbered(0..3));
         assert_eq!(server.targets(), [format!("{path}/auth"), format!("{path}/batches")]);
@@ -122,19 +122,18 @@ async fn each_version_has_its_own_paths_below_the_base_address() {
 #[tokio::test]
 async fn a_cursor_is_sent_back_unchanged() {
     let cursor = "a+b/c=&d=1#%41 ü\"";
-    let server =
-        MockServer::with_tokens([Response::page(0..1, Some(cursor)), Response::page(1..2, None)]).await;
+    let server = MockServer::with_tokens([Response::page(0..1, Some(cursor)), Response::page(1..2, None)]);
     assert_eq!(server.ids().await.unwrap(), numbered(0..2));
-    assert_eq!(server.requests()[2].pairs(), [("next_token".to_owned(), cursor.to_owned())]);
+    assert_eq!(server.requests()[2].query, [("next_token".to_owned(), cursor.to_owned())]);
 }
 
 #[tokio::test]
 async fn an_empty_page_ends_the_pagination_only_if_it_is_the_last() {
-    let server = MockServer::with_tokens([Response::page(0..0, None)]).await;
+    let server = MockServer::with_tokens([Response::page(0..0, None)]);
     let pages: Vec<Page> = server.client().build().unwrap().pages(ALL).try_collect().await.unwrap();
     assert!(pages.len() == 1 && pages[0].is_empty() && pages[0].next_token().is_none());
     let pages = [(0..2, Some("a")), (0..0, Some("b")), (2..3, None)];
-    let server = MockServer::with_tokens(pages.map(|(numbers, next)| Response::page(numbers, next))).await;
+    let server = MockServer::with_tokens(pages.map(|(numbers, next)| Response::page(numbers, next)));
     assert_eq!(server.ids().await.unwrap(), numbered(0..3));
 }
 

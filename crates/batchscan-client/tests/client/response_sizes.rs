@@ -2,7 +2,7 @@
 
 use batchscan_client::{Client, Version};
 
-use crate::mock_server::{Framing, MockServer, Response, client_of};
+use crate::mock_server::{ApiResponse as _, Framing, MockServer, Response, client_of};
 use crate::{ALL, ids, numbered, paged, texts};
 
 fn endless(status: u16, text: &str) -> Response {
@@ -23,18 +23,18 @@ async fn endless_responses_are_limited() {
         (vec![Response::token(1), endless(500, "oh no ")], Version::V2, "with 500 Internal Server Error"),
         (vec![Response::token(1), endless(200, blank)], v1, "a batch larger than 16 MiB; check the address"),
     ] {
-        let server = MockServer::new(responses).await;
+        let server = MockServer::new(responses);
         let error = ids(server.client().version(version)).await.unwrap_err();
         assert!(error.to_string().ends_with(expected), "{error}");
     }
-    let server = MockServer::with_tokens([endless(503, "busy "), Response::page(0..1, None)]).await;
+    let server = MockServer::with_tokens([endless(503, "busy "), Response::page(0..1, None)]);
     assert_eq!(server.ids().await.unwrap(), numbered(0..1));
 }
 
 /// Linux connects the unspecified address to loopback, and the client does not know it as loopback.
 #[tokio::test]
 async fn compression_is_requested_except_on_loopback() {
-    let server = MockServer::with_tokens([Response::page(0..1, None), Response::page(0..1, None)]).await;
+    let server = MockServer::with_tokens([Response::page(0..1, None), Response::page(0..1, None)]);
     for client in [server.client(), client_of(&format!("http://0.0.0.0:{}", server.address.port()))] {
         assert_eq!(ids(client).await.unwrap(), numbered(0..1));
     }

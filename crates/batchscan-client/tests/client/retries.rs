@@ -5,7 +5,7 @@ use std::time::Duration;
 use batchscan_client::{Error, TryStreamExt, Version};
 use batchscan_server::config::{Config, Rate};
 
-use crate::mock_server::{MockServer, Response};
+use crate::mock_server::{ApiResponse as _, MockServer, Response};
 use crate::{ALL, RetryLog, Service, ids, numbered};
 
 const fn millis(count: u64) -> Duration {
@@ -17,7 +17,7 @@ const fn millis(count: u64) -> Duration {
 async fn temporary_errors_are_retried_after_the_configured_wait() {
     for status in [429, 502, 503, 504] {
         let busy = || Response::new(status, "<html>busy</html>");
-        let server = MockServer::with_tokens([busy(), busy(), Response::page(0..1, None)]).await;
+        let server = MockServer::with_tokens([busy(), busy(), Response::page(0..1, None)]);
         let log = RetryLog::default();
         let client = server.client().retry_wait(millis(10)..=millis(20)).on_retry(log.listener());
         assert_eq!(ids(client).await.unwrap(), numbered(0..1), "{status}");
@@ -34,7 +34,7 @@ async fn temporary_errors_are_retried_after_the_configured_wait() {
 async fn an_unusable_retry_after_is_ignored() {
     for value in ["0", "", "soon", "-1", "Wed, 21 Oct 2065 07:28:00 GMT"] {
         let busy = Response::error(503, "busy").with("Retry-After", value);
-        let server = MockServer::with_tokens([busy, Response::page(0..1, None)]).await;
+        let server = MockServer::with_tokens([busy, Response::page(0..1, None)]);
         let log = RetryLog::default();
         assert_eq!(ids(server.client().on_retry(log.listener())).await.unwrap(), numbered(0..1), "{value}");
         assert!((millis(1)..=millis(3)).contains(&log.waits()[0]), "{value}: {:?}", log.waits());
@@ -45,7 +45,7 @@ async fn an_unusable_retry_after_is_ignored() {
 async fn token_requests_are_retried_too() {
     let responses =
         [Response::error(503, "busy"), Response::none(), Response::token(1), Response::page(0..1, None)];
-    let server = MockServer::new(responses).await;
+    let server = MockServer::new(responses);
     assert_eq!(server.ids().await.unwrap(), numbered(0..1));
     assert_eq!(server.counts(), (3, 1));
 }
@@ -55,9 +55,8 @@ async fn each_page_has_its_own_limit() {
     let busy = || Response::error(503, "busy");
     let server = MockServer::with_tokens_and({
         let first = crate::mock_server::in_order([busy(), busy(), Response::page(0..1, Some("c"))]);
-        move |request| if request.pairs().is_empty() { first(request) } else { busy() }
-    })
-    .await;
+        move |request| if request.query.is_empty() { first(request) } else { busy() }
+    });
     let client = server.client().retry_for(millis(2_000)).retry_wait(millis(20)..=millis(40));
     let error = ids(client).await.unwrap_err();
     let Error::RetriesExhausted { elapsed, tries, last } = &error else { panic!("{error:?}") };
@@ -69,7 +68,7 @@ async fn each_page_has_its_own_limit() {
 #[tokio::test]
 async fn a_retry_after_beyond_the_limit_fails_at_once() {
     let busy = Response::error(503, "back at nine").with("Retry-After", "3600");
-    let (server, log) = (MockServer::with_tokens([busy]).await, RetryLog::default());
+    let (server, log) = (MockServer::with_tokens([busy]), RetryLog::default());
     let client = server.client().retry_for(Duration::from_secs(90)).on_retry(log.listener());
     let error = ids(client).await.unwrap_err();
     let Error::RetryAfterTooLong { retry_after, left, .. } = &error else { panic!("{error:?}") };
@@ -91,7 +90,7 @@ async fn a_limit_of_zero_disables_retries() {
         ),
         (Response::none(), "lost the connection to "),
     ] {
-        let server = MockServer::with_tokens([response]).await;
+        let server = MockServer::with_tokens([response]);
         let error = ids(server.client().retry_for(Duration::ZERO)).await.unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");
         assert_eq!(server.counts(), (1, 1));
@@ -110,7 +109,7 @@ async fn permanent_errors_are_not_retried() {
         (501, "rejected the request with 501 Not Implemented (no luck)", true),
     ] {
         for version in [Version::V1, Version::V2] {
-            let server = MockServer::with_tokens_and(move |_| Response::error(status, "no luck")).await;
+            let server = MockServer::with_tokens_and(move |_| Response::error(status, "no luck"));
             let error = ids(server.client().version(version)).await.unwrap_err();
             assert!(error.to_string().ends_with(expected) && error.can_retry() == can_retry, "{error}");
             assert_eq!(server.counts(), (1, 1), "{status}");
@@ -122,7 +121,7 @@ async fn permanent_errors_are_not_retried() {
 async fn a_422_names_the_fields() {
     let body = r#"{"detail":[{"type":"timezone_aware","loc":["query","start_date"],"msg":"Input should have timezone info"},
         {"loc":["query","end_date"],"msg":"Input should be a valid datetime"}]}"#;
-    let server = MockServer::with_tokens([Response::new(422, body)]).await;
+    let server = MockServer::with_tokens([Response::new(422, body)]);
     assert_eq!(
         server.ids().await.unwrap_err().to_string(),
         "the service rejected the request with 422 Unprocessable Entity (query.start_date: Input should have timezone \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use batchscan_client::{Error, TryStreamExt};
 
-use crate::mock_server::{MockServer, Request, Response, SECRET, TOKEN, client_of};
+use crate::mock_server::{ApiResponse as _, MockServer, Request, Response, SECRET, TOKEN, client_of};
 use crate::{ALL, ids};
 
 fn assert_no_secret(shown: &str) {
@@ -17,7 +17,7 @@ fn assert_no_secret(shown: &str) {
 #[tokio::test]
 async fn debug_shows_no_secret_or_token() {
     let responses = [Response::page(0..1, Some("c")), Response::none(), Response::error(400, "no")];
-    let server = MockServer::with_tokens(responses).await;
+    let server = MockServer::with_tokens(responses);
     let retries = Arc::new(Mutex::new(String::new()));
     let log = retries.clone();
     let builder = server.client().on_retry(move |retry| log.lock().unwrap().push_str(&format!("{retry:?}")));
@@ -44,7 +44,11 @@ async fn a_password_in_the_address_is_not_stored() {
 
 /// An error that repeats what was sent, as text or as a list of field errors.
 fn echo(request: &Request, status: u16, as_list: bool) -> Response {
-    let sent = format!("you sent {} and {:?}", request.body, request.header("authorization"));
+    let sent = format!(
+        "you sent {} and {:?}",
+        String::from_utf8_lossy(&request.body),
+        request.header("authorization")
+    );
     if as_list {
         let entry =
             serde_json::json!({"type": "value_error", "loc": ["body", &sent], "msg": &sent, "input": &sent});
@@ -58,9 +62,7 @@ async fn secrets_that_a_service_repeats_are_redacted() {
     for status in [400, 401, 403, 422, 500, 503] {
         for as_list in [false, true] {
             let handler = move |request: &Request| echo(request, status, as_list);
-            for server in
-                [MockServer::with_handler(handler).await, MockServer::with_tokens_and(handler).await]
-            {
+            for server in [MockServer::with_handler(handler), MockServer::with_tokens_and(handler)] {
                 let error = ids(server.client().retry_for(Duration::ZERO)).await.unwrap_err();
                 assert_no_secret(&format!("{error} {error:?}"));
                 let has_detail = !matches!(error, Error::UnexpectedResponse { .. });

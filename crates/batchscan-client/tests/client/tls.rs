@@ -2,11 +2,12 @@
 
 use batchscan_client::{Client, ClientBuilder};
 use batchscan_server::config::{Config, TlsFiles};
+use batchscan_testbed::ScriptedServer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
 use crate::error_messages::first_error;
-use crate::mock_server::{MockServer, client_of};
+use crate::mock_server::client_of;
 use crate::{Service, ids, numbered};
 
 /// A service with a certificate of a private authority.
@@ -113,7 +114,7 @@ async fn the_wrong_scheme_is_reported() {
 
 #[tokio::test]
 async fn a_connection_closed_during_the_handshake_is_reported() {
-    let server = MockServer::greeting("").await;
+    let server = ScriptedServer::greeting("");
     let expected = format!(
         "cannot reach {}: it closed the connection; check the address, and that the service is running",
         server.address

@@ -2,17 +2,17 @@
 
 use batchscan_client::{Error, TryStreamExt, Version};
 
-use crate::mock_server::{Framing, MockServer, Response};
+use crate::mock_server::{ApiResponse as _, Framing, MockServer, Response};
 use crate::{ALL, RetryLog, Service, ids, numbered};
 
 /// Decision 026.
 #[tokio::test]
 async fn a_truncated_array_is_an_error_and_not_retried() {
     let array = Response::array(0..3);
-    let bytes = array.body_bytes();
+    let bytes = array.body.len();
     for framing in [Framing::Length, Framing::Chunked, Framing::UntilClose] {
         for missing in [1, 2, bytes / 3, bytes / 2, bytes - 1, bytes] {
-            let server = MockServer::with_tokens([array.clone().framed(framing).truncated(missing)]).await;
+            let server = MockServer::with_tokens([array.clone().framed(framing).truncated(missing)]);
             let error = ids(server.client().version(Version::V1)).await.unwrap_err();
             let is_lost = matches!(error, Error::ConnectionLost { .. });
             assert!(is_lost && error.can_retry(), "{framing:?} without {missing}: {error:?}");
@@ -24,7 +24,7 @@ async fn a_truncated_array_is_an_error_and_not_retried() {
 #[tokio::test]
 async fn batches_before_the_truncation_are_returned_first() {
     let array = Response::array(0..2_500).framed(Framing::UntilClose).truncated(1);
-    let server = MockServer::with_tokens([array]).await;
+    let server = MockServer::with_tokens([array]);
     let mut batches = server.client().version(Version::V1).build().unwrap().batches(ALL);
     let mut count = 0;
     let error = loop {
@@ -44,7 +44,7 @@ async fn batches_before_the_truncation_are_returned_first() {
 async fn errors_before_the_array_are_retried() {
     let responses =
         [Response::error(503, "busy"), Response::none(), Response::error(401, "old"), Response::array(0..3)];
-    let (server, log) = (MockServer::with_tokens(responses).await, RetryLog::default());
+    let (server, log) = (MockServer::with_tokens(responses), RetryLog::default());
     let client = server.client().version(Version::V1).on_retry(log.listener());
     assert_eq!(ids(client).await.unwrap(), numbered(0..3));
     assert_eq!((server.counts(), log.waits().len()), ((2, 4), 2));
@@ -53,7 +53,7 @@ async fn errors_before_the_array_are_retried() {
 #[tokio::test]
 async fn text_after_the_array_is_an_error() {
     let body = format!("[{}]{{\"detail\":\"oh no\"}}", Service::batch(0).to_json());
-    let server = MockServer::with_tokens([Response::new(200, body)]).await;
+    let server = MockServer::with_tokens([Response::new(200, body)]);
     let error = ids(server.client().version(Version::V1)).await.unwrap_err();
     assert!(error.to_string().contains("not an array of batches: found '{'"), "{error}");
 }

@@ -11,7 +11,7 @@ use crate::Format;
 pub const ERRORS_SHOWN_MAX: usize = 20;
 
 /// How many warnings are reported.
-pub const WARNINGS_SHOWN_MAX: usize = 5;
+pub const WARNINGS_SHOWN_MAX: usize = 100;
 
 /// What to do with values that are valid but cannot be right, such as a rate of 250.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

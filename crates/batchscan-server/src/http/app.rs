@@ -73,6 +73,8 @@ pub struct AppParts {
     pub(super) openapi: OnceLock<StaticFile>,
     /// Last uses of credentials that are not in the store yet.
     uses: Mutex<HashMap<ClientId, UtcInstant>>,
+    /// Last tries of credentials that had ended, not in the store yet.
+    rejections: Mutex<HashMap<ClientId, UtcInstant>>,
     /// Requests that wait for changes.
     pub(super) waiting: Waiting,
     draining: AtomicBool,
@@ -119,6 +121,7 @@ impl App {
             spool: Spool::new(config.temp_dir.clone(), config.temp_reserve_bytes),
             openapi: OnceLock::new(),
             uses: Mutex::default(),
+            rejections: Mutex::default(),
             waiting: Waiting::default(),
             draining: AtomicBool::new(false),
             failure_draws: AtomicU64::new(0),
@@ -191,8 +194,17 @@ impl AppParts {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).insert(client, now);
     }
 
+    /// The same for the try of a credential that has ended.
+    pub(crate) fn note_rejection(&self, client: ClientId, now: UtcInstant) {
+        self.rejections.lock().unwrap_or_else(PoisonError::into_inner).insert(client, now);
+    }
+
     /// Writes the last uses of credentials to the store. No response depends on it.
     pub(crate) async fn flush_uses(&self) {
+        let tries = std::mem::take(&mut *self.rejections.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Err(error) = self.store.record_rejections(tries.into_iter().collect()).await {
+            tracing::warn!(%error, "cannot record which credentials were rejected");
+        }
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         if uses.is_empty() {
             return;

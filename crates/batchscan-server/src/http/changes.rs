@@ -94,8 +94,8 @@ pub(super) async fn list(
 
 /// Fails if the primary knows that the credential was revoked or removed.
 async fn require_active(app: &App, caller: &Caller) -> Result<(), ApiError> {
-    let lookup = app.store.credential(&caller.client, Freshness::Latest).await?;
-    match lookup.credential.map(|credential| credential.status(app.clock.now())) {
+    let credential = app.store.credential(&caller.client, Freshness::Latest).await?;
+    match credential.map(|credential| credential.status(app.clock.now())) {
         Some(CredentialStatus::Active) => Ok(()),
         _ => Err(ApiError::InvalidToken(TokenError::Invalid)),
     }

@@ -9,7 +9,7 @@ use batchscan_store::{AdminError, ArrayError, StoreError};
 use serde_json::{Value, json};
 
 use super::response;
-use crate::auth::TokenError;
+use crate::auth::{Rejected, TokenError};
 
 pub(crate) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
 pub(super) const ONE_HOST: &str = "Send exactly one Host header";
@@ -44,8 +44,8 @@ pub enum ApiError {
         /// Whether the body was a form at all.
         is_form: bool,
     },
-    /// A wrong client id or secret, and whether they were sent with HTTP Basic.
-    InvalidClient { by_basic: bool },
+    /// Rejected credentials, and whether they were sent with HTTP Basic. Why is only for the log (decision 006).
+    InvalidClient { by_basic: bool, rejected: Rejected },
     /// No bearer token.
     MissingToken,
     /// An export without `Authorization`.
@@ -152,7 +152,7 @@ impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         match error {
             AdminError::Store(error) => error.into(),
-            AdminError::OrgNotFound(_) => {
+            AdminError::OrgNotFound { .. } => {
                 ApiError::Refused(StatusCode::NOT_FOUND, "There is no organisation with this name")
             }
             AdminError::OrgExists(_) => {
@@ -278,7 +278,7 @@ impl ApiError {
     fn extra_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let text = HeaderValue::from_static;
         Some(match self {
-            ApiError::InvalidClient { by_basic: true } => (header::WWW_AUTHENTICATE, BASIC_CHALLENGE),
+            ApiError::InvalidClient { by_basic: true, .. } => (header::WWW_AUTHENTICATE, BASIC_CHALLENGE),
             ApiError::MissingToken => (header::WWW_AUTHENTICATE, text("Bearer")),
             ApiError::InvalidToken(_) | ApiError::InvalidOperatorToken => {
                 (header::WWW_AUTHENTICATE, text("Bearer error=\"invalid_token\""))
@@ -302,6 +302,9 @@ impl IntoResponse for ApiError {
         response.headers_mut().extend(self.extra_header());
         if let ApiError::InvalidForm { .. } | ApiError::InvalidClient { .. } = self {
             response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+        }
+        if let ApiError::InvalidClient { rejected, .. } = self {
+            response.extensions_mut().insert(Cause::new(rejected.reason()));
         }
         if let ApiError::InvalidValue(cause)
         | ApiError::Unavailable(cause)
@@ -362,13 +365,21 @@ mod tests {
             ("BadRequest", "host", ApiError::BadRequest(ONE_HOST)),
             ("BadRequest", "authorization", ApiError::BadRequest(ONE_AUTHORIZATION)),
             ("NotImplemented", "encoding", ApiError::UnsupportedTransferEncoding),
-            ("InvalidClient", "wrong", ApiError::InvalidClient { by_basic: false }),
+            (
+                "InvalidClient",
+                "wrong",
+                ApiError::InvalidClient { by_basic: false, rejected: Rejected::Wrong },
+            ),
             ("Unauthorized", "none", ApiError::MissingToken),
             ("Unauthorized", "expired", ApiError::InvalidToken(TokenError::Expired(client))),
             ("Unauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
             ("NotFound", "unknown", ApiError::NoSuchBatch),
             ("ExportUnauthorized", "none", ApiError::MissingTokenOrSecret),
-            ("ExportUnauthorized", "wrong", ApiError::InvalidClient { by_basic: true }),
+            (
+                "ExportUnauthorized",
+                "wrong",
+                ApiError::InvalidClient { by_basic: true, rejected: Rejected::Wrong },
+            ),
             ("ExportUnauthorized", "invalid", ApiError::InvalidToken(TokenError::Invalid)),
             ("MethodNotAllowed", "method", ApiError::MethodNotAllowed("")),
             ("RequestTimeout", "slow", ApiError::BodyTimeout),

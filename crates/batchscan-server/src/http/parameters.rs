@@ -12,6 +12,15 @@ impl<'a> Parameters<'a> {
         Self(form_urlencoded::parse(encoded).collect())
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| &**key)
+    }
+
+    /// Whether a parameter was sent.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
     /// The value of a parameter. A repeated parameter is an error (decision 016).
     pub(crate) fn value(&self, name: &str) -> Result<Option<&str>, Reason> {
         let mut values = self.0.iter().filter(|(key, _)| key == name);

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use batchscan_model::instant::DateInput;
-use batchscan_model::{DateRange, Invalid, OrgId, Part, Reason, UtcInstant};
+use batchscan_model::{DateRange, Field, Invalid, OrgId, Part, Reason, UtcInstant};
 use batchscan_store::{Caller, Encoding, Resume};
 
 use super::app::App;
@@ -16,7 +16,20 @@ use crate::auth::TokenError;
 use crate::cipher::Cipher;
 use crate::cursor::Cursor;
 
-/// Wrong names for `next_token` (decision 017). If they were ignored, clients would read page 1 forever.
+/// Wrong names of parameters, and the right ones (decision 017). If they were ignored, clients would get all batches.
+const WRONG_DATE_NAMES: [(&str, &str); 10] = [
+    ("startDate", "start_date"),
+    ("start-date", "start_date"),
+    ("start", "start_date"),
+    ("from", "start_date"),
+    ("since", "start_date"),
+    ("endDate", "end_date"),
+    ("end-date", "end_date"),
+    ("end", "end_date"),
+    ("to", "end_date"),
+    ("until", "end_date"),
+];
+/// If they were ignored, clients would read page 1 forever.
 const WRONG_CURSOR_NAMES: [&str; 6] = ["cursor", "page_token", "nextToken", "page", "offset", "after"];
 
 /// The query of `GET /v1/batches`: dates only (decision 024).
@@ -82,6 +95,7 @@ impl RangeQuery {
         let (query, mut errors) = (Parameters::parse(query.as_bytes()), Invalid::default());
         let start = date(&query, "start_date", &mut errors).map(DateInput::as_start);
         let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
+        reject_wrong_names(&query, &mut errors);
         errors.or_ok(Self(DateRange { start, end }))
     }
 }
@@ -99,11 +113,10 @@ impl PageQuery {
         let end = date(&query, "end_date", &mut errors).map(DateInput::as_end);
         check_same(end, range.map(|range| range.end), "end_date", &mut errors);
         let cursor = cursor.map_err(|reason| errors.push(Part::Query, "next_token", reason)).ok().flatten();
-        for name in WRONG_CURSOR_NAMES {
-            if query.value(name) != Ok(None) {
-                errors.push(Part::Query, name, Reason::WrongCursorName);
-            }
+        for name in WRONG_CURSOR_NAMES.into_iter().filter(|name| query.has(name)) {
+            errors.push(Part::Query, name, Reason::WrongName("next_token"));
         }
+        reject_wrong_names(&query, &mut errors);
         errors.or_ok(match cursor {
             Some(Cursor { resume, range }) => Self { range, resume: Some(resume) },
             None => Self { range: DateRange { start, end }, resume: None },
@@ -123,11 +136,38 @@ fn check_same(
     }
 }
 
+/// Rejects wrong names of the dates, and fields of batches as filters.
+fn reject_wrong_names(query: &Parameters<'_>, errors: &mut Invalid) {
+    if query.names().all(|name| matches!(name, "start_date" | "end_date" | "next_token")) {
+        return;
+    }
+    for (name, right) in WRONG_DATE_NAMES.into_iter().filter(|(name, _)| query.has(name)) {
+        errors.push(Part::Query, name, Reason::WrongName(right));
+    }
+    for field in Field::ALL.into_iter().filter(|field| query.has(field.name())) {
+        errors.push(Part::Query, field.name(), Reason::NotAFilter);
+    }
+}
+
 fn date(query: &Parameters<'_>, name: &'static str, errors: &mut Invalid) -> Option<DateInput> {
-    let parsed = match query.value(name) {
-        Ok(None) => return None,
-        Ok(Some(text)) => DateInput::parse(text),
-        Err(reason) => Err(reason),
+    let text = match query.value(name) {
+        Ok(text) => text?,
+        Err(reason) => {
+            errors.push(Part::Query, name, reason);
+            return None;
+        }
     };
-    parsed.map_err(|reason| errors.push(Part::Query, name, reason)).ok()
+    let parsed = DateInput::parse(text);
+    parsed.map_err(|reason| errors.push_almost(Part::Query, name, reason, complete(text, name, reason))).ok()
+}
+
+/// A date without a time or a timezone, completed.
+fn complete(text: &str, name: &str, reason: Reason) -> Option<String> {
+    let is_plain_date = text.len() == "2026-01-31".len();
+    match reason {
+        Reason::NoTimezone if !is_plain_date => Some(format!("{text}Z")),
+        Reason::NoTimezone if name == "end_date" => Some(format!("{text}T23:59:59Z")),
+        Reason::NoTimezone => Some(format!("{text}T00:00:00Z")),
+        _ => None,
+    }
 }

@@ -20,7 +20,7 @@ use super::error::{ApiError, REMOVE_COOKIE};
 use super::parameters::Parameters;
 use super::response::no_content;
 use super::token::{TokenRequest, TokenResponse, grant, in_time, in_time_since, read_form, token_response};
-use crate::auth::{IdAndSecret, Token, new_secret, new_session};
+use crate::auth::{IdAndSecret, Rejected, Token, new_secret, new_session};
 
 const COOKIE: &str = "batchscan_session";
 /// Lifetime of a session with "Keep me signed in on this device".
@@ -54,7 +54,9 @@ pub(super) async fn create(
     let added = in_time_since(started, app.store.add_session(session, Some(granted.secret_hash))).await?;
     added.map_err(|error| match error {
         // The secret was replaced meanwhile.
-        AdminError::CredentialNotFound(_) => ApiError::InvalidClient { by_basic: request.by_basic },
+        AdminError::CredentialNotFound(_) => {
+            ApiError::InvalidClient { by_basic: request.by_basic, rejected: Rejected::Wrong }
+        }
         error => StoreError::from(error).into(),
     })?;
     let used = exchange(&app, &cell, Some(secret), None, started).await?;

@@ -20,7 +20,7 @@ use super::caller_cell::CallerCell;
 use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
 use super::response;
-use crate::auth::{Granted, Token, authenticate};
+use crate::auth::{Granted, Rejected, Token, authenticate};
 
 /// A form of three fields has about 200 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -45,12 +45,18 @@ pub(super) async fn create(
 pub(super) async fn grant(app: &App, cell: &CallerCell, request: &TokenRequest) -> Result<Granted, ApiError> {
     let (now, ttl, keys) = (app.clock.now(), app.config.token_ttl_secs, app.keys());
     let granted = authenticate(&app.store, &keys.ring, request.client.as_ref(), &request.secret, ttl, now);
-    let Some(granted) = in_time(granted).await?? else {
-        if let Some(client) = &request.client {
-            cell.claim(client);
+    let granted = match in_time(granted).await?? {
+        Ok(granted) => granted,
+        Err(rejected) => {
+            if let Some(client) = &request.client {
+                cell.claim(client);
+                if rejected != Rejected::Wrong {
+                    app.note_rejection(client.clone(), now);
+                }
+            }
+            app.wrong_secrets.count(request.client.as_ref(), cell.address()).await?;
+            return Err(ApiError::InvalidClient { by_basic: request.by_basic, rejected });
         }
-        app.wrong_secrets.count(request.client.as_ref(), cell.address()).await?;
-        return Err(ApiError::InvalidClient { by_basic: request.by_basic });
     };
     cell.set(&granted.caller);
     app.check_rate(&granted.caller.client)?;

@@ -17,8 +17,8 @@ use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
-/// How long an old secret keeps working, unless the request says otherwise: as on the command line.
-const RETIRE_AFTER_DEFAULT_SECS: u32 = 7 * 24 * 60 * 60;
+/// How long an old secret keeps working, unless the operator says otherwise.
+pub const RETIRE_AFTER_DAYS: u32 = 7;
 
 /// `GET /operator/v1/organisations/{name}/credentials`.
 pub(super) async fn list(
@@ -27,7 +27,7 @@ pub(super) async fn list(
     PathNames(name): PathNames<String>,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
-    let all = operator.store.credentials(&name).await?;
+    let all = operator.store.credentials(Some(&name)).await?;
     let now = app.clock.now();
     let data: Value = all.iter().map(|one| credential(one, now)).collect();
     Ok(respond(StatusCode::OK, &json!({ "data": data })))
@@ -83,7 +83,7 @@ pub(super) async fn rotate(
     let client = find(&operator, &name, &client).await?;
     let secret = new_secret().ok_or_else(no_randomness)?;
     let now = app.clock.now();
-    let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DEFAULT_SECS).into());
+    let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DAYS * 24 * 60 * 60).into());
     let rotation = Rotation { secret_hash: app.keys().ring.hash_secret(&secret), retire_at, now };
     operator.store.rotate_credential(&client, rotation).await?;
     let until = Some(retire_at.to_string());
@@ -104,7 +104,7 @@ pub(super) async fn revoke(
 
 /// The credential, which must belong to the organisation in the path.
 async fn find(operator: &Operator, org: &str, client: &str) -> Result<ClientId, ApiError> {
-    let all = operator.store.credentials(org).await?;
+    let all = operator.store.credentials(Some(org)).await?;
     let found = all.into_iter().find(|credential| credential.client.as_str() == client);
     found.map(|credential| credential.client).ok_or(ApiError::NO_SUCH_CREDENTIAL)
 }

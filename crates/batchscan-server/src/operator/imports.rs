@@ -17,7 +17,7 @@ use axum::response::Response;
 use batchscan_formats::Format;
 use batchscan_formats::read::{LocatedError, Location, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text};
 use batchscan_model::{BatchId, FieldError, OrgId, Reason};
-use batchscan_store::{ImportError, ImportOptions, ImportSource, Imported, hash_file, import_file};
+use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -44,7 +44,7 @@ const WRITE_BYTES: usize = 256 * 1024;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_BYTES_MAX: usize = 255;
 const FILE_NAME_CHARS_MAX: usize = 255;
-/// How long removals stay visible to copies. The default of the command line, too.
+/// How long removals stay visible to copies, unless the operator says otherwise.
 pub const KEEP_REMOVALS_DAYS: u16 = 400;
 
 static EXPECTED_TYPES: LazyLock<String> = LazyLock::new(|| {
@@ -246,11 +246,11 @@ async fn import(
             import_file(&operator.store, &org, (format, file), options, Arc::new(AtomicU64::new(0))).await;
         imported.map_err(ApiError::from)
     });
-    let Imported { id, counts, warnings, is_replay } =
+    let ImportResult { id, counts, warnings, messages, is_replay } =
         importing.await.map_err(|error| panicked(&error))??;
     let body = json!({
         "import_id": id, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-        "warnings": warnings.count,
+        "warnings": warnings, "messages": messages,
     });
     let mut response = respond(StatusCode::OK, &body);
     if is_replay {

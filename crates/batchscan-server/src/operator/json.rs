@@ -49,6 +49,8 @@ pub fn import(entry: &ImportEntry) -> Value {
         "duplicates": entry.counts.duplicates,
         "warnings": entry.warnings,
         "data_version": entry.version,
+        "is_rejected": entry.is_rejected,
+        "messages": entry.messages,
     })
 }
 

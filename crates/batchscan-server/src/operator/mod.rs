@@ -28,6 +28,7 @@ use crate::http::error::ApiError;
 use crate::http::routes::{get, health_routes, metrics_route, post, with_allow, with_middleware};
 use crate::http::static_files::StaticFile;
 
+pub use self::credentials::RETIRE_AFTER_DAYS;
 pub use self::imports::KEEP_REMOVALS_DAYS;
 
 /// The OpenAPI document of the operator API.

@@ -289,7 +289,7 @@ impl TestApp {
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
         let (sender, rows) = mpsc::channel(2);
         sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-        sender.send(ImportStep::Commit { warnings: 0 }).await.unwrap();
+        sender.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await.unwrap();
         self.store.import(org, ImportSource::default(), rows, self.now()).await.unwrap().counts
     }
 

@@ -76,28 +76,6 @@ fn is_gone(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn a_client_that_applies_the_responses_has_the_batches_of_v1() {
-    for page_rows in 1..6 {
-        let (app, _, token) = TestApp::filled(page_rows, &many(10)).await;
-        let mut mirror = Mirror::default();
-        for round in 0..10 {
-            mirror.read(&app, &token).await;
-            let corrected = named(&format!("b{:05}", round * 3 % 10), "2026-01-01T00:00:05.5Z", "Corrected");
-            app.import("Nursery", &[corrected, at(&format!("new{round}"), app.now())]).await;
-            if round % 3 == 2 {
-                remove(&app, &format!("new{}", round - 1)).await;
-                remove(&app, &format!("b{round:05}")).await;
-            }
-        }
-        while mirror.read(&app, &token).await {}
-        let v1 = app.get("/v1/batches", &token).await;
-        let expected: BTreeMap<String, Value> = v1.ids().into_iter().zip(v1.batches()).collect();
-        assert_eq!(mirror.batches, expected, "pages of {page_rows}");
-        assert!(!mirror.read(&app, &token).await, "current");
-    }
-}
-
-#[tokio::test]
 async fn data_has_the_bytes_of_v2_batches() {
     let batches = [Batch::from_json(FULL).unwrap(), batch("b", "2026-01-01T00:00:00Z")];
     let (app, _, token) = TestApp::filled(1_000, &[]).await;

@@ -31,7 +31,6 @@ mod conformance;
 mod credentials;
 mod cursors;
 mod export;
-mod fields;
 mod operator_api;
 mod paging;
 mod sessions;

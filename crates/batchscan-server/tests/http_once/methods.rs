@@ -80,6 +80,4 @@ async fn head_is_get_without_the_body() {
             assert_eq!(head.header(name), get.header(name), "{path} {name}");
         }
     }
-    let reply = app.send("HEAD", "/v2/batches").await;
-    assert_eq!((reply.status, reply.header("www-authenticate").as_deref()), (401, Some("Bearer")));
 }

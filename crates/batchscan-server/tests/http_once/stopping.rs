@@ -59,6 +59,6 @@ async fn idle_connections_do_not_delay_a_stop() {
 async fn the_last_use_of_a_credential_is_stored_on_shutdown() {
     let (mut app, _, _) = TestApp::signed_in().await;
     app.stop().await.unwrap();
-    let credentials = app.store.credentials("Nursery").await.unwrap();
+    let credentials = app.store.credentials(Some("Nursery")).await.unwrap();
     assert_eq!(credentials[0].last_used_at, Some(app.now()));
 }

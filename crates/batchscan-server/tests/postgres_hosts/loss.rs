@@ -67,7 +67,7 @@ impl State {
                 1 => {
                     let lookup =
                         nursery.store.credential(&nursery.client.client_id(), Freshness::Any).await.unwrap();
-                    assert_eq!(lookup.credential.unwrap().secrets.len(), 1);
+                    assert_eq!(lookup.unwrap().secrets.len(), 1);
                 }
                 2 => assert_eq!(nursery.get("/v1/batches", token).await.ids()[..5], first_five_plus(&[])),
                 3 => assert_eq!(nursery.get("/v2/batches", token).await.ids(), ["b0", "b1"]),

@@ -24,7 +24,7 @@ async fn everything_works_with_a_transaction_pooler() {
     for round in 0..5 {
         nursery.import(ORG, &[batch("moving", round), batch(&format!("c{round}"), 100 + round)]).await;
         let lookup = neighbour.credential(&nursery.client.client_id(), Freshness::Latest).await.unwrap();
-        assert!(lookup.is_latest && lookup.credential.is_some());
+        assert!(lookup.is_some());
     }
     let reads = join_all((0..20).map(|turn| read_all(&nursery, 1 + turn % 4))).await;
     assert!(reads.iter().all(|ids| ids.len() == 11 && *ids == reads[0]), "{reads:?}");

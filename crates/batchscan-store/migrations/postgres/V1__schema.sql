@@ -8,7 +8,9 @@ CREATE TABLE organisation (
     version_mark  BIGINT NOT NULL DEFAULT 0,           -- random for each version: a restored backup cannot repeat one
     moved_version BIGINT NOT NULL DEFAULT 0,           -- the last version in which a batch moved in the order
     pruned_version BIGINT NOT NULL DEFAULT 0,          -- the last version whose removals were deleted from batch_tombstone
-    imported_at   BIGINT                               -- when an import last changed its batches
+    imported_at   BIGINT,                              -- when an import last changed its batches
+    timezone      TEXT,                                -- of times without one in its files
+    mapping       TEXT                                 -- how its files are read: a TOML document
 );
 
 CREATE TABLE credential (
@@ -19,7 +21,8 @@ CREATE TABLE credential (
     created_at   BIGINT NOT NULL,
     expires_at   BIGINT,
     revoked_at   BIGINT,
-    last_used_at BIGINT
+    last_used_at BIGINT,
+    last_rejected_at BIGINT                           -- when it was last tried after its end
 );
 
 CREATE INDEX credential_by_org ON credential (org_id);
@@ -121,6 +124,8 @@ CREATE TABLE import (
     duplicates BIGINT NOT NULL,
     warnings  BIGINT NOT NULL,
     version   BIGINT NOT NULL,                       -- of the organisation's batches afterwards
+    is_rejected BIGINT NOT NULL,                      -- 1 for a file with errors: nothing was imported
+    messages  TEXT,                                    -- the first warnings or errors, a line each
     PRIMARY KEY (org_id, id)
 );
 

@@ -8,7 +8,9 @@ CREATE TABLE organisation (
     version_mark  INTEGER NOT NULL DEFAULT 0,          -- random for each version: a restored backup cannot repeat one
     moved_version INTEGER NOT NULL DEFAULT 0,          -- the last version in which a batch moved in the order
     pruned_version INTEGER NOT NULL DEFAULT 0,         -- the last version whose removals were deleted from batch_tombstone
-    imported_at   INTEGER                              -- when an import last changed its batches
+    imported_at   INTEGER,                             -- when an import last changed its batches
+    timezone      TEXT,                                -- of times without one in its files
+    mapping       TEXT                                 -- how its files are read: a TOML document
 ) STRICT;
 
 CREATE TABLE credential (
@@ -19,7 +21,8 @@ CREATE TABLE credential (
     created_at   INTEGER NOT NULL,
     expires_at   INTEGER,
     revoked_at   INTEGER,
-    last_used_at INTEGER
+    last_used_at INTEGER,
+    last_rejected_at INTEGER                           -- when it was last tried after its end
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX credential_by_org ON credential (org_id);
@@ -122,6 +125,8 @@ CREATE TABLE import (
     duplicates INTEGER NOT NULL,
     warnings  INTEGER NOT NULL,
     version   INTEGER NOT NULL,                        -- of the organisation's batches afterwards
+    is_rejected INTEGER NOT NULL,                      -- 1 for a file with errors: nothing was imported
+    messages  TEXT,                                    -- the first warnings or errors, a line each
     PRIMARY KEY (org_id, id)
 ) STRICT, WITHOUT ROWID;
 

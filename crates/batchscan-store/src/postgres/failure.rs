@@ -21,7 +21,7 @@ pub(super) enum Failure {
 }
 
 /// The server's message with its code: the driver's own text is only "db error".
-pub(crate) fn describe(error: &Error) -> String {
+pub fn describe(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(db), _) if is_pooler_error(error) => {
             format!("{}: behind pgbouncer, set ignore_startup_parameters = options", db.message())

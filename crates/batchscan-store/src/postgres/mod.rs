@@ -5,7 +5,7 @@
 //! | `url`, `tls` | the connection settings |
 //! | `host_state`, `monitor`, `hosts` | which hosts are up, which one is the primary, which standbys lag |
 //! | `route` | the retries of one request over the hosts |
-//! | `connect` | one connection, for a mirror |
+//! | `connect` | one connection, for another program's tables |
 //! | `failure` | which errors another host may not have |
 //! | `schema` | migrations, under a lock |
 //! | `store` | the handle, and how reads and changes reach a host |
@@ -24,15 +24,12 @@ mod import;
 mod monitor;
 mod pages;
 mod route;
-mod rows;
 mod schema;
 mod sql;
 mod store;
 mod tls;
 mod url;
 
-pub(crate) use connect::connect_to_primary;
-pub(crate) use failure::describe;
-pub(crate) use rows::params;
+pub use failure::describe;
 pub(crate) use store::PostgresStore;
 pub use url::{PostgresUrl, PostgresUrlError};

@@ -25,6 +25,7 @@ static DIALECT: Dialect = Dialect {
     lock_audit: Some("SELECT pg_advisory_xact_lock(1651728757)"),
     lock_keys: Some("LOCK TABLE service_key IN SHARE ROW EXCLUSIVE MODE"),
     read_in_order: Some("SET LOCAL enable_sort = off"),
+    database_bytes: "SELECT pg_database_size(current_database())",
     last_org: "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('organisation', 'id')), 0)",
     set_last_org: &["
         SELECT setval(sequence, greatest($1, coalesce(pg_sequence_last_value(sequence), 1)))

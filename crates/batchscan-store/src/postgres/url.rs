@@ -209,8 +209,9 @@ fn shared_settings(config: &Config) -> Config {
     config.get_password().map(|password| one.password(password));
     config.get_dbname().map(|name| one.dbname(name));
     one.application_name(config.get_application_name().unwrap_or("batchscan"));
+    // A page's statements are planned once: planning them for each page's values took a sixth of the database's time.
     let options = format!(
-        "-c statement_timeout={STATEMENT_TIMEOUT_MILLIS} {}",
+        "-c statement_timeout={STATEMENT_TIMEOUT_MILLIS} -c plan_cache_mode=force_generic_plan {}",
         config.get_options().unwrap_or_default()
     );
     one.options(options.trim_end());

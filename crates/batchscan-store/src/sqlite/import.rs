@@ -33,16 +33,20 @@ pub(super) fn merge(
         counts: ImportCounts::default(),
         moved: None,
     };
-    let (is_commit, warnings) = loop {
+    let staged = loop {
         match rows.blocking_recv() {
             Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.add(row))?,
-            Some(ImportStep::Commit { warnings }) => break (true, warnings),
-            Some(ImportStep::DryRun { warnings }) => break (false, warnings),
+            Some(ImportStep::Commit { warnings, messages }) => {
+                break Staged { is_commit: true, warnings, messages };
+            }
+            Some(ImportStep::DryRun { warnings, messages }) => {
+                break Staged { is_commit: false, warnings, messages };
+            }
             None => return Err(AdminError::Aborted),
         }
     };
     let Merge { counts, moved, .. } = merge;
-    Ok((Staged { is_commit, warnings }, Merged { counts, moved }))
+    Ok((staged, Merged { counts, moved }))
 }
 
 /// Merges imported batches into those of one organisation.

@@ -1,11 +1,11 @@
 //! Backup, and checks of the file.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use super::permissions;
 use super::store::SqliteStore;
 use crate::doctor::DoctorReport;
 use crate::errors::{AdminError, StoreError, unwritable};
@@ -25,7 +25,7 @@ impl SqliteStore {
     pub(crate) async fn check_file(&self) -> Result<Vec<String>, AdminError> {
         let path = self.path.clone();
         self.read_slowly(move |connection| {
-            let mut findings = Vec::from_iter(check_permissions(&path));
+            let mut findings = Vec::from_iter(permissions::check(&path));
             match check_integrity(connection, &mut findings) {
                 Err(AdminError::Store(StoreError::Unreadable(cause) | StoreError::Broken(cause))) => {
                     findings.push(format!("the file is damaged ({cause}): restore a backup"));
@@ -65,11 +65,6 @@ fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(
     }
     target.close().map_err(|(_, error)| error)?;
     Ok(())
-}
-
-fn check_permissions(path: &Path) -> Option<String> {
-    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o077;
-    (mode != 0).then(|| format!("{0} can be opened by other users: run `chmod 600 {0}`", path.display()))
 }
 
 fn check_integrity(connection: &Connection, findings: &mut Vec<String>) -> Result<(), AdminError> {

@@ -9,6 +9,7 @@ mod import;
 mod maintenance;
 mod open;
 mod pages;
+mod permissions;
 mod sql;
 mod store;
 mod threads;

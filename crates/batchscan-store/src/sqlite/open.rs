@@ -1,14 +1,14 @@
 //! Opens the file: creates, locks and migrates it, and configures connections.
 
-use std::fs::{File, OpenOptions as FileOptions};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
+use super::permissions;
 use crate::errors::OpenError;
 use crate::migrations;
 use crate::types::OpenOptions;
@@ -100,8 +100,8 @@ fn create_file(path: &Path, create: bool) -> Result<(), OpenError> {
     if !create {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    match FileOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
+    match permissions::create(path, &folder_of(path)?) {
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(OpenError::Unwritable { path: path.to_owned(), cause: error.to_string() }),
     }

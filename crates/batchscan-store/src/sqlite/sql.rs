@@ -22,6 +22,7 @@ static DIALECT: Dialect = Dialect {
     lock_audit: None,
     lock_keys: None,
     read_in_order: None,
+    database_bytes: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     last_org: "SELECT seq FROM sqlite_sequence WHERE name = 'organisation'",
     // SQLite's table of sequences has no unique key. Adding and removing an organisation sets the sequence.
     set_last_org: &[

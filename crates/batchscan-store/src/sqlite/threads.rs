@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::errors::StoreError;
@@ -26,10 +27,15 @@ impl Threads {
         let queue = Arc::new(Queue::new(connections.len(), queued_max));
         let mut running = Vec::new();
         for (number, connection) in connections.into_iter().enumerate() {
-            let jobs = queue.clone();
+            let (jobs, runtime) = (queue.clone(), Handle::try_current().ok());
             let thread = std::thread::Builder::new().name(format!("sqlite-{name}"));
             // If a thread cannot be started, the others do the work. Without any, every job fails.
-            running.extend(thread.spawn(move || run_jobs(connection, number, &jobs)).ok());
+            let run = move || {
+                // For jobs that start work on other threads.
+                let _runtime = runtime.as_ref().map(Handle::enter);
+                run_jobs(connection, number, &jobs);
+            };
+            running.extend(thread.spawn(run).ok());
         }
         Self { queue, running }
     }

@@ -80,7 +80,9 @@ pub(crate) async fn what_changes_nothing_has_no_entry(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     let before = lines(store).await;
     fixture.import(&[batch("a", 1)]).await;
-    import(store, ORG, &[batch("b", 2)], Some(ImportStep::DryRun { warnings: 0 })).await.unwrap();
+    import(store, ORG, &[batch("b", 2)], Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
+        .await
+        .unwrap();
     import(store, ORG, &[batch("b", 2)], None).await.unwrap_err();
     store.add_org(&name(ORG), at(0)).await.unwrap_err();
     store.remove_batches(ORG, vec![BatchId::new("missing").unwrap()], at(0), at(8)).await.unwrap_err();

@@ -29,7 +29,7 @@ pub(crate) async fn a_copy_replaces_what_its_target_had(fixture: &Fixture) {
         };
         assert_eq!(kids(&target).await, kids(store).await);
         assert_eq!(target.imports(ORG, 0, 9).await.unwrap(), store.imports(ORG, 0, 9).await.unwrap());
-        assert!(target.sessions(ORG, at(0)).await.unwrap().is_empty(), "everyone signs in again");
+        assert!(target.sessions(Some(ORG), at(0)).await.unwrap().is_empty(), "everyone signs in again");
         copy_database(store, &target, &|_, _| ()).await.unwrap();
         target.add_operator_token(token("op_later", None)).await.unwrap();
         let in_use = copy_database(store, &target, &|_, _| ()).await.unwrap_err().to_string();

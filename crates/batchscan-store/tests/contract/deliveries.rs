@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, ORG, at, batch, commented, new_caller};
 async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Result<ImportResult, AdminError> {
     let (steps, rows) = mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-    steps.send(ImportStep::Commit { warnings: 7 }).await.unwrap();
+    steps.send(ImportStep::Commit { warnings: 7, messages: Vec::new() }).await.unwrap();
     let (file, key, hash) = (Some("a.csv".into()), Some(key.into()), Some([hash; 32]));
     let source = ImportSource { file, key, hash, org: None };
     store.import(ORG, source, rows, at(8)).await
@@ -94,7 +94,7 @@ pub(crate) async fn operator_tokens_are_issued_used_and_revoked(fixture: &Fixtur
     store.add_operator_token(admin.clone()).await.unwrap();
     store.add_operator_token(bound.clone()).await.unwrap();
     let unknown = store.add_operator_token(token("op_c", Some("Unknown"))).await;
-    assert!(matches!(unknown, Err(AdminError::OrgNotFound(_))));
+    assert!(matches!(unknown, Err(AdminError::OrgNotFound { .. })));
     assert_eq!(fixture.second.operator_tokens().await.unwrap(), [admin.clone(), bound.clone()]);
     assert_eq!(store.operator_token(&bound.id).await.unwrap(), Some(bound.clone()));
     store.record_uses(vec![(admin.id.clone(), at(5))]).await.unwrap();

@@ -77,7 +77,9 @@ impl Fixture {
     }
 
     pub(crate) async fn import(&self, batches: &[Batch]) -> ImportCounts {
-        import(&self.store, ORG, batches, Some(ImportStep::Commit { warnings: 0 })).await.unwrap()
+        import(&self.store, ORG, batches, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn version(&self) -> Option<DataVersion> {

@@ -74,13 +74,21 @@ pub(crate) async fn without_a_commit_nothing_is_kept(fixture: &Fixture) {
 pub(crate) async fn a_dry_run_counts_and_keeps_nothing(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     let rows = [batch("a", 1), batch("b", 2)];
-    let counts = import(&fixture.store, ORG, &rows, Some(ImportStep::DryRun { warnings: 0 })).await.unwrap();
+    let counts =
+        import(&fixture.store, ORG, &rows, Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
+            .await
+            .unwrap();
     assert_eq!((counts.new, counts.unchanged), (1, 1));
     assert_eq!(fixture.ids(whole(), 10).await, ["a"]);
 }
 
 pub(crate) async fn an_import_for_an_unknown_organisation_fails(fixture: &Fixture) {
-    let result =
-        import(&fixture.store, "Unknown", &[batch("a", 1)], Some(ImportStep::Commit { warnings: 0 })).await;
-    assert!(matches!(result, Err(AdminError::OrgNotFound(name)) if name == "Unknown"));
+    let result = import(
+        &fixture.store,
+        "Unknown",
+        &[batch("a", 1)],
+        Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }),
+    )
+    .await;
+    assert!(matches!(result, Err(AdminError::OrgNotFound { name, .. }) if name == "Unknown"));
 }

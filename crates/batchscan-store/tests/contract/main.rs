@@ -12,7 +12,6 @@ mod copies;
 mod deliveries;
 mod fixture;
 mod imports;
-mod mirrors;
 mod model;
 mod operators;
 mod pages;

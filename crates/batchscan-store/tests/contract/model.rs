@@ -106,9 +106,15 @@ async fn import_some(store: &Store, name: &str, org: &mut Org, random: &mut Rand
     }
     match random.below(5) {
         0 => assert!(matches!(import(store, name, &batches, None).await, Err(AdminError::Aborted))),
-        1 => drop(import(store, name, &batches, Some(ImportStep::DryRun { warnings: 0 })).await.unwrap()),
+        1 => drop(
+            import(store, name, &batches, Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
+                .await
+                .unwrap(),
+        ),
         _ => {
-            import(store, name, &batches, Some(ImportStep::Commit { warnings: 0 })).await.unwrap();
+            import(store, name, &batches, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
+                .await
+                .unwrap();
             org.batches.extend(batches.into_iter().map(|batch| (batch.batch_id.as_str().to_owned(), batch)));
         }
     }

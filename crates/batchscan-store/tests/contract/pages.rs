@@ -111,7 +111,9 @@ pub(crate) async fn a_caller_sees_only_its_own_batches(fixture: &Fixture) {
     let other = new_caller(&fixture.store, "Other", "bs_other").await;
     fixture.import(&[batch("same id", 1), batch("mine", 2)]).await;
     let theirs = [commented(batch("same id", 3), "theirs")];
-    import(&fixture.store, "Other", &theirs, Some(ImportStep::Commit { warnings: 0 })).await.unwrap();
+    import(&fixture.store, "Other", &theirs, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
+        .await
+        .unwrap();
     assert_eq!(fixture.ids(whole(), 1).await, ["same id", "mine"]);
     let result = fixture.store.page(&other, request(10), |_| None::<()>).await.unwrap();
     let PageResult::Read(page) = result else { panic!("no page") };

@@ -2,7 +2,9 @@
 //! variable; what belongs to one call does not.
 
 mod database;
+mod defaults;
 mod operator;
+pub(crate) mod settings;
 mod user;
 mod values;
 mod variables;
@@ -10,6 +12,7 @@ mod variables;
 use std::ffi::OsString;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -19,8 +22,8 @@ use crate::terminal::{exit_with_usage_error, set_json_errors};
 pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
     Audit, Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import,
-    Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Serve, Session,
-    SessionCommand, TokenCommand, Watch,
+    Imports, Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Serve,
+    Session, SessionCommand, Status, TokenCommand, Watch,
 };
 pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
@@ -60,7 +63,8 @@ impl Cli {
     /// Parses the command line. Exits with a message if it is wrong.
     pub(crate) fn from_command_line() -> Self {
         set_json_errors(logs_json(std::env::args_os()));
-        let matches = Cli::command().try_get_matches().unwrap_or_else(|error| exit_with_usage_error(&error));
+        let matches = settings::apply(Cli::command()).try_get_matches();
+        let matches = matches.unwrap_or_else(|error| exit_with_usage_error(&suggest_command(error)));
         if has_unused_link_option(&matches) {
             let error = usage_error("credential", "--link-valid and --public-url require --link");
             exit_with_usage_error(&error);
@@ -73,6 +77,18 @@ impl Cli {
             connection.prefer_named_profile(matches);
         }
         cli
+    }
+}
+
+/// Names `pull` for what other programs call export or download.
+fn suggest_command(error: clap::Error) -> clap::Error {
+    let invalid = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string);
+    match invalid.as_deref() {
+        Some(name @ ("export" | "download" | "get" | "fetch")) => {
+            let text = format!("unrecognized subcommand '{name}'; `batchscan pull` writes batches to a file");
+            Cli::command().error(clap::error::ErrorKind::InvalidSubcommand, text)
+        }
+        _ => error,
     }
 }
 
@@ -121,10 +137,12 @@ pub(crate) fn usage_error(command: &str, text: impl std::fmt::Display) -> clap::
 pub(crate) enum Command {
     Demo(Demo),
     Serve(Box<Serve>),
+    Status(Status),
     Org(Org),
     Credential(Credential),
     Session(Session),
     Import(Import),
+    Imports(Imports),
     Watch(Watch),
     Batch(Batch),
     Backup(Backup),

@@ -11,10 +11,12 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
+use super::defaults;
 use super::values::{
-    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry, parse_label,
-    parse_link_time, parse_org_name, parse_origin, parse_public_url, parse_rate, parse_share, parse_size,
-    parse_start_date, parse_ttl, parse_url, read_from_parser, role_parser, whole_number, parse_zone,
+    format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
+    parse_expiry_date, parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url,
+    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser,
+    parse_zone, role_parser, whole_number,
 };
 use crate::date_range::DateArg;
 
@@ -60,10 +62,10 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub(crate) listen: String,
     /// Lifetime of an access token, from 1s to 24h
-    #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = "1h", value_parser = parse_ttl)]
+    #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = defaults::TOKEN_TTL.as_str(), value_parser = parse_ttl)]
     pub(crate) token_ttl: Duration,
     /// Batches per page of v2, from 1 to 10000
-    #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value_t = 1000,
+    #[arg(long, env = "BATCHSCAN_PAGE_SIZE", value_name = "N", default_value = defaults::PAGE_SIZE.as_str(),
           value_parser = whole_number(1..=10_000_u16))]
     pub(crate) page_size: u16,
     /// Address that clients use, if it differs from --listen
@@ -91,7 +93,7 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_OPERATOR_LISTEN", value_name = "HOST:PORT", value_parser = parse_address)]
     pub(crate) operator_listen: Option<String>,
     /// Maximum size of a file that is imported through the operator API, such as 500M or 10G
-    #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    #[arg(long, env = "BATCHSCAN_MAX_DELIVERY", value_name = "SIZE", default_value = defaults::MAX_IMPORT.as_str(), value_parser = parse_size)]
     pub(crate) max_delivery: u64,
     /// Also serve /metrics on the public address; it names database hosts and organisations
     #[arg(long, env = "BATCHSCAN_PUBLIC_METRICS", value_parser = BoolishValueParser::new())]
@@ -103,13 +105,13 @@ pub(crate) struct Serve {
     #[arg(long, env = "BATCHSCAN_DRAIN", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(crate) drain: Duration,
     /// Size of the page cache in MiB
-    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value_t = 64, value_parser = whole_number(0..=u32::MAX))]
+    #[arg(long, env = "BATCHSCAN_CACHE_MIB", value_name = "N", default_value = defaults::CACHE_MIB.as_str(), value_parser = whole_number(0..=u32::MAX))]
     pub(crate) cache_mib: u32,
     /// PostgreSQL hosts to read from: any host, or standbys while one is up to date
     #[arg(long, env = "BATCHSCAN_READ_FROM", value_name = "HOSTS", default_value = "any", value_parser = read_from_parser())]
     pub(crate) read_from: ReadFrom,
     /// Maximum number of connections to each PostgreSQL host
-    #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value_t = 16,
+    #[arg(long, env = "BATCHSCAN_DATABASE_CONNECTIONS", value_name = "N", default_value = defaults::DATABASE_CONNECTIONS.as_str(),
           value_parser = whole_number(1..=1_000_u16))]
     pub(crate) database_connections: u16,
     /// Day on which v1 ends: adds Deprecation and Sunset headers to v1 responses
@@ -183,9 +185,9 @@ pub(crate) enum CredentialCommand {
         /// Label that says what the credential is for
         #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
-        /// Expire after this time, such as 365d
-        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
-        expires: Option<Duration>,
+        /// Expire after a time such as 365d, or at the end of a day such as 2027-12-31 (UTC)
+        #[arg(long, value_name = "TIME|DATE", value_parser = parse_expiry_date)]
+        expires: Option<UtcInstant>,
         /// Print a sign-in link for the dashboard instead of the secret
         #[arg(long)]
         link: bool,
@@ -195,11 +197,11 @@ pub(crate) enum CredentialCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the credentials of an organisation (no secrets)
+    /// List credentials (no secrets)
     List {
-        /// Organisation
+        /// Organisation [default: all]
         #[arg(long, value_name = "NAME")]
-        org: String,
+        org: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -209,7 +211,7 @@ pub(crate) enum CredentialCommand {
         /// Client id of the credential
         client_id: String,
         /// Time for which the old secret keeps working; 0s ends it now
-        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = defaults::RETIRE_AFTER.as_str(), value_parser = parse_duration)]
         retire_after: Duration,
         /// Print JSON
         #[arg(long)]
@@ -256,9 +258,9 @@ pub(crate) struct Session {
 pub(crate) enum SessionCommand {
     /// List the browsers that are signed in, and unused sign-in links
     List {
-        /// Organisation
+        /// Organisation [default: all]
         #[arg(long, value_name = "NAME")]
-        org: String,
+        org: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -308,9 +310,9 @@ pub(crate) enum TokenCommand {
         /// Label that says what the token is for
         #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
-        /// Expire after this time, such as 365d
-        #[arg(long, value_name = "TIME", value_parser = parse_expiry)]
-        expires: Option<Duration>,
+        /// Expire after a time such as 365d, or at the end of a day such as 2027-12-31 (UTC)
+        #[arg(long, value_name = "TIME|DATE", value_parser = parse_expiry_date)]
+        expires: Option<UtcInstant>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -338,7 +340,7 @@ Example:
 pub(crate) struct Audit {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
-    /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 30d, 12w or 2026-01-31T08:00:00Z
+    /// Date of the first entry (UTC): 2026-01-31, 2026-01, today, yesterday, 1h, 30d, 12w or 2026-01-31T08:00:00Z
     /// [default: all entries]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) since: Option<DateArg>,
@@ -468,7 +470,7 @@ pub(crate) enum BatchCommand {
         #[arg(value_name = "ID", required = true, value_parser = parse_batch_id)]
         ids: Vec<BatchId>,
         /// Keep the record of removals for this time; a copy that was last updated earlier is read again from the start
-        #[arg(long, value_name = "DAYS", default_value_t = 400,
+        #[arg(long, value_name = "DAYS", default_value = defaults::KEEP_REMOVALS.as_str(),
               value_parser = whole_number(1..=u16::MAX))]
         keep_removals: u16,
         /// Do not ask for confirmation
@@ -482,11 +484,45 @@ pub(crate) enum BatchCommand {
 /// The backup is a consistent snapshot in an SQLite file, whatever the database is; `serve` can open it directly. It
 /// contains the keys that sign tokens: protect it like the database.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan backup backup.db
+  batchscan backup --keep 14 /var/backups/batchscan")]
 pub(crate) struct Backup {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
-    /// File to create; it must not exist
-    pub(crate) file: PathBuf,
+    /// File to create; it must not exist. With --keep, a folder
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// Create a file named after the current time in the folder DIR, and remove all but the newest N
+    #[arg(long, value_name = "N", value_parser = whole_number(1..=10_000_u16))]
+    pub(crate) keep: Option<u16>,
+}
+
+/// Show the state of the service and of each organisation
+///
+/// What needs attention comes first: rejected files, credentials that expire within 30 days or that a client still uses
+/// although they have ended, old backups, little disk space. Exit status 1 if there is something.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List imports, with their warnings and errors
+#[derive(Debug, Args)]
+pub(crate) struct Imports {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Organisation
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: String,
+    /// Print JSON, one import per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Copy everything from one database to another

@@ -70,6 +70,17 @@ pub(crate) fn parse_expiry(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("must be at least 1s".into()) } else { Ok(time) }
 }
 
+/// When a credential expires: after a time such as `365d`, or at the end of a day such as `2026-12-31`.
+pub(crate) fn parse_expiry_date(text: &str) -> Result<UtcInstant, String> {
+    let now = now();
+    let end = match parse_expiry(text) {
+        Ok(time) => now.plus_secs(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)),
+        Err(_) if text.contains('-') => DateArg::parse_end(text, now)?.instant,
+        Err(_) => return Err("expected a time such as 365d, or a date such as 2027-12-31".into()),
+    };
+    if end > now { Ok(end) } else { Err("must be in the future".into()) }
+}
+
 /// The lifetime of a sign-in link.
 pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
     const RANGE: RangeInclusive<u64> = 15 * 60..=7 * 24 * 3_600;

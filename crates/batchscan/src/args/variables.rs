@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use clap::{Command, CommandFactory};
 
 use super::Cli;
+use super::settings::VARIABLE;
 
 /// Variables that belong to no option. The last two are those of tests and builds.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
+    VARIABLE,
     "BATCHSCAN_LOG",
     "BATCHSCAN_CLIENT_SECRET",
     "BATCHSCAN_OPERATOR_TOKEN",

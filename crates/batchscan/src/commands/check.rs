@@ -17,7 +17,7 @@ pub(crate) async fn run(mut command: Check) -> anyhow::Result<ExitCode> {
         command.connection.url = Some(url.trim_end_matches('/').to_owned());
     }
     let profile = connection::resolve_or(&command.connection, |_| read_secret())?;
-    let ca_cert = connection::read_ca_cert(&profile)?;
+    let ca_cert = connection::read_ca_cert(profile.ca_cert.as_deref())?;
     let target = Target {
         base_url: profile.url,
         client_id: profile.client_id,

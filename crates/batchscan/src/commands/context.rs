@@ -3,22 +3,32 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use batchscan_formats::write::Columns;
-use batchscan_model::{Field, UtcInstant};
-use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, Store};
+use batchscan_model::{Field, OrgId, UtcInstant};
+use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, OrgOverview, Store};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
-use crate::args::{ColumnsArgs, DatabaseArg, DateRangeArgs, usage_error};
+use crate::args::{ColumnsArgs, DatabaseArg, DateRangeArgs, settings, usage_error};
 use crate::date_range::DateArgRange;
 use crate::terminal::note;
 
 /// How long a command waits for PostgreSQL before it says so.
 const WAIT_NOTE_DELAY: Duration = Duration::from_secs(1);
 
-pub(super) async fn open(arg: &DatabaseArg) -> Result<Store, OpenError> {
-    open_database(&arg.database, OpenOptions::EXISTING).await
+pub(super) async fn open(arg: &DatabaseArg) -> anyhow::Result<Store> {
+    let opened = open_database(&arg.database, OpenOptions::EXISTING).await;
+    opened.map_err(|error| match error {
+        OpenError::Missing(_) if settings::are_unreadable() => {
+            let path = settings::path().display().to_string();
+            anyhow!(
+                "{error}; the service's settings in {path} can be read by root and the group batchscan only"
+            )
+        }
+        error => error.into(),
+    })
 }
 
 /// Opens a database. Prints what it waits for if PostgreSQL does not respond.
@@ -61,6 +71,11 @@ pub(super) fn columns(command: &str, args: &ColumnsArgs) -> Columns {
 pub(super) fn shell_quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+/// The name of an organisation.
+pub(super) fn org_name(orgs: &[OrgOverview], id: Option<OrgId>) -> &str {
+    orgs.iter().find(|org| Some(org.id) == id).map_or("-", |org| &org.name)
 }
 
 /// An instant to the second, or a dash.

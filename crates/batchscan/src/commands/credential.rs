@@ -8,16 +8,17 @@ use batchscan_server::auth::{self, KeyRing};
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::credential;
 use batchscan_store::{
-    AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, Rotation, Store,
+    AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, OrgOverview,
+    Rotation, Store,
 };
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 
-use super::context::{format_time, later, open};
+use super::context::{format_time, later, open, org_name};
 use crate::args::{Credential, CredentialCommand, LinkOptions};
 use crate::table::table;
-use crate::terminal::{print, print_hint, print_once};
+use crate::terminal::{note, print, print_hint, print_once};
 
 /// The dashboard of a service with the default settings.
 const LOCAL_URL: &str = "http://127.0.0.1:8080";
@@ -27,8 +28,7 @@ pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow:
     let now = Clock::system().now();
     match command {
         CredentialCommand::Issue { org, label, expires, link, link_options, json } => {
-            let expires_at = expires.map(|time| later(now, time));
-            let (client, secret) = issue(&store, &org, label, expires_at, now).await?;
+            let (client, secret) = issue(&store, &org, label, expires, now).await?;
             if link {
                 return print_link(&store, client, &link_options, json, now).await;
             }
@@ -42,14 +42,15 @@ pub(crate) async fn run(Credential { database, command }: Credential) -> anyhow:
             if json {
                 return Ok(());
             }
-            if let Some(end) = expires_at {
+            if let Some(end) = expires {
                 print(&format!("Expires on {}.\n", format_time(Some(end))))?;
             }
             print_hint(&format!("Next, on the client: batchscan login --url URL --client-id {client}"))
         }
         CredentialCommand::List { org, json } => {
-            let all = store.credentials(&org).await?;
-            print(&if json { list_json(&all, now) } else { list(&all, &org, now) })
+            let all = store.credentials(org.as_deref()).await?;
+            let orgs = store.org_overviews().await?;
+            print(&if json { list_json(&all, &orgs, now) } else { list(&all, &orgs, now) })
         }
         CredentialCommand::Rotate { client_id, retire_after, json } => {
             rotate(&store, &parse_client_id(&client_id)?, later(now, retire_after), now, json).await
@@ -122,12 +123,18 @@ async fn print_link(
         "The link signs in once, until {}. The browser then stays signed in for up to 90 days.\n",
         format_time(Some(expires_at))
     ))?;
-    match options.public_url {
-        Some(_) => Ok(()),
-        None => print_hint(
-            "It works on this machine only. For others, set --public-url to the dashboard's address.",
-        ),
+    if is_loopback(url) {
+        note(
+            "note: the link works on this machine only; for others, set BATCHSCAN_PUBLIC_URL in the service's settings, or \
+             --public-url, to the dashboard's address",
+        );
     }
+    Ok(())
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, host)| host);
+    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
 }
 
 /// A link of a credential that cannot be used would never work.
@@ -179,7 +186,7 @@ fn format_secret(client: &ClientId, secret: &ClientSecret, json: bool) -> String
 fn parse_client_id(text: &str) -> anyhow::Result<ClientId> {
     ClientId::new(text).with_context(|| {
         let shown: String = text.chars().take(70).filter(|c| !c.is_control()).collect();
-        format!("\"{shown}\" is not a valid client id; list them with `batchscan credential list --org NAME`")
+        format!("\"{shown}\" is not a valid client id; list them with `batchscan credential list`")
     })
 }
 
@@ -187,21 +194,30 @@ fn no_randomness() -> anyhow::Error {
     anyhow!("the random number generator failed: nothing was issued")
 }
 
-fn list(all: &[StoredCredential], org: &str, now: UtcInstant) -> String {
+fn list(all: &[StoredCredential], orgs: &[OrgOverview], now: UtcInstant) -> String {
     if all.is_empty() {
-        return format!("no credentials yet: issue one with `batchscan credential issue --org \"{org}\"`\n");
+        return "no credentials yet: issue one with `batchscan credential issue --org NAME`\n".to_owned();
     }
     let row = |info: &StoredCredential| {
         let state = info.status(now).name().to_owned();
         let [issued, expires, used, old_secret] =
             [Some(info.created_at), info.expires_at, info.last_used_at, info.old_secret_until(now)]
                 .map(format_time);
-        [info.client.to_string(), info.label.clone(), state, issued, expires, used, old_secret]
+        let org = org_name(orgs, info.org).to_owned();
+        [org, info.client.to_string(), info.label.clone(), state, issued, expires, used, old_secret]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
-    table(["CLIENT ID", "LABEL", "STATE", "ISSUED", "EXPIRES", "LAST USED", "OLD SECRET UNTIL"], &rows)
+    table(
+        ["ORGANISATION", "CLIENT ID", "LABEL", "STATE", "ISSUED", "EXPIRES", "LAST USED", "OLD SECRET UNTIL"],
+        &rows,
+    )
 }
 
-fn list_json(all: &[StoredCredential], now: UtcInstant) -> String {
-    format!("{}\n", all.iter().map(|one| credential(one, now)).collect::<serde_json::Value>())
+fn list_json(all: &[StoredCredential], orgs: &[OrgOverview], now: UtcInstant) -> String {
+    let one = |one: &StoredCredential| {
+        let mut json = credential(one, now);
+        json["organisation"] = org_name(orgs, one.org).into();
+        json
+    };
+    format!("{}\n", all.iter().map(one).collect::<serde_json::Value>())
 }

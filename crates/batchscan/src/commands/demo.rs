@@ -96,7 +96,7 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
             }
         }
         // If the import has failed, it returns the error.
-        let _ = steps.blocking_send(ImportStep::Commit { warnings: 0 });
+        let _ = steps.blocking_send(ImportStep::Commit { warnings: 0, messages: Vec::new() });
     });
     let imported: Result<_, AdminError> =
         store.import(NURSERY, ImportSource::default(), receiver, Clock::system().now()).await;

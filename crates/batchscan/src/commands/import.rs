@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{ReadError, ReadOptions, Warnings, read_text};
+use batchscan_formats::read::{ReadError, ReadOptions, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
-    ImportError, ImportOptions, ImportSource, Imported, Organisation, Store, hash_file, import_file,
+    ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
 };
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
         let started = Instant::now();
         match import_one(&store, &command, (file.as_path(), format), &options).await {
             Ok(imported) => {
-                print_warnings(file, &imported.warnings);
+                print_warnings(file, &imported.messages, imported.warnings);
                 print(&summary(&command, file, &imported, started.elapsed()))?;
             }
             Err(error) => {
@@ -121,7 +121,7 @@ async fn import_one(
     command: &Import,
     (file, format): (&Path, Format),
     options: &ReadOptions,
-) -> anyhow::Result<Imported> {
+) -> anyhow::Result<ImportResult> {
     let (input, length) = open_input(file)?;
     let template = match length {
         None => "{msg} {spinner} {bytes} {bytes_per_sec}",
@@ -130,10 +130,12 @@ async fn import_one(
     let bar = progress_bar(&display_name(file), template);
     bar.set_length(length.unwrap_or(0));
     let (spooling, max, read) = (bar.clone(), command.max_input, options.clone());
-    let spool = move || spool(format, spooling.wrap_read(input), max, Some(&read));
     let input = match length {
         Some(_) => Ok(input),
-        None => tokio::task::spawn_blocking(spool).await?,
+        None => {
+            let copy = move || spool(format, spooling.wrap_read(input), max, Some(&read));
+            tokio::task::spawn_blocking(copy).await?
+        }
     };
     let hashed = match input {
         Ok(input) => tokio::task::spawn_blocking(move || with_hash(input)).await?,
@@ -297,26 +299,29 @@ pub(super) fn describe_rejection(
     (lines, format!("{name} has {errors}{more}. {nothing}; {advice}{hint}"))
 }
 
+/// `batchscan imports` lists more.
+const WARNINGS_PRINTED_MAX: usize = 5;
+
 /// Prints the first warnings, each on its own line.
-pub(super) fn print_warnings(file: &Path, warnings: &Warnings) {
+pub(super) fn print_warnings(file: &Path, messages: &[String], total: u64) {
     let name = display_name(file);
-    for warning in &warnings.first {
+    for warning in messages.iter().take(WARNINGS_PRINTED_MAX) {
         note(&format!("warning: {name}: {warning}"));
     }
-    let more = warnings.count - warnings.first.len() as u64;
+    let more = total.saturating_sub(WARNINGS_PRINTED_MAX as u64);
     if more > 0 {
         note(&format!("warning: {name}: {} more", grouped(more)));
     }
 }
 
-fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -> String {
+fn summary(command: &Import, file: &Path, imported: &ImportResult, took: Duration) -> String {
     let counts = &imported.counts;
     let total = counts.new + counts.corrected + counts.unchanged + counts.duplicates;
     if command.json {
         let summary = json!({
             "file": file.display().to_string(), "organisation": command.org, "dry_run": command.dry_run,
             "batches": total, "new": counts.new, "corrected": counts.corrected, "unchanged": counts.unchanged,
-            "duplicates": counts.duplicates, "warnings": imported.warnings.count, "seconds": took.as_secs_f64(),
+            "duplicates": counts.duplicates, "warnings": imported.warnings, "seconds": took.as_secs_f64(),
         });
         return format!("{summary}\n");
     }
@@ -325,7 +330,7 @@ fn summary(command: &Import, file: &Path, imported: &Imported, took: Duration) -
         0 => String::new(),
         duplicates => format!(", {} duplicates (the last one counts)", grouped(duplicates)),
     };
-    let warnings = match imported.warnings.count {
+    let warnings = match imported.warnings {
         0 => String::new(),
         warnings => format!(", {}", count(warnings, "warning", "warnings")),
     };

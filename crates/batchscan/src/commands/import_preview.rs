@@ -58,7 +58,8 @@ pub(super) fn run(
     }
     match &shown.result {
         Ok(summary) => {
-            print_warnings(file, &summary.warnings);
+            let messages: Vec<String> = summary.warnings.first.iter().map(ToString::to_string).collect();
+            print_warnings(file, &messages, summary.warnings.count);
             print(&format!("{name} would be accepted: {}\n", count(summary.batches, "batch", "batches")))
         }
         Err(error @ ReadError::Invalid { .. }) => {

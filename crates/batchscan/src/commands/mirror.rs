@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use batchscan_client::{Batch, Changes, Error, WAIT_MAX};
-use batchscan_store::{Mirror as StoredMirror, MirrorChanges};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::context::shutdown_signal;
 use crate::args::{Mirror, MirrorOutput, usage_error};
 use crate::connection::{self, Service};
+use crate::mirror::{MirrorChanges, MirrorDatabase};
 use crate::numbers::grouped;
 use crate::progress::progress_bar;
 use crate::terminal::{note, print, print_once};
@@ -47,7 +47,7 @@ pub(crate) async fn run(mut command: Mirror) -> anyhow::Result<()> {
         MirrorOutput::Stdout => Target::Stdout { since: command.since },
         MirrorOutput::Database(url) => {
             let address = service.url.trim_end_matches('/');
-            Target::Database(Box::new(StoredMirror::open(&url, address).await?))
+            Target::Database(Box::new(MirrorDatabase::open(&url, address).await?))
         }
     };
     let follow = command.follow;
@@ -179,7 +179,7 @@ impl MirrorTask {
 
 enum Target {
     Stdout { since: Option<String> },
-    Database(Box<StoredMirror>),
+    Database(Box<MirrorDatabase>),
 }
 
 impl Target {

@@ -7,7 +7,7 @@ use batchscan_server::clock::Clock;
 use batchscan_store::{OperatorRole, OperatorToken, Store};
 use serde_json::json;
 
-use super::context::{format_time, later, open};
+use super::context::{format_time, open};
 use crate::args::{Operator, OperatorCommand, TokenCommand, usage_error};
 use crate::table::{sanitize, table};
 use crate::terminal::{print, print_once};
@@ -20,9 +20,8 @@ pub(crate) async fn run(Operator { database, command }: Operator) -> anyhow::Res
             if role == OperatorRole::Admin && org.is_some() {
                 usage_error("operator", "--org can only be used with --role ingest").exit();
             }
-            let expires_at = expires.map(|time| later(now, time));
             let store = open(&database).await?;
-            issue(&store, (role, org), label, expires_at, json, now).await
+            issue(&store, (role, org), label, expires, json, now).await
         }
         TokenCommand::List { json } => {
             let all = open(&database).await?.operator_tokens().await?;

@@ -4,10 +4,10 @@ use anyhow::bail;
 use batchscan_model::UtcInstant;
 use batchscan_server::auth::is_issued_id;
 use batchscan_server::clock::Clock;
-use batchscan_store::{Credential, Session as StoredSession};
+use batchscan_store::{Credential, OrgOverview, Session as StoredSession};
 use serde_json::json;
 
-use super::context::{format_time, open};
+use super::context::{format_time, open, org_name};
 use crate::args::{Session, SessionCommand};
 use crate::numbers::count;
 use crate::table::table;
@@ -17,12 +17,15 @@ pub(crate) async fn run(Session { database, command }: Session) -> anyhow::Resul
     let store = open(&database).await?;
     match command {
         SessionCommand::List { org, json } => {
-            let all = store.sessions(&org, Clock::system().now()).await?;
-            let credentials = store.credentials(&org).await?;
-            print(&if json { list_json(&all, &credentials) } else { list(&all, &credentials) })
+            let all = store.sessions(org.as_deref(), Clock::system().now()).await?;
+            let credentials = store.credentials(org.as_deref()).await?;
+            if json {
+                return print(&list_json(&all, &credentials));
+            }
+            print(&list(&all, &credentials, &store.org_overviews().await?))
         }
         SessionCommand::End { id } => match store.end_sessions(&id, Clock::system().now()).await? {
-            0 => bail!("there is no such session; list them with `batchscan session list --org NAME`"),
+            0 => bail!("there is no such session; list them with `batchscan session list`"),
             ended => print(&format!(
                 "ended {}; a token it already has works until it expires, 1 h by default. To stop it now: batchscan \
                 credential revoke {}\n",
@@ -39,7 +42,7 @@ fn label<'a>(session: &StoredSession, credentials: &'a [Credential]) -> &'a str 
     found.map_or("", |credential| &credential.label)
 }
 
-fn list(all: &[StoredSession], credentials: &[Credential]) -> String {
+fn list(all: &[StoredSession], credentials: &[Credential], orgs: &[OrgOverview]) -> String {
     if all.is_empty() {
         return "no sessions, and no unused sign-in links\n".to_owned();
     }
@@ -48,10 +51,15 @@ fn list(all: &[StoredSession], credentials: &[Credential]) -> String {
         let [created, used, expires] =
             [Some(session.created_at), session.last_used_at, Some(session.expires_at)].map(format_time);
         let [label, kind] = [label(session, credentials), kind].map(str::to_owned);
-        [session.id.to_string(), session.client.to_string(), label, kind, created, used, expires]
+        let org = credentials.iter().find(|credential| credential.client == session.client);
+        let org = org_name(orgs, org.and_then(|credential| credential.org)).to_owned();
+        [org, session.id.to_string(), session.client.to_string(), label, kind, created, used, expires]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
-    table(["SESSION", "CLIENT ID", "LABEL", "STATE", "CREATED", "LAST USED", "EXPIRES"], &rows)
+    table(
+        ["ORGANISATION", "SESSION", "CLIENT ID", "LABEL", "STATE", "CREATED", "LAST USED", "EXPIRES"],
+        &rows,
+    )
 }
 
 fn list_json(all: &[StoredSession], credentials: &[Credential]) -> String {

@@ -1,12 +1,10 @@
 //! Requests without a valid credential, many and hostile: no one else is disturbed, and nothing is counted as broken.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use batchscan_testbed::Random;
+use batchscan_testbed::{Random, http};
 
 use crate::operator;
 use crate::program::assert_no_panic;
@@ -17,9 +15,7 @@ const CLIENTS: usize = 60;
 /// Each group of routes is flooded for this time.
 const FLOOD: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(2);
-/// A response takes at most 5 s (decision 028); this only keeps a broken test from waiting for ever.
-const RESPONSE_LIMIT: Duration = Duration::from_secs(120);
-const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 
 /// Method and path, a header, and a form. `~` is replaced with hostile text, `%` with the same percent-encoded.
 type Route = (&'static str, &'static str, &'static str);
@@ -30,7 +26,7 @@ const FLOODS: [(&str, &[Route]); 4] = [
         "auth",
         &[
             ("POST /v1/auth", FORM, "grant_type=client_credentials&client_id=%&client_secret=%"),
-            ("POST /v2/auth", "Authorization: Basic ~\r\n", "grant_type=client_credentials"),
+            ("POST /v2/auth", "Authorization: Basic ~", "grant_type=client_credentials"),
             ("POST /v2/auth", FORM, "%=%&grant_type=%"),
         ],
     ),
@@ -39,37 +35,37 @@ const FLOODS: [(&str, &[Route]); 4] = [
         &[
             ("POST /session", FORM, "link=%.%"),
             ("POST /session", FORM, "grant_type=client_credentials&client_id=%&client_secret=%&keep=%"),
-            ("POST /session/token", "Cookie: batchscan_session=~.~\r\n", ""),
-            ("DELETE /session", "Cookie: batchscan_session=~.~\r\n", ""),
+            ("POST /session/token", "Cookie: batchscan_session=~.~", ""),
+            ("DELETE /session", "Cookie: batchscan_session=~.~", ""),
         ],
     ),
     (
         "api",
         &[
-            ("GET /v2/batches?next_token=%&start_date=%", "Authorization: Bearer ~\r\n", ""),
-            ("GET /v1/batches?start_date=%", "Authorization: Bearer ~.~.~\r\n", ""),
-            ("GET /v2/batches/%", "Authorization: Bearer ~\r\n", ""),
-            ("GET /v2/changes?since=%&wait=%", "Authorization: Bearer ~\r\n", ""),
-            ("GET /v2/export.csv?start_date=%", "Authorization: Basic ~\r\n", ""),
+            ("GET /v2/batches?next_token=%&start_date=%", "Authorization: Bearer ~", ""),
+            ("GET /v1/batches?start_date=%", "Authorization: Bearer ~.~.~", ""),
+            ("GET /v2/batches/%", "Authorization: Bearer ~", ""),
+            ("GET /v2/changes?since=%&wait=%", "Authorization: Bearer ~", ""),
+            ("GET /v2/export.csv?start_date=%", "Authorization: Basic ~", ""),
         ],
     ),
     (
         "pages",
         &[
-            ("GET /%", "Accept-Language: ~\r\n", ""),
-            ("GET /?%", "Accept: ~\r\n", ""),
-            ("GET /readyz?%", "X-Request-Id: ~\r\n", ""),
-            ("GET /openapi.json", "If-None-Match: ~\r\n", ""),
-            ("GET /metrics", "Accept: ~\r\n", ""),
+            ("GET /%", "Accept-Language: ~", ""),
+            ("GET /?%", "Accept: ~", ""),
+            ("GET /readyz?%", "X-Request-Id: ~", ""),
+            ("GET /openapi.json", "If-None-Match: ~", ""),
+            ("GET /metrics", "Accept: ~", ""),
         ],
     ),
 ];
 const OPERATOR_FLOOD: (&str, &[Route]) = (
     "operator",
     &[
-        ("GET /operator/v1/organisations", "Authorization: Bearer ~.~\r\n", ""),
-        ("POST /operator/v1/organisations/%/imports?file=%", "Authorization: Bearer op_~.~\r\n", "x=%"),
-        ("PUT /operator/v1/organisations/%/batches/%", "Authorization: Bearer ~\r\n", "%"),
+        ("GET /operator/v1/organisations", "Authorization: Bearer ~.~", ""),
+        ("POST /operator/v1/organisations/%/imports?file=%", "Authorization: Bearer op_~.~", "x=%"),
+        ("PUT /operator/v1/organisations/%/batches/%", "Authorization: Bearer ~", "%"),
     ],
 );
 
@@ -114,7 +110,8 @@ fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
         });
         println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
     }
-    let metrics = send(&operator, "GET /metrics HTTP/1.1\r\n", "").unwrap().1;
+    let metrics = http::request(&operator, "GET /metrics HTTP/1.1", "").unwrap();
+    let metrics = metrics.text();
     for kind in ["broken", "unreachable"] {
         assert!(
             metrics.contains(&format!("batchscan_store_errors_total{{kind=\"{kind}\"}} 0\n")),
@@ -162,32 +159,25 @@ impl Normal {
     fn run_for(&self, time: Duration) -> String {
         let Credential { id, secret } = &self.credential;
         let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
-        let token = self.request(&format!("POST /v2/auth HTTP/1.1\r\n{FORM}"), &form).1;
-        let token = token.split('"').nth(3).unwrap().to_owned();
-        let bearer = format!("Authorization: Bearer {token}\r\n");
+        let token = http::request_token(&self.address, id, secret).unwrap().token().unwrap();
         let requests = [
-            (format!("GET /v2/batches HTTP/1.1\r\n{bearer}"), String::new()),
+            (http::get_head("/v2/batches", &token), String::new()),
             (format!("POST /v2/auth HTTP/1.1\r\n{FORM}"), form.clone()),
             (format!("POST /session HTTP/1.1\r\n{FORM}"), form),
-            (format!("GET /v2/changes HTTP/1.1\r\n{bearer}"), String::new()),
-            ("GET /readyz HTTP/1.1\r\n".to_owned(), String::new()),
+            (http::get_head("/v2/changes", &token), String::new()),
+            ("GET /readyz HTTP/1.1".to_owned(), String::new()),
         ];
         let (start, mut latencies) = (Instant::now(), Vec::new());
         while start.elapsed() < time {
             for (head, body) in &requests {
-                latencies.push(self.request(head, body).0);
+                let start = Instant::now();
+                http::request(&self.address, head, body).unwrap().ok();
+                latencies.push(start.elapsed());
             }
         }
         latencies.sort();
         let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
         format!("normal client p50 {:?}, p99 {:?}", percentile(50), percentile(99))
-    }
-
-    fn request(&self, head: &str, body: &str) -> (Duration, String) {
-        let start = Instant::now();
-        let (status, text) = send(&self.address, head, body).unwrap();
-        assert_eq!(status, 200, "{head}: {text}");
-        (start.elapsed(), text)
     }
 }
 
@@ -210,8 +200,8 @@ fn send_hostile(address: &str, routes: &[Route], client: usize, is_done: &Atomic
         let (target, header, form) =
             (fill(target, &mut random), fill(header, &mut random), fill(form, &mut random));
         // A connection may be closed before its response, for example after a head that is too large.
-        if let Some((status, text)) = send(address, &format!("{target} HTTP/1.1\r\n{header}"), &form) {
-            assert!(status < 500, "{target} {header}: {status} {text}");
+        if let Ok(reply) = http::request(address, &format!("{target} HTTP/1.1\r\n{header}"), &form) {
+            assert!(reply.status < 500, "{target} {header}: {reply:?}");
             sent.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -253,18 +243,4 @@ fn encode(bytes: Vec<u8>) -> String {
 /// What a header may contain.
 fn header_text(bytes: Vec<u8>) -> String {
     bytes.into_iter().filter(|byte| (0x20..0x7f).contains(byte)).map(char::from).collect()
-}
-
-/// The status and body of a response; `None` if the connection was closed before it.
-fn send(address: &str, head: &str, body: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(RESPONSE_LIMIT)).unwrap();
-    let length = body.len();
-    let request = format!("{head}Host: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
-    let mut response = Vec::new();
-    let _ = stream.write_all(request.as_bytes());
-    let _ = stream.read_to_end(&mut response);
-    let text = String::from_utf8_lossy(&response).into_owned();
-    let status = text.split(' ').nth(1)?.parse().ok()?;
-    Some((status, text))
 }

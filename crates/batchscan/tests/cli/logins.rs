@@ -3,10 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use batchscan_testbed::ScriptedServer;
 use snapbox::{file, str};
 
-use crate::fake_server::FakeServer;
 use crate::program::Outcome;
+use crate::pull_errors::html_page;
 use crate::scans;
 use crate::service::Service;
 use crate::site::Site;
@@ -73,7 +74,7 @@ fn a_login_that_the_service_rejects_is_not_saved() {
 error: the service rejected the credentials (The client_id or client_secret is wrong); check the client id and secret
 
 "#]]);
-    let other = FakeServer::with_html("200 OK");
+    let other = ScriptedServer::start(|_| html_page(200));
     assert_eq!(user.at(&other.url()).run(&["login"]).code, Some(1));
     assert!(!config.exists());
     // An existing profile stays.
@@ -129,7 +130,7 @@ fn saved_credentials_are_not_sent_to_another_service() {
     let service = serve(&site);
     let user = User::of(&site, &service);
     login(&user, "default");
-    let other = FakeServer::with_html("200 OK");
+    let other = ScriptedServer::start(|_| html_page(200));
     let (url, id) = (other.url(), &user.credential.id);
     user.bare_transcript(
         &[
@@ -142,10 +143,10 @@ fn saved_credentials_are_not_sent_to_another_service() {
         file!["snapshots/saved_credentials_are_not_sent_to_another_service.txt"],
     );
     assert_eq!(Outcome::run(user.bare(&["list"]).env("BATCHSCAN_URL", &url)).code, Some(1));
-    assert_eq!(other.received(), b"", "it received a request");
+    assert!(other.requests().is_empty(), "it received a request");
     // Given explicitly, they are sent.
     user.at(&url).pull("a.csv", &[]);
-    assert!(!other.received().is_empty());
+    assert!(!other.requests().is_empty());
     let slash = format!("{}/", service.url);
     Outcome::run(&mut user.bare(&["pull", "-o", "a.csv", "--url", &slash])).succeeds();
 }
@@ -156,10 +157,10 @@ fn a_profile_on_the_command_line_overrides_the_environment() {
     let service = serve(&site);
     let user = User::of(&site, &service);
     login(&user, "north");
-    let other = FakeServer::with_html("200 OK");
+    let other = ScriptedServer::start(|_| html_page(200));
     user.at(&other.url()).run(&["list", "--profile", "north"]).succeeds();
     assert_eq!(user.run(&["list", "--profile", "south"]).code, Some(1));
-    assert_eq!(other.received(), b"", "it received a request");
+    assert!(other.requests().is_empty(), "it received a request");
 }
 
 #[test]

@@ -9,7 +9,6 @@
 //! | `user` | a user of a service, and their commands |
 //! | `http` | HTTP/1.1 over a socket |
 //! | `scans` | batches to import, in every format |
-//! | `fake_server` | servers that are not batchscan |
 //! | `proxy` | cuts connections |
 //!
 //! `BATCHSCAN_EXE` names the executable to test; the default is the one that cargo built. `SNAPSHOTS=overwrite` updates
@@ -18,7 +17,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod fake_server;
 mod http;
 mod program;
 mod proxy;

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use batchscan_model::UtcInstant;
+use batchscan_testbed::ScriptedServer;
+use batchscan_testbed::scripted_server::Response;
 use rusqlite::Connection;
 use rusqlite::types::Value as SqlValue;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use snapbox::{file, str};
 
-use crate::fake_server::FakeServer;
 use crate::http::{get, token};
 use crate::import_kills::StopOnDrop;
 use crate::program::{HANG_LIMIT, Outcome, Running, wait, wait_until};
@@ -217,6 +218,14 @@ fn a_mirror_equals_the_service_after_every_change() {
     let types =
         open(&user).query_row(types, [], |row| Ok([row.get::<_, String>(0)?, row.get(1)?, row.get(2)?]));
     assert_eq!(types.unwrap(), ["real", "integer", "integer"].map(str::to_owned));
+    let Target::Database(name) = &targets[1] else { panic!("not a database") };
+    let types = "SELECT DISTINCT data_type, numeric_precision, numeric_scale FROM information_schema.columns
+                 WHERE table_name = 'batches' AND column_name LIKE 'avg%'";
+    assert_eq!(
+        postgres().sql(name, types).unwrap(),
+        "numeric|14|2",
+        "as in the view of a service's database"
+    );
 }
 
 #[test]
@@ -275,14 +284,10 @@ fn an_interruption_is_reported_when_it_begins_and_when_it_is_over() {
 /// Decision 043. Other commands would end, because they retry for two minutes only.
 #[test]
 fn a_mirror_that_follows_retries_until_it_is_stopped() {
-    let server = FakeServer::start(|request| {
-        let (head, body) = match request {
-            _ if request.starts_with("POST ") => ("200 OK", r#"{"access_token":"a","expires_in":3600}"#),
-            _ if request.contains("wait=") => ("503 Busy\r\nRetry-After: 3600", "{}"),
-            _ => ("200 OK", r#"{"data":[],"removed":[],"since":"p","more":false}"#),
-        };
-        let length = body.len();
-        format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+    let server = ScriptedServer::start(|request| match request.method.as_str() {
+        "POST" => Response::new(200, r#"{"access_token":"a","expires_in":3600}"#),
+        _ if request.target.contains("wait=") => Response::new(503, "{}").with("Retry-After", "3600"),
+        _ => Response::new(200, r#"{"data":[],"removed":[],"since":"p","more":false}"#),
     });
     let site = Site::new();
     let user = User::with(&site, &server.url(), site.credential());

@@ -2,14 +2,20 @@
 
 use std::net::TcpListener;
 
+use batchscan_testbed::ScriptedServer;
+use batchscan_testbed::scripted_server::Response;
 use snapbox::{file, str};
 
-use crate::fake_server::FakeServer;
 use crate::program::{Outcome, clean, executable};
 use crate::scans;
 use crate::service::Service;
 use crate::site::{Credential, Site};
 use crate::user::User;
+
+/// The response of a web server that is not batchscan.
+pub(crate) fn html_page(status: u16) -> Response {
+    Response::new(status, "<html><title>Welcome</title></html>").with("Content-Type", "text/html")
+}
 
 /// A service with 50 batches.
 fn serve(site: &Site) -> Service {
@@ -140,16 +146,14 @@ fn a_server_that_is_not_a_batch_scan_service_is_reported() {
         &[],
         "cannot trust 127.0.0.1:[PORT]: it does not speak TLS (try http://)",
     );
-    for (server, found) in [
-        (FakeServer::with_html("200 OK"), "the response has no access_token"),
-        (FakeServer::with_html("404 Not Found"), "it returned 404 Not Found"),
-        (FakeServer::with_html("403 Forbidden"), "it returned 403 Forbidden"),
-        (FakeServer::responding("SSH-2.0-OpenSSH_9.6\r\n"), "it does not speak HTTP (try https://)"),
-        (
-            FakeServer::responding("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"),
-            "the response has no access_token",
-        ),
+    for (response, found) in [
+        (html_page(200), "the response has no access_token"),
+        (html_page(404), "it returned 404 Not Found"),
+        (html_page(403), "it returned 403 Forbidden"),
+        (Response::raw("SSH-2.0-OpenSSH_9.6\r\n"), "it does not speak HTTP (try https://)"),
+        (Response::new(200, "[]"), "the response has no access_token"),
     ] {
+        let server = ScriptedServer::start(move |_| response.clone());
         let url = "http://127.0.0.1:[PORT]/v2/auth";
         let error = format!("{url} does not respond like a batch scan service: {found}; check the address");
         fails(&user, &server.url(), &[], &error);
@@ -162,13 +166,13 @@ fn an_unexpected_response_is_reported() {
     let user = User::with(&site, "", site.credential());
     fails(
         &user,
-        &FakeServer::responding("").url(),
+        &ScriptedServer::start(|_| Response::none()).url(),
         &[],
         "lost the connection to 127.0.0.1:[PORT]: it closed the connection",
     );
-    let moved = FakeServer::responding(
-        "HTTP/1.1 301 Moved\r\nLocation: https://scans.example.org/v2/auth\r\nContent-Length: 0\r\n\r\n",
-    );
+    let moved = ScriptedServer::start(|_| {
+        Response::new(301, "").with("Location", "https://scans.example.org/v2/auth")
+    });
     fails(
         &user,
         &moved.url(),

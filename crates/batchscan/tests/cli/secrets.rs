@@ -7,7 +7,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::http::{Response, auth, get, request, token};
+use crate::http::{Reply, auth, get, request, token};
 use crate::operator;
 use crate::program::{Outcome, batchscan, clean, wait_until};
 use crate::scans;
@@ -35,7 +35,7 @@ impl Canaries {
     }
 
     #[track_caller]
-    fn are_absent_from_response(&self, response: &Response) {
+    fn are_absent_from_response(&self, response: &Reply) {
         self.are_absent_from("a response head", response.head.as_bytes());
         self.are_absent_from("a response", &response.body);
     }

@@ -25,7 +25,7 @@ fn link(site: &Site, words: &[&str]) -> (String, String) {
 }
 
 /// Signs in with a link.
-fn sign_in(service: &Service, secret: &str) -> http::Response {
+fn sign_in(service: &Service, secret: &str) -> http::Reply {
     let head = "POST /session HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded";
     http::request(service, head, &format!("link={secret}"))
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-use batchscan_testbed::ports;
+use batchscan_testbed::scripted_server::{Request, Response};
+use batchscan_testbed::{ScriptedServer, ports};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use snapbox::file;
@@ -349,32 +350,32 @@ fn the_status_shows_an_import_that_takes_long() {
 }
 
 /// An operator API whose responses are scripted, except the first, which accepts the settings.
-struct ScriptedService {
-    /// The files that were sent, with their keys; `check` for a dry run.
-    requests: Arc<Mutex<Vec<(String, String)>>>,
-}
+struct ScriptedService(ScriptedServer);
 
 impl ScriptedService {
     /// `script` returns the status for a file; an empty one closes the connection.
-    fn start(inbox: &Inbox, mut script: impl FnMut(&str) -> &'static str + Send + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", inbox.port)).unwrap();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let received = requests.clone();
-        std::thread::spawn(move || {
-            respond(listener.accept().unwrap().0, |_, _| ACCEPTED);
-            for stream in listener.incoming().map_while(Result::ok) {
-                respond(stream, |file, key| {
-                    received.lock().unwrap().push((file.to_owned(), key.to_owned()));
-                    script(file)
-                });
-            }
-        });
-        Self { requests }
+    fn start(inbox: &Inbox, script: impl FnMut(&str) -> &'static str + Send + 'static) -> Self {
+        let script = Mutex::new((true, script));
+        Self(ScriptedServer::at(([127, 0, 0, 1], inbox.port).into(), move |request| {
+            let (is_first, script) = &mut *script.lock().unwrap();
+            let status = if std::mem::take(is_first) { ACCEPTED } else { script(file(request)) };
+            respond(request, status)
+        }))
+    }
+
+    /// The requests after the first.
+    fn requests(&self) -> Vec<Request> {
+        self.0.requests().split_off(1)
     }
 
     fn files(&self) -> Vec<String> {
-        self.requests.lock().unwrap().iter().map(|(file, _)| file.clone()).collect()
+        self.requests().iter().map(|request| file(request).to_owned()).collect()
     }
+}
+
+/// The file that was sent; `check` for a dry run.
+fn file(request: &Request) -> &str {
+    request.query.iter().find(|(name, _)| name == "file").map_or("check", |(_, file)| file)
 }
 
 const ACCEPTED: &str = "200 OK";
@@ -386,27 +387,15 @@ const REFUSED: [&str; 5] = [
     "422 Unprocessable Entity",
 ];
 
-/// Responds to one request; to refuse it, as a proxy would, or with the head of the request as the reason.
-fn respond(stream: TcpStream, script: impl FnOnce(&str, &str) -> &'static str) {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+/// Refuses as a proxy would, or with the head of the request as the reason.
+fn respond(request: &Request, status: &str) -> Response {
+    let code = |status: &str| status[..3].parse().unwrap();
+    match status {
+        "" => Response::none(),
+        ACCEPTED => Response::new(200, r#"{"import_id":1,"new":1,"corrected":0,"unchanged":0,"warnings":0}"#),
+        _ if REFUSED.contains(&status) => Response::new(code(status), "<h1>No</h1>"),
+        _ => Response::error(code(status), &request.head),
     }
-    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    let length = header("content-length: ").parse().unwrap();
-    reader.read_exact(&mut vec![0; length]).unwrap();
-    let file = head.split_once("file=").map_or("check", |(_, rest)| rest.split(' ').next().unwrap());
-    let status = script(file, header("idempotency-key: "));
-    let body = match status {
-        "" => return,
-        ACCEPTED => r#"{"import_id":1,"new":1,"corrected":0,"unchanged":0,"warnings":0}"#.to_owned(),
-        _ if REFUSED.contains(&status) => "<h1>No</h1>".to_owned(),
-        _ => serde_json::json!({ "detail": head }).to_string(),
-    };
-    let (length, mut stream) = (body.len(), reader.into_inner());
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
-        .unwrap();
 }
 
 /// Imports two files to a service that fails for the first one, with these statuses. It should get these requests.
@@ -496,8 +485,9 @@ fn a_file_that_changes_while_it_is_imported_is_imported_again_before_newer_ones(
     inbox.wait_for_files("done", &["1-day.json", "2-correction.json"]);
     watcher.stop();
     assert_eq!(service.files(), ["1-day.json", "1-day.json", "2-correction.json"]);
-    let requests = service.requests.lock().unwrap();
-    assert_ne!(requests[0].1, requests[1].1, "another content has another key");
+    let requests = service.requests();
+    let keys = [&requests[0], &requests[1]].map(|request| request.header("idempotency-key").unwrap());
+    assert_ne!(keys[0], keys[1], "another content has another key");
 }
 
 /// As if a watcher had been killed when it had sent its file, and another one continues.

@@ -22,13 +22,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use batchscan_client::ImportedCounts;
 use batchscan_formats::read::ReadError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use self::folder::{FileVersion, Folder, FoundFile};
 use self::status::Status;
-use self::target::{ClaimedFile, Counts, Outcome, Target};
+use self::target::{ClaimedFile, Outcome, Target};
 use super::context::shutdown_signal;
 use super::import::describe_rejection;
 use crate::args::{Watch, unknown_variables};
@@ -199,9 +200,12 @@ impl Watcher {
     /// Moves a file to `done` or `failed`.
     fn finish(&mut self, claimed: &Path, hash: &[u8; 32], name: &str, outcome: Outcome) -> io::Result<()> {
         let reason = match outcome {
-            Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning }) => {
+            Outcome::Imported(ImportedCounts { new, corrected, unchanged, warnings, messages }) => {
                 self.folder.move_to_done(claimed, hash)?;
-                tracing::info!(file = name, new, corrected, unchanged, warnings, first_warning, "imported");
+                tracing::info!(file = name, new, corrected, unchanged, warnings, "imported");
+                for warning in messages {
+                    tracing::warn!(file = name, warning, "imported with a warning");
+                }
                 self.status.count_imported();
                 return Ok(());
             }

@@ -4,44 +4,25 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use batchscan_client::Error;
+use batchscan_client::{Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient};
 use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
-use batchscan_store::{AdminError, ImportError, ImportOptions, ImportSource, Store, hash_file, import_file};
-use futures_util::{Stream, stream};
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use reqwest::redirect::Policy;
-use reqwest::{Body, Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use batchscan_store::{
+    AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, hash_file, import_file,
+};
 use rustix::fs::OFlags;
-use serde::Deserialize;
-use serde_json::Value;
-use tokio::io::AsyncReadExt;
-use tokio::sync::watch;
-use tokio::time::timeout;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 
 use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
+use crate::connection;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an import may make no progress: the service responds when the file is imported. Lost connections are
-/// detected earlier, by TCP.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of a file that are sent at once.
-const PART_BYTES: usize = 64 * 1024;
-/// Twenty errors have a few KiB.
-const RESPONSE_BYTES_MAX: usize = 256 * 1024;
-/// How much of a service's own text is shown.
-const DETAIL_CHARS_MAX: usize = 300;
 
 /// A file to import.
 pub(super) struct ClaimedFile {
@@ -81,25 +62,13 @@ impl ClaimedFile {
 
 /// The result of an import.
 pub(super) enum Outcome {
-    Imported(Counts),
+    Imported(ImportedCounts),
     /// The same content was imported before.
     Repeated,
     /// Errors in the file.
     Invalid(ReadError),
     /// The target never accepts this file; why.
     Refused(String),
-}
-
-/// Batches by their change, and warnings.
-#[derive(Deserialize)]
-pub(super) struct Counts {
-    pub(super) new: u64,
-    pub(super) corrected: u64,
-    pub(super) unchanged: u64,
-    pub(super) warnings: u64,
-    /// Not known from a service.
-    #[serde(skip)]
-    pub(super) first_warning: Option<String>,
 }
 
 /// Where files are imported into.
@@ -154,11 +123,9 @@ async fn import_into_database(store: &Store, org: &str, file: ClaimedFile) -> Re
     match imported {
         Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
         Ok(imported) => {
-            let counts = imported.counts;
+            let ImportResult { counts, warnings, messages, .. } = imported;
             let (new, corrected, unchanged) = (counts.new, counts.corrected, counts.unchanged);
-            let warnings = imported.warnings.count;
-            let first_warning = imported.warnings.first.first().map(ToString::to_string);
-            Ok(Outcome::Imported(Counts { new, corrected, unchanged, warnings, first_warning }))
+            Ok(Outcome::Imported(ImportedCounts { new, corrected, unchanged, warnings, messages }))
         }
         // A failing disk or share is not an error of the file.
         Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
@@ -170,42 +137,17 @@ async fn import_into_database(store: &Store, org: &str, file: ClaimedFile) -> Re
 
 /// The operator API of a service.
 struct Service {
-    http: Client,
-    imports: Url,
+    client: OperatorClient,
+    org: String,
     token_file: Option<PathBuf>,
 }
 
 impl Service {
     fn new(url: &str, command: &Watch) -> anyhow::Result<Self> {
-        let mut imports = Url::parse(url).context("invalid address of the service")?;
-        // The address is logged.
-        if !imports.username().is_empty() || imports.password().is_some() {
-            bail!("the address of the service must not contain a user name or a password");
-        }
-        let is_loopback = matches!(imports.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        let organisation = ["operator", "v1", "organisations", &command.org, "imports"];
-        if let Ok(mut path) = imports.path_segments_mut() {
-            path.pop_if_empty().extend(organisation);
-        }
-        let _ = default_provider().install_default();
-        let mut http = Client::builder()
-            // The token only goes to the address it was given for.
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            // The service may close an idle connection at the moment of a request.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("batchscan/", env!("CARGO_PKG_VERSION")));
-        if is_loopback {
-            // A proxy would connect to its own loopback.
-            http = http.no_proxy();
-        }
-        if let Some(file) = &command.ca_cert {
-            let added = || Ok(Certificate::from_pem_bundle(&std::fs::read(file)?)?);
-            let added: anyhow::Result<_> = added();
-            http = http.tls_certs_merge(added.with_context(|| format!("cannot read {}", file.display()))?);
-        }
-        let http = http.build().context("cannot set up HTTP")?;
-        let service = Self { http, imports, token_file: command.token_file.clone() };
+        let roots = connection::read_ca_cert(command.ca_cert.as_deref())?;
+        let client = OperatorClient::new(url, roots)
+            .map_err(|error| connection::name_certificate(error, command.ca_cert.as_deref()))?;
+        let service = Self { client, org: command.org.clone(), token_file: command.token_file.clone() };
         service.token()?;
         Ok(service)
     }
@@ -227,170 +169,58 @@ impl Service {
         Ok(token.to_owned())
     }
 
-    /// Imports nothing, as a dry run.
     async fn check(&self) -> Result<(), String> {
-        let request = self.http.post(self.imports.clone()).query(&[("dry_run", "true")]);
-        let request =
-            request.header(CONTENT_TYPE, Format::Json.media_type()).body("[]").timeout(CHECK_TIMEOUT);
-        let response = self.respond(request).await?;
-        response.counts().map(|_| ())
+        let token = self.token().map_err(|error| format!("{error:#}"))?;
+        self.client.check(&self.org, &token).await.map_err(reason)
     }
 
     async fn send(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
-        let (progress, progressed) = watch::channel(());
-        let request = self
-            .http
-            .post(self.imports.clone())
-            .query(&[("file", &file.name)])
-            .header("Idempotency-Key", file.key())
-            .header(CONTENT_TYPE, file.format.media_type())
-            .header(CONTENT_LENGTH, file.size)
-            .body(Body::wrap_stream(read_noting_progress(file.file, progress)));
-        let response = tokio::select! {
-            response = self.respond(request) => response,
-            () = stop_of(progressed) => Err(format!("no progress for {} s", RESPONSE_TIMEOUT.as_secs())),
-        };
-        let response = response.map_err(Failure::Temporary)?;
-        match response.status.as_u16() {
-            200 if response.is_replay && response.counts().is_ok() => Ok(Outcome::Repeated),
-            // Some are from a proxy, for example 413. All others can be fixed without touching the file.
-            400 | 413 | 414 | 415 | 422 => {
-                if let Some(error) = errors_in_file(&response, file.format) {
-                    return Ok(Outcome::Invalid(error));
-                }
-                // With a wrong address, every file would be refused.
-                self.check().await.map_err(Failure::Temporary)?;
-                Ok(Outcome::Refused(response.text()))
-            }
-            _ => response.counts().map(Outcome::Imported).map_err(Failure::Temporary),
-        }
-    }
-
-    async fn respond(&self, request: RequestBuilder) -> Result<ServiceResponse, String> {
-        let token = self.token().map_err(|error| format!("{error:#}"))?;
-        let failed = |error: reqwest::Error| reason(Error::from_http(&error, &self.imports));
-        let response = request.bearer_auth(&token).send().await.map_err(failed)?;
-        let status = response.status();
-        let is_replay = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
-        let body = read_body(response).await.map_err(failed)?;
-        // Some servers repeat the request.
-        let body = String::from_utf8_lossy(&body).replace(&token, "[redacted]");
-        Ok(ServiceResponse { status, is_replay, body })
+        let token = self.token().map_err(|error| Failure::Temporary(format!("{error:#}")))?;
+        let (format, idempotency_key) = (file.format, file.key());
+        let ClaimedFile { name, size, file: content, .. } = file;
+        let file = ImportFile { name, media_type: format.media_type(), size, idempotency_key, content };
+        let sent = self.client.import(&self.org, &token, file).await;
+        Ok(match sent.map_err(|error| Failure::Temporary(reason(error)))? {
+            ImportOutcome::Imported(counts) => Outcome::Imported(counts),
+            ImportOutcome::Replayed => Outcome::Repeated,
+            ImportOutcome::Invalid(errors) => Outcome::Invalid(read_error(errors, format)),
+            ImportOutcome::Refused(error) => Outcome::Refused(reason(error)),
+        })
     }
 }
 
-struct ServiceResponse {
-    status: StatusCode,
-    is_replay: bool,
-    body: String,
-}
-
-impl ServiceResponse {
-    fn counts(&self) -> Result<Counts, String> {
-        if self.status != StatusCode::OK {
-            return Err(self.text());
-        }
-        serde_json::from_str(&self.body).map_err(|_| "it is not an operator API; check the address".into())
-    }
-
-    /// The status and the service's explanation, in one line.
-    fn text(&self) -> String {
-        let status = self.status;
-        let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
-        let detail = match &body["detail"] {
-            Value::Null => String::new(),
-            detail => {
-                let text = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
-                let line = text.replace(char::is_control, " ");
-                format!(" ({})", line.chars().take(DETAIL_CHARS_MAX).collect::<String>())
-            }
-        };
-        let advice = match status.as_u16() {
-            401 | 403 | 404 => "; check the token, the organisation and the address",
-            _ => "",
-        };
-        format!("it responded with {status}{detail}{advice}")
-    }
-}
-
-/// The parts of a file. Each is a sign of progress.
-fn read_noting_progress(
-    file: File,
-    progress: watch::Sender<()>,
-) -> impl Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static {
-    stream::try_unfold((tokio::fs::File::from_std(file), progress), async |(mut file, progress)| {
-        let mut part = Vec::with_capacity(PART_BYTES);
-        file.read_buf(&mut part).await?;
-        progress.send_replace(());
-        Ok((!part.is_empty()).then_some((part, (file, progress))))
-    })
-}
-
-/// Waits until there was no progress for a while, or until the response is overdue.
-async fn stop_of(mut progress: watch::Receiver<()>) {
-    while let Ok(changed) = timeout(RESPONSE_TIMEOUT, progress.changed()).await {
-        if changed.is_err() {
-            // Everything was sent.
-            return tokio::time::sleep(RESPONSE_TIMEOUT).await;
-        }
-    }
-}
-
-/// Why there is no response. The host is shown next to it.
+/// Why there is no import. The host is shown next to it.
 fn reason(error: Error) -> String {
     match error {
         Error::Unreachable { reason, .. }
         | Error::Untrusted { reason, .. }
         | Error::ConnectionLost { reason, .. } => reason,
+        Error::Rejected { status, detail } => {
+            let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+            let advice = match status.as_u16() {
+                401 | 403 | 404 => "; check the token, the organisation and the address",
+                _ => "",
+            };
+            format!("it responded with {status}{detail}{advice}")
+        }
         other => other.to_string(),
     }
 }
 
-/// The body of a response, up to a limit.
-async fn read_body(mut response: Response) -> reqwest::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-        if body.len() > RESPONSE_BYTES_MAX {
-            break;
-        }
-    }
-    Ok(body)
-}
-
-/// An error of a 422.
-#[derive(Deserialize)]
-struct DetailEntry {
-    line: Option<u64>,
-    field: Option<String>,
-    found: String,
-    expected: Option<String>,
-}
-
-/// The errors of a rejected file, as the import reports them; `None` if it was refused for another reason.
-fn errors_in_file(response: &ServiceResponse, format: Format) -> Option<ReadError> {
-    #[derive(Deserialize)]
-    struct Detail {
-        detail: Vec<DetailEntry>,
-    }
-    let Detail { detail } = serde_json::from_str(&response.body).ok()?;
-    if detail.is_empty() {
-        return None;
-    }
-    let errors: Vec<_> = detail
-        .into_iter()
-        .map(|DetailEntry { line, field, found, expected }| {
-            let location = match line {
-                None => Location::File,
-                Some(line) if format.is_text() => Location::Line(line),
-                Some(row) => Location::Row(row),
-            };
-            let (field, expected) = (field.unwrap_or_default(), expected.unwrap_or_default());
-            LocatedError { location, error: FieldError { field, found, expected } }
-        })
-        .collect();
+/// The errors of a rejected file, as the import reports them.
+fn read_error(errors: Vec<FileError>, format: Format) -> ReadError {
+    let located = |FileError { line, field, found, expected }: FileError| {
+        let location = match line {
+            None => Location::File,
+            Some(line) if format.is_text() => Location::Line(line),
+            Some(row) => Location::Row(row),
+        };
+        let (field, expected) = (field.unwrap_or_default(), expected.unwrap_or_default());
+        LocatedError { location, error: FieldError { field, found, expected } }
+    };
     let more = errors.len() >= ERRORS_SHOWN_MAX;
-    Some(ReadError::Invalid { errors, more, only_implausible: false })
+    let errors = errors.into_iter().map(located).collect();
+    ReadError::Invalid { errors, more, only_implausible: false }
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ mod sqlite;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::{anyhow, bail};
 use batchscan_model::{Batch, Field, Kind};
+use batchscan_store::DatabaseUrl;
 
-use crate::url::DatabaseUrl;
 use postgres::PostgresMirror;
 use sqlite::SqliteMirror;
 
@@ -72,38 +73,6 @@ fn put_batch(time_cast: &str, decimal_cast: &str) -> String {
     )
 }
 
-/// Why a mirror cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum MirrorError {
-    /// The target is something else.
-    #[error("{0} exists and is not a mirror: choose another --output; nothing was changed")]
-    NotAMirror(String),
-    /// The target is a mirror of another service.
-    #[error(
-        "{target} is a mirror of {service}: choose another --output, or, if only the address has changed, run there \
-         UPDATE mirror_position SET service = '{new_service}'; nothing was changed"
-    )]
-    OtherService {
-        /// The target, without a password.
-        target: String,
-        /// The address of that service.
-        service: String,
-        /// The given address.
-        new_service: String,
-    },
-    /// The position in the target is not the one that this process has written.
-    #[error("another process writes to {0}: run only one `batchscan mirror` for it")]
-    Conflict(String),
-    /// The target cannot be opened, read or written.
-    #[error("cannot use {target}: {cause}")]
-    Failed {
-        /// The target, without a password.
-        target: String,
-        /// The error of the database.
-        cause: String,
-    },
-}
-
 /// Why one database operation failed, before the target is named.
 enum Failure {
     NotAMirror,
@@ -113,17 +82,17 @@ enum Failure {
 
 /// Changes to write in one transaction.
 #[derive(Debug)]
-pub struct MirrorChanges {
+pub(crate) struct MirrorChanges {
     /// Batches that are new or changed.
-    pub batches: Vec<Batch>,
+    pub(crate) batches: Vec<Batch>,
     /// The ids of removed batches.
-    pub removed: Vec<String>,
+    pub(crate) removed: Vec<String>,
     /// The position after these changes.
-    pub since: String,
+    pub(crate) since: String,
     /// Whether more changes follow.
-    pub more: bool,
+    pub(crate) more: bool,
     /// Whether these are the first changes of a complete state that replaces everything.
-    pub restarts: bool,
+    pub(crate) restarts: bool,
 }
 
 /// Where a mirror is in the changes of a service.
@@ -160,7 +129,7 @@ struct Resync {
 
 /// An open mirror.
 #[derive(Debug)]
-pub struct Mirror {
+pub(crate) struct MirrorDatabase {
     target: Target,
     name: String,
     position: MirrorPosition,
@@ -173,9 +142,9 @@ enum Target {
     Postgres(Box<PostgresMirror>),
 }
 
-impl Mirror {
+impl MirrorDatabase {
     /// Opens a mirror of this service, or creates it.
-    pub async fn open(url: &DatabaseUrl, service: &str) -> Result<Self, MirrorError> {
+    pub(crate) async fn open(url: &DatabaseUrl, service: &str) -> anyhow::Result<Self> {
         let name = match url {
             DatabaseUrl::Sqlite(path) => path.display().to_string(),
             DatabaseUrl::Postgres(url) => url.to_string(),
@@ -193,26 +162,29 @@ impl Mirror {
         };
         let (target, mut position) = opened.map_err(|failure| failure.for_target(&name))?;
         if !position.since.is_empty() && position.service != service {
-            let new_service = service.to_owned();
-            return Err(MirrorError::OtherService { target: name, service: position.service, new_service });
+            bail!(
+                "{name} is a mirror of {}: choose another --output, or, if only the address has changed, run there \
+                 UPDATE mirror_position SET service = '{service}'; nothing was changed",
+                position.service
+            );
         }
         service.clone_into(&mut position.service);
         Ok(Self { target, name, position })
     }
 
     /// The position from which to continue; `None` in a new mirror.
-    pub fn since(&self) -> Option<&str> {
+    pub(crate) fn since(&self) -> Option<&str> {
         Some(self.position.since.as_str()).filter(|since| !since.is_empty())
     }
 
     /// The target, without a password.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Writes changes and the position after them in one transaction. Returns how many batches were deleted because they
     /// were not seen when everything was read again.
-    pub async fn apply(&mut self, changes: MirrorChanges) -> Result<u64, MirrorError> {
+    pub(crate) async fn apply(&mut self, changes: MirrorChanges) -> anyhow::Result<u64> {
         let (next, resync) = self.position.after(&changes);
         let since = self.position.since.clone();
         let applied = match &mut self.target {
@@ -241,12 +213,43 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 impl Failure {
-    fn for_target(self, target: &str) -> MirrorError {
-        let target = target.to_owned();
+    fn for_target(self, target: &str) -> anyhow::Error {
         match self {
-            Failure::NotAMirror => MirrorError::NotAMirror(target),
-            Failure::Conflict => MirrorError::Conflict(target),
-            Failure::Other(cause) => MirrorError::Failed { target, cause },
+            Failure::NotAMirror => {
+                anyhow!("{target} exists and is not a mirror: choose another --output; nothing was changed")
+            }
+            Failure::Conflict => {
+                anyhow!("another process writes to {target}: run only one `batchscan mirror` for it")
+            }
+            Failure::Other(cause) => anyhow!("cannot use {target}: {cause}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    /// On one thread: what releases the lock runs while the mirror waits for it.
+    #[tokio::test]
+    async fn a_mirror_that_waits_for_sqlite_does_not_stop_other_tasks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mirror.db");
+        let url = DatabaseUrl::Sqlite(path.clone());
+        let mut mirror = MirrorDatabase::open(&url, "http://service").await.unwrap();
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let release = async { reader.execute_batch("COMMIT").unwrap() };
+        let batch = r#"{"batch_id":"a","batch_name":"n","batch_creation_date":"1970-01-01T00:00:00Z",
+                        "number_of_images":1,"warnings":false}"#;
+        let batches = vec![Batch::from_json(batch).unwrap()];
+        let since = "1".to_owned();
+        let changes = MirrorChanges { batches, removed: Vec::new(), since, more: false, restarts: false };
+        let (applied, ()) = tokio::join!(mirror.apply(changes), release);
+        applied.unwrap();
+        let rows: i64 = reader.query_row("SELECT count(*) FROM batches", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
     }
 }

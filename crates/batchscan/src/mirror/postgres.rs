@@ -1,6 +1,7 @@
 //! A mirror in the user's own PostgreSQL database.
 
 use batchscan_model::FieldValue;
+use batchscan_store::{PostgresUrl, describe_postgres_error};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Transaction};
@@ -9,7 +10,13 @@ use super::{
     CLEAR_SEEN, Failure, MARK_SEEN, MirrorChanges, MirrorPosition, READ_POSITION, REMOVE, REMOVE_UNSEEN,
     Resync, SET_POSITION, TABLES, TABLES_COUNT, UNMARK, create_tables, put_batch,
 };
-use crate::postgres::{PostgresUrl, connect_to_primary, describe, params};
+
+/// Parameters with their types. Statements are not prepared, so that they work behind every pooler.
+macro_rules! params {
+    ($($kind:ident: $value:expr),* $(,)?) => {
+        [$((&$value as &(dyn ToSql + Sync), Type::$kind)),*]
+    };
+}
 
 /// For deletions at the end of reading everything again. The URL's own limit is for requests.
 const SET_TIMEOUT: &str = "SET LOCAL statement_timeout = '10min'";
@@ -74,7 +81,7 @@ impl PostgresMirror {
 }
 
 async fn connect(url: &PostgresUrl) -> Result<Client, Failure> {
-    connect_to_primary(url).await.map_err(Failure::Other)
+    url.connect_to_primary().await.map_err(Failure::Other)
 }
 
 /// From pg_class: `to_regclass` fails without a privilege.
@@ -127,6 +134,6 @@ fn value(value: FieldValue<'_>) -> (Box<dyn ToSql + Sync>, Type) {
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
-        Failure::Other(describe(&error))
+        Failure::Other(describe_postgres_error(&error))
     }
 }

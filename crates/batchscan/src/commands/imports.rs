@@ -1,0 +1,54 @@
+//! `batchscan imports`: what was imported, and what was rejected.
+
+use batchscan_server::operator::json::import;
+use batchscan_store::ImportEntry;
+
+use super::context::{format_time, open};
+use crate::args::Imports;
+use crate::numbers::grouped;
+use crate::table::{sanitize, table};
+use crate::terminal::print;
+
+/// Imports read and printed at a time.
+const IMPORTS_AT_ONCE: i64 = 1_000;
+
+pub(crate) async fn run(Imports { database, org, json }: Imports) -> anyhow::Result<()> {
+    let store = open(&database).await?;
+    let mut after = 0;
+    loop {
+        let imports = store.imports(&org, after, IMPORTS_AT_ONCE).await?;
+        let Some(last) = imports.last() else { break };
+        after = last.id;
+        print(&if json { lines(&imports) } else { list(&imports) })?;
+    }
+    if after == 0 && !json { print("no imports\n") } else { Ok(()) }
+}
+
+fn list(imports: &[ImportEntry]) -> String {
+    let rows: Vec<_> = imports.iter().map(row).collect();
+    let listed = table(["TIME", "FILE", "RESULT", "NEW", "CORRECTED", "UNCHANGED", "WARNINGS", "BY"], &rows);
+    let messages = |import: &ImportEntry| {
+        let line = |message: &String| format!("  {}: {}\n", file(import), sanitize(message));
+        import.messages.iter().map(line).collect::<String>()
+    };
+    let messages: String = imports.iter().map(messages).collect();
+    if messages.is_empty() { listed } else { format!("{listed}\nwarnings and errors:\n{messages}") }
+}
+
+fn row(import: &ImportEntry) -> [String; 8] {
+    let counts = &import.counts;
+    let [new, corrected, unchanged, warnings] =
+        [counts.new, counts.corrected, counts.unchanged, import.warnings].map(grouped);
+    let result = if import.is_rejected { "rejected" } else { "imported" };
+    let by = format!("{} on {}", sanitize(&import.actor), sanitize(&import.source));
+    [format_time(Some(import.at)), file(import), result.to_owned(), new, corrected, unchanged, warnings, by]
+}
+
+fn file(import: &ImportEntry) -> String {
+    sanitize(import.file.as_deref().unwrap_or("-"))
+}
+
+/// One JSON object per line.
+fn lines(imports: &[ImportEntry]) -> String {
+    imports.iter().map(|entry| format!("{}\n", import(entry))).collect()
+}
