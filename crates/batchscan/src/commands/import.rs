@@ -100,12 +100,13 @@ fn format_of(file: &Path, given: Option<Format>) -> anyhow::Result<Format> {
 }
 
 /// What to do with a file whose extension is not known.
-fn format_hint(file: &Path) -> &'static str {
+pub(super) fn format_hint(file: &Path) -> &'static str {
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     match ending.as_str() {
         _ if file.is_dir() => "is a folder: name the files in it",
-        "xls" | "xlsb" | "ods" => "is another spreadsheet: save it as .xlsx and import that",
-        "gz" | "zst" | "zip" => {
+        "xls" | "xlsb" | "ods" | "numbers" => "is another spreadsheet: save it as .xlsx and import that",
+        "pdf" | "docx" => "is a document: export its table as .xlsx or .csv and import that",
+        "gz" | "zst" | "zip" | "7z" => {
             "is compressed: decompress it first, such as `zcat FILE | batchscan import --format csv … -`"
         }
         _ => "cannot infer the format: add --format ndjson, json, csv, parquet or xlsx",

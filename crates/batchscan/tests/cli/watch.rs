@@ -189,15 +189,18 @@ fn files_are_imported_or_fail_with_their_errors(to: To) {
     inbox.write("wrong.csv", &wrong);
     inbox.write("cut.json", &scans::array(6..8, "x")[..900]);
     inbox.write("not a workbook.xlsx", "x");
+    inbox.write("old.xls", "x");
     inbox.write("notes.txt", "not batches");
     std::fs::create_dir(inbox.path("sub.csv")).unwrap();
     let watcher = inbox.watch();
-    inbox.wait_for_status(" ok: 3 imported, 3 rejected, 0 waiting");
+    inbox.wait_for_status(" ok: 3 imported, 4 rejected, 0 waiting, 1 left alone");
     inbox.wait_for_files("", &["notes.txt"]);
     inbox.wait_for_files("done", &["a.ndjson", "b.CSV", "c.parquet"]);
-    let reasons = ["cut.json", "not a workbook.xlsx", "wrong.csv"]
+    let reasons = ["cut.json", "not a workbook.xlsx", "old.xls", "wrong.csv"]
         .map(|name| [name.to_owned(), name.to_owned() + ".txt"]);
     assert_eq!(inbox.files("failed"), reasons.concat());
+    let old = std::fs::read_to_string(inbox.path("failed/old.xls.txt")).unwrap();
+    assert!(old.contains("it is another spreadsheet: save it as .xlsx and import that"), "{old}");
     // The same errors as those of an import.
     inbox.site.write("wrong.csv", &wrong);
     let imported = inbox.site.run(&["import", "--org", ORG, "wrong.csv"]).err.replace("error: ", "");
@@ -207,11 +210,11 @@ fn files_are_imported_or_fail_with_their_errors(to: To) {
     assert_eq!(found, ["a", "a", "b", "b", "c", "c"]);
     std::fs::remove_file(inbox.path("failed/wrong.csv")).unwrap();
     inbox.write("wrong.csv", scans::csv(8..9, "d").replace(";92.5;", ";192.5;"));
-    inbox.wait_for_files("failed", &reasons.concat()[..4].iter().map(String::as_str).collect::<Vec<_>>());
+    inbox.wait_for_files("failed", &reasons.concat()[..6].iter().map(String::as_str).collect::<Vec<_>>());
     let log = watcher.stop();
     assert_eq!(
         (log.matches(": imported file=").count(), log.matches(": rejected file=").count()),
-        (4, 3),
+        (4, 4),
         "{log}"
     );
     let has_warning = log.contains(" warnings=1 first_warning=\"line 2: ");

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -30,6 +30,8 @@ pub(super) struct Folder {
     stable: Duration,
     /// Every file of the last list.
     seen: HashMap<PathBuf, Seen>,
+    /// The files of the last list that are left alone.
+    ignored: BTreeSet<OsString>,
 }
 
 /// A version of a file, and since when it is unchanged.
@@ -76,7 +78,12 @@ impl FileVersion {
 
 impl Folder {
     pub(super) fn new(path: &Path, stable: Duration) -> Self {
-        Self { path: path.to_owned(), stable, seen: HashMap::new() }
+        Self { path: path.to_owned(), stable, seen: HashMap::new(), ignored: BTreeSet::new() }
+    }
+
+    /// How many files are left alone.
+    pub(super) fn ignored(&self) -> usize {
+        self.ignored.len()
     }
 
     /// Lists the files in the order of import: those of earlier rounds, then by modification time.
@@ -91,11 +98,15 @@ impl Folder {
             }
         }
         let (now, mut seen, mut files) = (Instant::now(), HashMap::new(), Vec::new());
+        let mut ignored = BTreeSet::new();
         // `importing` is read last, so that a file that another watcher claims meanwhile is not missed.
         for (folder, is_claimed) in [(self.path.clone(), false), (self.path.join(IMPORTING), true)] {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
-                let Some(version) = version_to_import(&path)? else { continue };
+                let Some(version) = version_to_import(&path)? else {
+                    ignored.extend(name_if_ignored(&path));
+                    continue;
+                };
                 let last = self.seen.get(&path).filter(|last| last.version == version).copied();
                 let order = version.modified.min(SystemTime::now());
                 let last = last.unwrap_or(Seen { version, since: now, order });
@@ -106,6 +117,10 @@ impl Folder {
             }
         }
         self.seen = seen;
+        for name in ignored.difference(&self.ignored) {
+            tracing::warn!(file = %name.to_string_lossy(), "leaving alone: its name has no ending of a file to import");
+        }
+        self.ignored = ignored;
         // Names in `importing` begin with the time of the claim. Modification times are those of the last tick, on some
         // shares of the last second: then `scans.csv` comes before `scans corrected.csv`.
         files.sort_by(|a, b| {
@@ -183,7 +198,7 @@ fn require_folder(path: &Path) -> io::Result<()> {
 /// The version of a file that is to be imported; `None` for anything else in the folder.
 fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
     let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    if is_hidden || Format::for_reading(path).is_none() {
+    if is_hidden || !(Format::for_reading(path).is_some() || is_never_imported(path)) {
         return Ok(None);
     }
     match fs::symlink_metadata(path) {
@@ -194,6 +209,23 @@ fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Files that people take for ones that can be imported. They are rejected, with the reason.
+fn is_never_imported(path: &Path) -> bool {
+    const ENDINGS: [&str; 10] = ["xls", "xlsb", "ods", "numbers", "gz", "zst", "zip", "7z", "pdf", "docx"];
+    let ending = path.extension().and_then(OsStr::to_str);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
+/// The name of a file that is neither imported nor our own.
+fn name_if_ignored(path: &Path) -> Option<OsString> {
+    let name = path.file_name()?;
+    let is_ours = path.extension().is_some_and(|ending| ending == "status");
+    let is_hidden = name.as_encoded_bytes().starts_with(b".");
+    // An empty one is probably being written.
+    let is_file = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+    (is_file && !is_hidden && !is_ours).then(|| name.to_owned())
 }
 
 /// The name of a file before it was claimed.
@@ -254,6 +286,7 @@ mod tests {
             file.set_modified(UNIX_EPOCH + Duration::from_secs(secs)).unwrap();
         }
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv", "b.csv"]);
+        assert_eq!(folder.ignored(), 2, "notes.txt and x.csv.part");
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
         assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv", "a corrected.csv"]);

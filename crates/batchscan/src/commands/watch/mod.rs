@@ -143,7 +143,7 @@ impl Watcher {
             Ok(files) => files,
             Err(error) => return Round::Failed(format!("cannot use the folder: {error}")),
         };
-        self.status.set_waiting(files.len());
+        self.status.set_files(files.len(), self.folder.ignored());
         if !self.retry.is_due() {
             return Round::Waiting;
         }

@@ -19,6 +19,8 @@ pub(super) struct Status {
     imported: u64,
     rejected: u64,
     waiting: usize,
+    /// Files in the folder that are left alone.
+    ignored: usize,
     /// Why files wait.
     problem: Option<String>,
     /// The file that is being imported, and since when.
@@ -31,14 +33,14 @@ impl Status {
         let path = folder.join(format!("watch-{host}.status"));
         let (written_at, importing) = (Instant::now(), None);
         let mut status =
-            Self { path, written_at, imported: 0, rejected: 0, waiting: 0, problem: None, importing };
+            Self { path, written_at, imported: 0, rejected: 0, waiting: 0, ignored: 0, problem: None, importing };
         status.write();
         status
     }
 
-    pub(super) fn set_waiting(&mut self, waiting: usize) {
-        if waiting != self.waiting {
-            self.waiting = waiting;
+    pub(super) fn set_files(&mut self, waiting: usize, ignored: usize) {
+        if (waiting, ignored) != (self.waiting, self.ignored) {
+            (self.waiting, self.ignored) = (waiting, ignored);
             self.write();
         }
     }
@@ -88,13 +90,17 @@ impl Status {
 
     fn write(&mut self) {
         let Self { imported, rejected, waiting, .. } = self;
+        let ignored = match self.ignored {
+            0 => String::new(),
+            ignored => format!(", {ignored} left alone"),
+        };
         let time = Clock::system().now().to_whole_secs();
         let state = match (&self.problem, &self.importing) {
             (Some(problem), _) => problem.clone(),
             (None, Some((name, since))) => format!("importing {name:?} for {} s", since.elapsed().as_secs()),
             (None, None) => "ok".into(),
         };
-        let line = format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting\n");
+        let line = format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting{ignored}\n");
         // If the folder is not writable, the log says so for the files.
         let _ = atomic_file::write(&self.path, line.as_bytes());
         self.written_at = Instant::now();

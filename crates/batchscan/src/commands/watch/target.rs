@@ -20,6 +20,7 @@ use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
+use crate::commands::import::format_hint;
 use crate::connection;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
@@ -29,7 +30,7 @@ pub(super) struct ClaimedFile {
     pub(super) hash: [u8; 32],
     file: File,
     name: String,
-    format: Format,
+    format: Option<Format>,
     size: u64,
 }
 
@@ -48,7 +49,7 @@ impl ClaimedFile {
         }
         let hashing = tokio::task::spawn_blocking(move || hash_file(&mut file).map(|hash| (file, hash)));
         let (file, hash) = hashing.await.map_err(std::io::Error::other)??;
-        let format = Format::for_reading(path).ok_or(Failure::Changed)?;
+        let format = Format::for_reading(path);
         // As the operator API requires.
         let name = found.name.replace(char::is_control, "_");
         Ok(Self { hash, file, name, format, size: found.version.size })
@@ -108,18 +109,26 @@ impl Target {
     }
 
     pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
+        let Some(format) = file.format else {
+            return Ok(Outcome::Refused(format!("it {}", format_hint(Path::new(&file.name)))));
+        };
         match &self.destination {
-            Destination::Database(store) => import_into_database(store, &self.org, file).await,
-            Destination::Service(service) => service.send(file).await,
+            Destination::Database(store) => import_into_database(store, &self.org, format, file).await,
+            Destination::Service(service) => service.send(format, file).await,
         }
     }
 }
 
-async fn import_into_database(store: &Store, org: &str, file: ClaimedFile) -> Result<Outcome, Failure> {
+async fn import_into_database(
+    store: &Store,
+    org: &str,
+    format: Format,
+    file: ClaimedFile,
+) -> Result<Outcome, Failure> {
     let key = Some(file.key());
     let source = ImportSource { file: Some(file.name), key, hash: Some(file.hash), org: None };
     let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
-    let imported = import_file(store, org, (file.format, file.file), options, Arc::default()).await;
+    let imported = import_file(store, org, (format, file.file), options, Arc::default()).await;
     match imported {
         Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
         Ok(imported) => {
@@ -174,9 +183,9 @@ impl Service {
         self.client.check(&self.org, &token).await.map_err(reason)
     }
 
-    async fn send(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
+    async fn send(&self, format: Format, file: ClaimedFile) -> Result<Outcome, Failure> {
         let token = self.token().map_err(|error| Failure::Temporary(format!("{error:#}")))?;
-        let (format, idempotency_key) = (file.format, file.key());
+        let idempotency_key = file.key();
         let ClaimedFile { name, size, file: content, .. } = file;
         let file = ImportFile { name, media_type: format.media_type(), size, idempotency_key, content };
         let sent = self.client.import(&self.org, &token, file).await;
