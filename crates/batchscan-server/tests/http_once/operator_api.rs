@@ -318,17 +318,30 @@ async fn a_body_that_stops_gets_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_revoked_during_an_import_imports_nothing() {
+async fn a_token_that_is_revoked_while_a_body_arrives_changes_nothing() {
     let (app, token) = start().await;
-    let mut unfinished = begin_import(&app, &token).await;
+    let mut import = begin_import(&app, &token).await;
+    let body = r#"{"name":"Late"}"#;
+    let mut add = Raw::connect_to_operator(&app).await;
+    add.send(format!(
+        "POST /operator/v1/organisations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ))
+    .await;
+    assert_eq!(add.head().await.0, 100, "the token was valid");
     let id = ClientId::new(token.split('.').next().unwrap()).unwrap();
     app.store.revoke_operator_token(&id, app.now()).await.unwrap();
-    unfinished.send(&CSV[20..]).await;
-    unfinished.response().await.is_detail(
-        401,
-        "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
-    );
+    import.send(&CSV[20..]).await;
+    add.send(body).await;
+    for reply in [import.response().await, add.response().await] {
+        reply.is_detail(
+            401,
+            "The operator token is wrong, revoked or expired: `batchscan operator token issue` issues a new one",
+        );
+    }
     assert_eq!(imports(&app).await, 1);
+    assert!(app.store.org("Late").await.is_err());
 }
 
 #[tokio::test]

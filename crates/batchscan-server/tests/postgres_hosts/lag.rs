@@ -1,7 +1,7 @@
 //! Lagging standbys: clients never get older data, and no valid credential is rejected.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use batchscan_store::{ReadFrom, StoreError};
 use batchscan_testbed::Settings;
@@ -9,6 +9,8 @@ use batchscan_testbed::Settings;
 use crate::http::{Client, Reply};
 
 use super::site::{Site, blocking, first_five_plus, until};
+
+const MOMENT: Duration = Duration::from_millis(500);
 
 /// Store contract, "Never back in time".
 #[tokio::test(flavor = "multi_thread")]
@@ -159,6 +161,38 @@ async fn a_lagging_standby_is_not_read_while_the_primary_is_up() {
     }
     site.catch_up();
     assert_eq!(nursery.ids().await, first_five_plus(&["new"]));
+}
+
+/// Decision 010: the revocation wakes the request, and the standbys that it reads from do not have it yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_request_is_rejected_after_a_revocation_that_standbys_do_not_have() {
+    let site = Site::start(ReadFrom::Standby).await;
+    let nursery = &site.nursery;
+    let revoked = nursery.add_credential().await;
+    let (token, valid) = (nursery.token(&revoked).await, nursery.token(&nursery.client).await);
+    site.catch_up();
+    let mut path = "/v2/changes".to_owned();
+    loop {
+        let body = nursery.get(&path, &valid).await.json();
+        path = format!("/v2/changes?since={}", body["since"].as_str().unwrap());
+        if body["more"] == false {
+            break;
+        }
+    }
+    site.pause_standbys().await;
+    path += "&wait=40";
+    let revoke = async {
+        // Until both wait.
+        tokio::time::sleep(MOMENT).await;
+        nursery.store.revoke_credential(&revoked.client_id(), nursery.now()).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    // Both wait for the same time, unless one of them ends early.
+    tokio::select! {
+        rejected = nursery.get(&path, &token) => rejected.is_invalid_token(),
+        waited = nursery.get(&path, &valid) => panic!("only this one ended: {}", waited.text()),
+        () = revoke => {}
+    }
 }
 
 fn next_path(page: &Reply) -> String {

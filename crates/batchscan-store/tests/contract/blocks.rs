@@ -101,6 +101,21 @@ pub(crate) async fn a_missing_block_is_harmless(fixture: &Fixture) {
     assert_eq!(blocks(fixture), (6, 300), "the next import in this range compresses it again");
 }
 
+/// A connection is used again, but not in the snapshot of a page that failed.
+#[tokio::test]
+async fn a_failed_page_leaves_no_open_transaction_on_postgres() {
+    let fixture = Fixture::postgres().await;
+    fixture.import(&sequence(0, 200)).await;
+    fixture.sql("ALTER TABLE block RENAME COLUMN deflated TO hidden");
+    let request = PageRequest { encoding: Encoding::Gzip, ..request(100) };
+    assert!(fixture.store.page(&fixture.caller, request, |_| None::<()>).await.is_err());
+    let open = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+    assert_eq!(fixture.sql(open), "0");
+    fixture.sql("ALTER TABLE block RENAME COLUMN hidden TO deflated");
+    compare_pages(&fixture, whole(), 100).await;
+}
+
 /// Compares the pages of both encodings.
 async fn compare_pages(fixture: &Fixture, range: DateRange, rows: usize) {
     let limit = PageLimit { rows, bytes: usize::MAX };
