@@ -137,9 +137,11 @@ fn excel_chooses_the_separator_of_csv() {
     let plain = "odd-2,=1+1,2026-02-02T08:00:00Z,+49 30 1,1,,,,,,,,,,-x,,@SUM(A1:A9),true\r\n";
     let excel = "odd-2,'=1+1,2026-02-02 08:00:00,'+49 30 1,1,,,,,,,,,,'-x,,'@SUM(A1:A9),true\r\n";
     assert_eq!(text("a.csv", &[]), format!("{HEADER}{plain}"));
-    assert_eq!(text("b.csv", &["--excel=comma"]), format!("\u{FEFF}{HEADER}{excel}"));
+    let header = HEADER.replace("_date,", "_date (UTC),").replace("_rate,", "_rate (%),");
+    let header = header.replace("_variation,", "_variation (%),");
+    assert_eq!(text("b.csv", &["--excel=comma"]), format!("\u{FEFF}{header}{excel}"));
     for (file, flag) in [("c.csv", "--excel"), ("d.csv", "--excel=semicolon")] {
-        assert_eq!(text(file, &[flag]), format!("\u{FEFF}{HEADER}{excel}").replace(',', ";"));
+        assert_eq!(text(file, &[flag]), format!("\u{FEFF}{header}{excel}").replace(',', ";"));
     }
 }
 
