@@ -15,8 +15,8 @@ use super::defaults;
 use super::values::{
     format_parser, parse_address, parse_batch_id, parse_date, parse_duration, parse_expiry,
     parse_expiry_date, parse_label, parse_link_time, parse_org_name, parse_origin, parse_public_url,
-    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, read_from_parser,
-    parse_zone, role_parser, whole_number,
+    parse_rate, parse_share, parse_size, parse_start_date, parse_ttl, parse_url, parse_zone,
+    read_from_parser, role_parser, whole_number,
 };
 use crate::date_range::DateArg;
 

@@ -50,7 +50,8 @@ pub(super) fn run(
     let name = display_name(file);
     print(&describe(&name, &shown))?;
     if let Some(target) = &command.write_mapping {
-        check_free(target, false).map_err(|error| anyhow!("{}", error.to_string().replace("; use --force to replace it", "")))?;
+        check_free(target, false)
+            .map_err(|error| anyhow!("{}", error.to_string().replace("; use --force to replace it", "")))?;
         atomic_file::write(target, shown.to_toml().as_bytes())
             .with_context(|| format!("cannot write {}", target.display()))?;
         let target = target.display();
@@ -63,7 +64,12 @@ pub(super) fn run(
             print(&format!("{name} would be accepted: {}\n", count(summary.batches, "batch", "batches")))
         }
         Err(error @ ReadError::Invalid { .. }) => {
-            let (errors, summary) = describe_rejection(&name, error, "Nothing was imported", "fix the file or state more in a mapping");
+            let (errors, summary) = describe_rejection(
+                &name,
+                error,
+                "Nothing was imported",
+                "fix the file or state more in a mapping",
+            );
             errors.iter().for_each(|error| note(error));
             bail!("{name} would be rejected: {summary}")
         }
@@ -77,14 +83,17 @@ fn describe(name: &str, shown: &Preview) -> String {
         Some(Location::SheetRow(_, row)) => format!("header in row {row}"),
         _ => return format!("{name}: fields by their names\n"),
     };
-    let sheet = shown.sheet.as_ref().map_or_else(String::new, |sheet| format!("sheet \"{}\", ", sanitize(sheet)));
+    let sheet =
+        shown.sheet.as_ref().map_or_else(String::new, |sheet| format!("sheet \"{}\", ", sanitize(sheet)));
     let rows: Vec<[String; 4]> = shown.columns.iter().map(row).collect();
-    let mut text = format!("{name}: {sheet}{place}\n\n{}\n", table(["COLUMN", "FIELD", "CONVERSION", "EXAMPLES"], &rows));
+    let mut text = format!(
+        "{name}: {sheet}{place}\n\n{}\n",
+        table(["COLUMN", "FIELD", "CONVERSION", "EXAMPLES"], &rows)
+    );
     let missing: Vec<&str> = shown.missing.iter().map(|field| field.name()).collect();
-    for (what, names) in [
-        ("Fields without a column", missing.join(", ")),
-        ("Ignored sheets", shown.ignored_sheets.join(", ")),
-    ] {
+    for (what, names) in
+        [("Fields without a column", missing.join(", ")), ("Ignored sheets", shown.ignored_sheets.join(", "))]
+    {
         if !names.is_empty() {
             text += &format!("{what}: {}\n", sanitize(&names));
         }

@@ -121,7 +121,7 @@ fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
         ("!", text) => drop(sheet.write(row, column, text == "true").unwrap()),
         ("=", _) => drop(sheet.write_formula(row, column, cell).unwrap().set_formula_result(row, column, "")),
         ("<", text) => {
-            drop(sheet.merge_range(row, column, row, column + 2, text, &CellFormat::new()).unwrap())
+            sheet.merge_range(row, column, row, column + 2, text, &CellFormat::new()).unwrap();
         }
         _ => drop(sheet.write(row, column, cell).unwrap()),
     }
