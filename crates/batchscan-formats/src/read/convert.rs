@@ -215,13 +215,9 @@ impl<'o> Converter<'o> {
         Ok(())
     }
 
-    /// The decimal mark that the numbers in text show.
+    /// The decimal mark, if it is stated or a comma.
     pub(super) fn decimal(&self) -> Option<DecimalMark> {
-        let shown = match (self.has_point, self.comma.is_some()) {
-            (false, true) => Some(DecimalMark::Comma),
-            _ => None,
-        };
-        self.mapping.decimal.or(shown)
+        self.mapping.decimal.or(self.comma.as_ref().map(|_| DecimalMark::Comma))
     }
 }
 

@@ -159,7 +159,7 @@ pub(super) fn match_columns<T: AsRef<str>>(
     let mut matcher = Matcher {
         options,
         header: Header { roles: Vec::new(), zone: None },
-        taken: [None; Field::ALL.len()],
+        taken: [false; Field::ALL.len()],
         unknown: Vec::new(),
         errors: Vec::new(),
     };
@@ -167,7 +167,7 @@ pub(super) fn match_columns<T: AsRef<str>>(
         matcher.add(title.as_ref().trim(), collector);
     }
     matcher.check_unknown();
-    matcher.check_mapping(titles);
+    matcher.check_mapping();
     for error in std::mem::take(&mut matcher.errors) {
         collector.add_error(location, error)?;
     }
@@ -183,8 +183,8 @@ pub(super) fn match_columns<T: AsRef<str>>(
 struct Matcher<'o, 't> {
     options: &'o ReadOptions,
     header: Header,
-    /// The index of the column of each field.
-    taken: [Option<usize>; Field::ALL.len()],
+    /// Whether a field has a column.
+    taken: [bool; Field::ALL.len()],
     unknown: Vec<&'t str>,
     errors: Vec<FieldError>,
 }
@@ -215,7 +215,7 @@ impl<'t> Matcher<'_, 't> {
     }
 
     fn field(&mut self, title: &str, field: Field, unit: Unit, collector: &mut Collector<'_>) -> Role {
-        if self.taken[field as usize].replace(self.header.roles.len()).is_some() {
+        if std::mem::replace(&mut self.taken[field as usize], true) {
             let problem = format!("second column for {field}; add one of them to ignore in a mapping");
             self.errors.push(FieldError::problem(&clip(title), problem));
             return Role::Ignored;
@@ -240,7 +240,7 @@ impl<'t> Matcher<'_, 't> {
         let taken = self.taken;
         let (mut misspellings, unknown) = (Vec::new(), std::mem::take(&mut self.unknown));
         for title in unknown {
-            match misspelt(title, |field| taken[field as usize].is_none()) {
+            match misspelt(title, |field| !taken[field as usize]) {
                 Some(field) => {
                     let problem =
                         format!("unknown field; did you mean {field}? If not, add it to ignore in a mapping");
@@ -252,16 +252,10 @@ impl<'t> Matcher<'_, 't> {
         self.errors.append(&mut misspellings);
     }
 
-    /// Each field of the mapping has one of its titles in the file.
-    fn check_mapping<T: AsRef<str>>(&mut self, titles: &[T]) {
-        let present: Vec<String> = titles.iter().map(|title| simplify(title.as_ref())).collect();
-        let columns = &self.options.mapping.columns;
-        for (title, field) in columns {
-            let is_present =
-                |other: &&(String, Field)| other.1 == *field && present.contains(&simplify(&other.0));
-            let first = columns.iter().find(|other| other.1 == *field);
-            if !columns.iter().any(|other| is_present(&other)) && first.is_some_and(|first| first.0 == *title)
-            {
+    /// A field of the mapping must not become a silent null.
+    fn check_mapping(&mut self) {
+        for (title, field) in &self.options.mapping.columns {
+            if !self.taken[*field as usize] {
                 let problem = format!("column of the mapping ({field}) not found in the file");
                 self.errors.push(FieldError::problem(&clip(title), problem));
             }
@@ -272,7 +266,7 @@ impl<'t> Matcher<'_, 't> {
         let has_template = self.options.mapping.batch_id.is_some();
         let is_missing = |field: &Field| {
             !field.is_nullable()
-                && self.taken[*field as usize].is_none()
+                && !self.taken[*field as usize]
                 && !(has_template && *field == Field::BatchId)
         };
         let missing: Vec<Field> = Field::ALL.into_iter().filter(is_missing).collect();

@@ -68,36 +68,29 @@ impl Preview {
     /// What was recognised as a mapping to be edited. Settings that may be missing are comments.
     pub fn to_toml(&self) -> String {
         let mut mapping = self.mapping.clone();
-        let has_template = mapping.batch_id.is_some();
-        let is_lacking = |field: &&Field| !(field.is_nullable() || has_template && **field == Field::BatchId);
-        let required: Vec<&str> = self.missing.iter().filter(is_lacking).map(|field| field.name()).collect();
-        let without_field =
-            self.columns.iter().filter(|column| column.field.is_none() && !column.title.is_empty());
-        let titles: Vec<&str> = without_field.map(|column| column.title.as_str()).collect();
+        let lacks_ids = self.missing.contains(&Field::BatchId) && mapping.batch_id.is_none();
         let mut text = String::from("# How to read such files: batchscan import --mapping FILE\n");
-        for (is_set, line) in [
-            (mapping.timezone.is_some(), "# timezone = \"Europe/Berlin\"     # of times without one\n"),
-            (mapping.rates.is_some(), "# rates = \"percent\"              # or \"fraction\"\n"),
-            (mapping.decimal.is_some(), "# decimal = \",\"                  # or \".\"\n"),
-            (mapping.date_format.is_some(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
+        for (is_shown, line) in [
+            (mapping.timezone.is_none(), "# timezone = \"Europe/Berlin\"\n"),
+            (mapping.rates.is_none(), "# rates = \"percent\"                  # or \"fraction\"\n"),
+            (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
+            (mapping.date_format.is_none(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
+            (lacks_ids, "# batch_id = \"{batch_name} {batch_creation_date}\"\n"),
         ] {
-            text.push_str(if is_set { "" } else { line });
+            text.push_str(if is_shown { line } else { "" });
         }
-        if required.is_empty() {
-            let known = std::mem::take(&mut mapping.ignore);
-            mapping.ignore = titles.into_iter().map(str::to_owned).collect();
-            mapping.ignore.extend(known.into_iter().filter(String::is_empty));
+        let is_lost = |column: &&PreviewColumn| column.field.is_none() && !column.title.is_empty();
+        let without_field: Vec<&str> =
+            self.columns.iter().filter(is_lost).map(|column| &*column.title).collect();
+        if self.result.is_ok() {
+            mapping.ignore.retain(String::is_empty);
+            mapping.ignore.extend(without_field.iter().map(ToString::to_string));
             return text + &mapping.to_toml();
         }
         text.push_str(&mapping.to_toml());
-        let _ = writeln!(
-            text,
-            "# Required fields without a column: {}.\n# Columns without a field:",
-            required.join(", ")
-        );
-        for (index, title) in titles.iter().enumerate() {
-            let field = required.get(index).copied().unwrap_or("FIELD");
-            let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+        for title in without_field.iter().filter(|title| !mapping.ignore.iter().any(|known| known == *title))
+        {
+            let _ = writeln!(text, "# {} = \"FIELD\"", quoted(title));
         }
         text
     }

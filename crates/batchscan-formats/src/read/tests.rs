@@ -48,7 +48,7 @@ fn implausible_values_are_warnings_or_errors() {
         read_text(Format::Ndjson, source, &options, &AtomicU64::new(0), &mut |_, _| ControlFlow::Continue(()))
     };
     let summary = read(Implausible::Warn).unwrap();
-    assert_eq!((summary.batches, summary.warnings.count, summary.warnings.first.len()), (4, 6, 5));
+    assert_eq!((summary.batches, summary.warnings.count, summary.warnings.first.len()), (4, 6, 6));
     let expected = "line 2: avg_germination_rate: expected a rate from 0 to 100, found 250.00";
     assert_eq!(summary.warnings.first[0].to_string(), expected);
     let error = read(Implausible::Reject).unwrap_err().to_string();

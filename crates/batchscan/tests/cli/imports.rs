@@ -142,6 +142,32 @@ fn implausible_values_are_warnings_unless_strict() {
     assert!(outcome.err.ends_with(": 4 more\n"), "{}", outcome.err);
 }
 
+/// Decision 056.
+#[test]
+fn a_foreign_file_is_previewed_mapped_and_imported() {
+    let site = Site::new();
+    let rows = "Roma;16.11.2026 08:00;12;nein;0,925;x\nCherry;16.11.2026 09:30;8;ja;0,88;\n";
+    site.write(
+        "scans.csv",
+        format!("Woche 47;;;;;\n\nName;Gescannt;Bilder;Warnungen;Keimquote;Notizen\n{rows}"),
+    );
+    site.write("wrong.toml", "timezone = \"Berlin\"\n\n[columns]\nKeimquote = \"germination_rate\"\n");
+    let edited = "timezone = \"Europe/Berlin\"\nrates = \"fraction\"\nignore = [\"Notizen\"]\n\
+                  batch_id = \"{batch_name} {batch_creation_date}\"\n[columns]\nKeimquote = \"avg_germination_rate\"\n";
+    site.write("edited.toml", edited);
+    site.transcript(
+        &[
+            "import --org 'Green Valley' scans.csv",
+            "import --org 'Green Valley' scans.csv --write-mapping recognised.toml --timezone Europe/Berlin",
+            "import --org 'Green Valley' scans.csv --mapping wrong.toml",
+            "import --org 'Green Valley' scans.csv --mapping edited.toml --preview",
+            "import --org 'Green Valley' scans.csv --mapping edited.toml",
+            "import --org 'Green Valley' scans.csv --timezone CET+1",
+        ],
+        file!["snapshots/a_foreign_file_is_previewed_mapped_and_imported.txt"],
+    );
+}
+
 /// Decision 031.
 #[test]
 fn an_import_without_changes_keeps_the_etag() {

@@ -9,6 +9,7 @@
 mod tests;
 
 use std::borrow::Cow;
+use std::str::Utf8Error;
 
 use batchscan_model::{FieldError, Kind, RawBatch, Value};
 use memchr::{memchr, memchr2, memchr3};
@@ -41,9 +42,14 @@ pub(super) fn read(
     let mut table = Table { roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
     while row.find(source.text, delimiter, collector)? {
         let location = source.text.location();
-        if let Some(row_text) = source.row_text(row.length, collector)? {
-            table.read_row(&row, row_text, location, collector)?;
-            row.consume(source.text);
+        match std::str::from_utf8(&source.text.bytes()[..row.length]) {
+            Ok(row_text) => {
+                source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
+                check_decoded(row_text, source.text, collector)?;
+                table.read_row(&row, row_text, location, collector)?;
+                row.consume(source.text);
+            }
+            Err(error) => source.change_encoding(row.length, error, collector)?,
         }
     }
     collector.notes().set_conversion(&table.converter);
@@ -58,32 +64,31 @@ struct Source<'s, 'b> {
 }
 
 impl Source<'_, '_> {
-    /// The first bytes as text. `None` if they are now in another encoding, and have to be split again.
-    ///
-    /// Bytes that are not UTF-8 are Windows-1252, if all before them were ASCII.
-    fn row_text(&mut self, length: usize, collector: &mut Collector<'_>) -> Result<Option<&str>, Stop> {
-        let location = self.text.location();
-        let is_decoded = self.text.is_decoded();
-        let at = match std::str::from_utf8(&self.text.bytes()[..length]) {
-            Ok(text) if is_decoded && text.contains(INVALID) => {
-                let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
-                return Err(collector.fail(location, unexpected("bytes of another encoding", expected)));
-            }
-            Ok(text) => {
-                self.has_utf8 = self.has_utf8 || !text.is_ascii();
-                None
-            }
-            Err(error) => Some(error.valid_up_to()),
-        };
-        let Some(at) = at else { return Ok(std::str::from_utf8(&self.text.bytes()[..length]).ok()) };
-        let bytes = &self.text.bytes()[..length];
+    /// Bytes that are not UTF-8 are Windows-1252, if all before them were ASCII. Everything has to be split again then.
+    #[cold]
+    fn change_encoding(
+        &mut self,
+        length: usize,
+        error: Utf8Error,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
         if self.has_utf8 || !bytes[..at].is_ascii() {
             let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
-            return Err(collector.fail(location, unexpected(found, SAVE_AS)));
+            return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
         }
         self.text.set_decoder(Decoder::Windows1252);
-        Ok(None)
+        Ok(())
     }
+}
+
+/// Rejects text that was decoded from bytes that its encoding does not have.
+fn check_decoded(row: &str, text: &TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    if !text.is_decoded() || !row.contains(INVALID) {
+        return Ok(());
+    }
+    let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
+    Err(collector.fail(text.location(), unexpected("bytes of another encoding", expected)))
 }
 
 /// Finds the header among the first rows, and the delimiter with which it is one. `row` is the header then.
@@ -100,8 +105,15 @@ fn find_header(
         if length == 0 {
             return Err(search.fail(source.text.location(), collector));
         }
-        if source.row_text(length, collector)?.is_none() {
-            continue;
+        match std::str::from_utf8(&source.text.bytes()[..length]) {
+            Ok(line) => {
+                source.has_utf8 = source.has_utf8 || !line.is_ascii();
+                check_decoded(line, source.text, collector)?;
+            }
+            Err(error) => {
+                source.change_encoding(length, error, collector)?;
+                continue;
+            }
         }
         let (delimiter, titles) = split_titles(source, row, &search)?;
         let (location, line) = (source.text.location(), source.text.line());

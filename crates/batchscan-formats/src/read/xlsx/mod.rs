@@ -230,7 +230,7 @@ fn read_sheet(
     let mut cells = opened.map_err(|error| fail(&error, limits, table.location(), collector))?;
     let percent: Vec<bool> = cells.styles().iter().map(is_percent).collect();
     let mut row = Row::default();
-    while !table.is_without_header() {
+    while !table.is_search_over {
         limits.begin_cell();
         let cell = catch_panic(damaged, || cells.next_cell_with_style_id());
         let Some((cell, style)) = cell.map_err(|error| fail(&error, limits, table.location(), collector))?
@@ -307,10 +307,6 @@ impl<'o> Table<'o> {
 
     fn location(&self) -> Location {
         Location::SheetRow(self.sheet, u64::from(self.row) + 1)
-    }
-
-    fn is_without_header(&self) -> bool {
-        self.is_search_over
     }
 
     fn add<'a>(
