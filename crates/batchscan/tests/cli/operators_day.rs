@@ -131,3 +131,31 @@ fn a_database_that_root_creates_belongs_to_the_folder_and_its_group() {
     assert_eq!((file.uid(), file.gid(), file.mode() & 0o777), (folder.uid(), folder.gid(), 0o660));
     Outcome::run(&mut batchscan(&["doctor", "--database", &database])).succeeds();
 }
+
+#[test]
+fn the_settings_of_an_organisation_apply_to_its_files() {
+    for site in [Site::new, Site::on_postgres] {
+        let site = site();
+        let file = site.write(
+            "berlin.csv",
+            "batch_id;batch_name;batch_creation_date;number_of_images;warnings;Keimrate\n\
+             b-1;Roma;16.11.2026 08:00;12;nein;92,5\n",
+        );
+        let rejected = site.run(&["import", "--org", ORG, &file]);
+        assert_eq!(rejected.code, Some(1), "{rejected:?}");
+        assert!(rejected.err.contains("--timezone"), "{rejected:?}");
+        let wrong = site.write("wrong.toml", "timezone = \"Berlin\"\n");
+        let refused = site.run(&["org", "mapping", ORG, "--set", &wrong]);
+        assert!(refused.err.contains("line 1: timezone: expected"), "{refused:?}");
+        let mapping = site.write("right.toml", "[columns]\n\"Keimrate\" = \"avg_germination_rate\"\n");
+        site.run(&["org", "mapping", ORG, "--set", &mapping]).succeeds();
+        site.run(&["org", "set", ORG, "--timezone", "Europe/Berlin"]).succeeds();
+        assert!(site.run(&["org", "mapping", ORG, "--show"]).succeeds().contains("Keimrate"));
+        site.import(&file);
+        let batch = site.run(&["batch", "show", "--org", ORG, "b-1"]).succeeds();
+        assert!(batch.contains("\"batch_creation_date\":\"2026-11-16T07:00:00Z\""), "{batch}");
+        assert!(batch.contains("\"avg_germination_rate\":\"92.50\""), "{batch}");
+        site.run(&["org", "mapping", ORG, "--clear"]).succeeds();
+        assert!(site.run(&["org", "mapping", ORG, "--show"]).succeeds().contains("has no mapping"));
+    }
+}

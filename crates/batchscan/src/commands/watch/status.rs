@@ -32,8 +32,16 @@ impl Status {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let path = folder.join(format!("watch-{host}.status"));
         let (written_at, importing) = (Instant::now(), None);
-        let mut status =
-            Self { path, written_at, imported: 0, rejected: 0, waiting: 0, ignored: 0, problem: None, importing };
+        let mut status = Self {
+            path,
+            written_at,
+            imported: 0,
+            rejected: 0,
+            waiting: 0,
+            ignored: 0,
+            problem: None,
+            importing,
+        };
         status.write();
         status
     }
@@ -100,7 +108,8 @@ impl Status {
             (None, Some((name, since))) => format!("importing {name:?} for {} s", since.elapsed().as_secs()),
             (None, None) => "ok".into(),
         };
-        let line = format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting{ignored}\n");
+        let line =
+            format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting{ignored}\n");
         // If the folder is not writable, the log says so for the files.
         let _ = atomic_file::write(&self.path, line.as_bytes());
         self.written_at = Instant::now();
