@@ -329,7 +329,7 @@ impl IdTemplate {
                 Err(name) => match Field::from_name(name).map(|field| (field, raw.get(field))) {
                     Some((_, Some(Value::Rejected))) => return raw.set(Field::BatchId, Value::Rejected),
                     Some((field, Some(value))) if *value != Value::Null => {
-                        id.push_str(&id_text(field, value))
+                        id.push_str(&id_text(field, value));
                     }
                     _ => {
                         let problem = format!("no id: the template in the mapping needs {name}");

@@ -218,8 +218,8 @@ fn fail_as_other_format(found: &str, collector: &mut Collector<'_>) -> Stop {
 }
 
 /// Reads a sheet to its end, or until it is clear that it has no header.
-fn read_sheet<'a>(
-    workbook: &'a mut Xlsx<LimitedFile<'_>>,
+fn read_sheet(
+    workbook: &mut Xlsx<LimitedFile<'_>>,
     name: &str,
     table: &mut Table<'_>,
     limits: &Limits,
