@@ -161,19 +161,18 @@ impl<'o> Converter<'o> {
     }
 
     fn remember(&mut self, field: Field, cell: &str, number: &Number, location: Location) {
-        let seen = || Some(Seen { location, field, text: cell.to_owned() });
-        match number.mark {
-            _ if self.mapping.decimal.is_some() => {}
-            Some(DecimalMark::Point) if number.is_ambiguous => {
-                self.ambiguous[0] = self.ambiguous[0].take().or_else(seen);
+        let slot = match (number.mark, number.is_ambiguous) {
+            _ if self.mapping.decimal.is_some() => return,
+            (None, _) => return,
+            (Some(DecimalMark::Point), false) => {
+                self.has_point = true;
+                return;
             }
-            Some(DecimalMark::Comma) if number.is_ambiguous => {
-                self.ambiguous[1] = self.ambiguous[1].take().or_else(seen);
-            }
-            Some(DecimalMark::Point) => self.has_point = true,
-            Some(DecimalMark::Comma) => self.comma = self.comma.take().or_else(seen),
-            None => {}
-        }
+            (Some(DecimalMark::Comma), false) => &mut self.comma,
+            (Some(DecimalMark::Point), true) => &mut self.ambiguous[0],
+            (Some(DecimalMark::Comma), true) => &mut self.ambiguous[1],
+        };
+        slot.get_or_insert_with(|| Seen { location, field, text: cell.to_owned() });
     }
 
     fn flag(&self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {

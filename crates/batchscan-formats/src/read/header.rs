@@ -11,9 +11,6 @@ use super::title::{Title, Unit, misspelt, most_likely, simplify};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
-/// Known titles that make a row a header. One may be a word above the table.
-const KNOWN_TITLES_MIN: usize = 2;
-
 /// What a column is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -60,25 +57,35 @@ impl<'o> HeaderSearch<'o> {
         Self { options, rows: 0, best: None }
     }
 
-    /// The number of columns whose field is known.
-    pub(super) fn count_known<T: AsRef<str>>(&self, titles: &[T]) -> usize {
-        let is_known = |title: &T| match recognise(self.options, title.as_ref()) {
-            Meaning::Title(Title::Field(..) | Title::OddUnit(..)) | Meaning::Mapped(..) => true,
-            Meaning::Title(Title::Extra | Title::Unknown) | Meaning::Ignored => false,
-        };
-        titles.iter().filter(|title| is_known(title)).count()
+    /// The number of fields that the titles have.
+    pub(super) fn count_fields<T: AsRef<str>>(&self, titles: &[T]) -> usize {
+        self.fields(titles).count_ones() as usize
     }
 
-    /// Whether this row is the header. Rows are numbered from 1.
+    /// The fields that the titles have, as bits.
+    fn fields<T: AsRef<str>>(&self, titles: &[T]) -> u32 {
+        let field = |title: &T| match recognise(self.options, title.as_ref()) {
+            Meaning::Title(Title::Field(field, _) | Title::OddUnit(field, _)) | Meaning::Mapped(field, _) => {
+                1 << field as u32
+            }
+            Meaning::Title(Title::Extra | Title::Unknown) | Meaning::Ignored => 0,
+        };
+        titles.iter().fold(0, |fields, title| fields | field(title))
+    }
+
+    /// Whether this row is the header: it has all required fields. Rows are numbered from 1.
     pub(super) fn is_header<T: AsRef<str>>(&mut self, titles: &[T], number: u64, location: Location) -> bool {
         self.rows += 1;
-        let known = self.count_known(titles);
+        let fields = self.fields(titles);
         match self.options.mapping.header_row {
             Some(row) if row == number => return true,
-            None if known >= KNOWN_TITLES_MIN => return true,
+            None if required_fields(self.options).all(|field| fields & (1 << field as u32) != 0) => {
+                return true;
+            }
             _ => {}
         }
         let filled = titles.iter().filter(|title| !title.as_ref().trim().is_empty()).count();
+        let known = fields.count_ones() as usize;
         if (known, filled) > self.score() {
             let titles = titles.iter().map(|title| title.as_ref().to_owned()).collect();
             self.best = Some(Candidate { known, filled, location, titles });
@@ -120,6 +127,12 @@ impl<'o> HeaderSearch<'o> {
             }
         }
     }
+}
+
+/// The fields that need a column.
+fn required_fields(options: &ReadOptions) -> impl Iterator<Item = Field> {
+    let generated = options.mapping.batch_id.as_ref().map(|_| Field::BatchId);
+    Field::ALL.into_iter().filter(move |field| !field.is_nullable() && Some(*field) != generated)
 }
 
 /// Titles are words.
@@ -263,13 +276,8 @@ impl<'t> Matcher<'_, 't> {
     }
 
     fn check_required(mut self, location: Location, collector: &mut Collector<'_>) -> Result<Self, Stop> {
-        let has_template = self.options.mapping.batch_id.is_some();
-        let is_missing = |field: &Field| {
-            !field.is_nullable()
-                && !self.taken[*field as usize]
-                && !(has_template && *field == Field::BatchId)
-        };
-        let missing: Vec<Field> = Field::ALL.into_iter().filter(is_missing).collect();
+        let is_missing = |field: &Field| !self.taken[*field as usize];
+        let missing: Vec<Field> = required_fields(self.options).filter(is_missing).collect();
         for field in &missing {
             collector.add_error(location, self.missing(*field))?;
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use batchscan_model::{Field, Kind, Zone};
 
-/// The titles of the dashboard, in English and German. Its tests compare them with its texts.
+/// The titles of the dashboard, in English and German.
 const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
     (Field::BatchId, "Batch ID", "Chargen-ID"),
     (Field::BatchName, "Name", "Name"),
@@ -183,6 +183,18 @@ mod tests {
         ] {
             assert_eq!(Title::parse(title), expected, "{title}");
         }
+    }
+
+    #[test]
+    fn the_titles_are_those_of_the_dashboard() {
+        let english = include_str!("../../../../web/src/text/en.ts");
+        let german = include_str!("../../../../web/src/text/de.ts").replace("\\u00AD", "");
+        for (field, en, de) in TITLES {
+            assert!(english.contains(&format!("    {field}: '{en}',\n")), "{en}");
+            assert!(german.contains(&format!("    {field}: '{de}',\n")), "{de}");
+        }
+        let [en, de] = EXTRA;
+        assert!(english.contains(&format!("'{en}'")) && german.contains(&format!("'{de}'")));
     }
 
     #[test]

@@ -626,12 +626,13 @@ fn import_help() -> String {
         "\
 Fields, as JSON members or column names in any order (* required):
 {fields}
-Columns are also found by these names in any case, with spaces or hyphens, and by the titles that
-exports of the dashboard have, with units such as [%]. Unknown columns are ignored with a warning. The
-header may be below other rows, and in one of several sheets.
-Understood in CSV and Excel: 92,5 and 92.5 %, 1.234,50, yes/no, ja/nein, x, 16.11.2026 08:00, Excel's
-dates. Times without a UTC offset need --timezone. Rates that are all at most 1 are rejected: the
-mapping states whether they are fractions. In CSV an empty cell is null, and \"\" is an empty string.
+Columns are also found by these names in any case, with spaces or hyphens, and by the titles of
+the dashboard's exports, with units such as [%]. Unknown columns are ignored with a warning.
+The header may be below other rows, and in one of several sheets.
+Understood in CSV and Excel: 92,5 and 92.5 %, 1.234,50, yes/no, ja/nein, x, 16.11.2026 08:00 and
+Excel's dates. Times without a UTC offset need --timezone. Rates that are all at most 1 are
+rejected: a mapping states whether they are fractions. In CSV an empty cell is null, and \"\" is
+an empty string.
 
 A mapping (all keys are optional):
   timezone = \"Europe/Berlin\"

@@ -145,7 +145,7 @@ fn split_titles(
         let row_text = std::str::from_utf8(source.text.bytes().get(..row.length).unwrap_or_default());
         let (Ok(true), Ok(row_text)) = (found, row_text) else { continue };
         let titles: Vec<String> = row.cells(row_text).map(|(title, _)| title.into_owned()).collect();
-        let score = (search.count_known(&titles), titles.len());
+        let score = (search.count_fields(&titles), titles.len());
         if score > best_score {
             (best, best_score) = ((delimiter, titles), score);
         }
