@@ -20,7 +20,7 @@ export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)
   const outliers = results.isComparing ? [] : results.outliers;
   const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(reasonText).join(' ')]));
   const columns = exportColumns(results.columns, fields, reasons);
-  save(extension === 'xlsx' ? await xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
+  save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }
 
 /** Saves all batches of the period as the service exports them. */

@@ -212,6 +212,11 @@ describe('sorted', () => {
     }
   });
 
+  it('sorts Tray 9 before Tray 10', () => {
+    const names = ['Tray 10', 'Tray 9', 'Tray', 'Öst', 'ost'].map((batch_name) => ({ batch_name }));
+    expect(order(names, 'batch_name')).toEqual([4, 3, 2, 1, 0]);
+  });
+
   it('puts nulls last in both directions, in the given order', () => {
     const changes = [null, '5.00', null, '7.00'].map((avg_germination_rate) => ({ avg_germination_rate }));
     expect(order(changes, 'avg_germination_rate')).toEqual([1, 3, 0, 2]);

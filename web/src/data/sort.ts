@@ -1,11 +1,10 @@
 // Sorts rows by one field: stable, missing values always last, texts in the order of the user's language.
 //
-// Comparing texts by locale is slow, and fifty thousand rows need 800,000 comparisons. So the rows are ranked by a field
-// once, the ranks are cached with their columns, and every sort is a counting sort over integers.
+// Comparing texts by locale is slow. So the rows are ranked by a field once, the ranks are cached with their columns, and
+// every sort is a counting sort over integers.
 
 import { findField, type Batch } from './batch';
-import { toNumber, type Columns } from './columns';
-import { rankTexts } from './natural-sort';
+import type { Columns } from './columns';
 
 export type SortKey = { field: keyof Batch; descending: boolean };
 
@@ -28,8 +27,6 @@ export function sorted(columns: Columns, rows: Int32Array, key: SortKey): Int32A
 interface Ranking {
   ranks: Int32Array;
   count: number;
-  /** For texts: makes the next ranking cheap when a page was appended. */
-  order?: readonly number[];
 }
 
 const cache = new WeakMap<Columns, Map<keyof Batch, Ranking & { version: number }>>();
@@ -39,19 +36,28 @@ function rankingOf(columns: Columns, field: keyof Batch): Ranking {
   cache.set(columns, rankings);
   const known = rankings.get(field);
   if (known?.version === columns.version) return known;
-  const ranking = { ...rank(columns, field, known?.order), version: columns.version };
+  const ranking = { ...rank(columns, field), version: columns.version };
   rankings.set(field, ranking);
   return ranking;
 }
 
-function rank(columns: Columns, field: keyof Batch, before?: readonly number[]): Ranking {
+function rank(columns: Columns, field: keyof Batch): Ranking {
   if (field === 'crop_type') return rankByName(columns.crop, columns.crops, columns.length);
   if (field === 'scanned_by_email') return rankByName(columns.person, columns.people, columns.length);
   const kind = findField(field)?.kind;
   if (kind !== 'text' && kind !== 'link') return rankNumbers(numbersOf(columns, field));
   const texts = new Array<string | null>(columns.length);
   for (let row = 0; row < texts.length; row++) texts[row] = columns.batch(row)[field] as string | null;
-  return rankTexts(texts, before);
+  return rankTexts(texts);
+}
+
+// "Tray 9" comes before "Tray 10".
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+function rankTexts(texts: readonly (string | null)[]): Ranking {
+  const distinct = [...new Set(texts)].filter((text) => text !== null).sort(collator.compare);
+  const rankOf = new Map<string | null, number>(distinct.map((text, rank) => [text, rank]));
+  return { ranks: Int32Array.from(texts, (text) => rankOf.get(text) ?? -1), count: distinct.length };
 }
 
 /** Ranks the names only: they are few and shared by many rows. */
@@ -91,32 +97,6 @@ function rankIn(distinct: Float64Array, count: number, value: number): number {
 
 /** A field of every row as numbers, NaN for null. */
 function numbersOf(columns: Columns, field: keyof Batch): Float64Array {
-  const { length } = columns;
-  switch (field) {
-    case 'batch_creation_date':
-      return columns.ms.subarray(0, length);
-    case 'number_of_images':
-      return columns.images.subarray(0, length);
-    case 'total_cells_per_tray':
-      return columns.cells.subarray(0, length);
-    case 'avg_germination_rate':
-      return columns.germination.subarray(0, length);
-    case 'avg_usable_seedling_rate':
-      return columns.usable.subarray(0, length);
-    case 'avg_coefficient_of_variation':
-      return columns.variation.subarray(0, length);
-    case 'avg_median_seedling_size_mm2':
-      return columns.size.subarray(0, length);
-    case 'warnings':
-      return Float64Array.from(columns.warning.subarray(0, length));
-    default:
-      return readDecimals(columns, field);
-  }
-}
-
-/** For decimals without a column of their own. */
-function readDecimals(columns: Columns, field: keyof Batch): Float64Array {
-  const values = new Float64Array(columns.length);
-  for (let row = 0; row < values.length; row++) values[row] = toNumber(columns.batch(row)[field] as string | null);
-  return values;
+  if (field === 'batch_creation_date') return columns.ms.subarray(0, columns.length);
+  return Float64Array.from({ length: columns.length }, (_, row) => Number(columns.batch(row)[field] ?? NaN));
 }
