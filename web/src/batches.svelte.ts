@@ -1,5 +1,5 @@
-// The loaded batches: those of the period, of the previous period, and others for comparison. Decides when to fetch, and
-// keeps what is shown up to date.
+// The loaded batches: those of the period, of the last 365 days, and of another period to compare with. Decides when to
+// fetch, and keeps what is shown up to date.
 import { BATCHES_MAX, isCurrent, offlineWaitMs, type Waiting } from './data/api';
 import type { Batch } from './data/batch';
 import { Columns } from './data/columns';
@@ -54,11 +54,10 @@ export class PeriodLoader extends Loader {
 
 class Batches {
   main = $state.raw<PeriodLoader | null>(null);
-  previous = $state.raw<PeriodLoader | null>(null);
   /** The last 365 days, for the usual ranges. */
   year = $state.raw<PeriodLoader | null>(null);
-  /** The same period of last year, if a view compares with it. */
-  lastYear = $state.raw<PeriodLoader | null>(null);
+  /** Another period, if a view compares with it. */
+  other = $state.raw<PeriodLoader | null>(null);
   /** Incremented when the columns of a loader change; columns themselves are not reactive. */
   version = $state(0);
   /** When `main` was last known to be up to date. */
@@ -69,24 +68,21 @@ class Batches {
   #next: PeriodLoader | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts loading the period unless it is loaded or loading, and after it the previous period. */
-  ensureLoaded(period: Period, previous: Period): void {
-    if (this.main === null || !(samePeriod(this.main.period, period) || this.main.covers(period))) {
-      this.#loadMain(period);
-    }
-    if (this.main?.state === 'complete') this.previous = this.#ensure(this.previous, previous);
+  /** Starts loading the period unless it is loaded or loading. */
+  ensureLoaded(period: Period): void {
+    if (this.main !== null && (samePeriod(this.main.period, period) || this.main.covers(period))) return;
+    this.#loadMain(period);
   }
 
-  /** Starts loading the last 365 days after the period and the previous one, unless they are loaded or loading. */
+  /** Starts loading the last 365 days after the period, unless they are loaded or loading. */
   ensureYear(today: string): void {
     const { main } = this;
     if (main?.state !== 'complete' && main?.state !== 'too-many') return;
-    if (this.previous?.state === 'loading') return;
     this.year = this.#ensure(this.year, usualRangePeriod(today));
   }
 
-  ensureLastYear(period: Period): void {
-    this.lastYear = this.#ensure(this.lastYear, period);
+  ensureOther(period: Period): void {
+    this.other = this.#ensure(this.other, period);
   }
 
   reload(period: Period): void {
@@ -115,7 +111,7 @@ class Batches {
   }
 
   get loaders(): PeriodLoader[] {
-    return [this.main, this.previous, this.year, this.lastYear].filter((loader) => loader !== null);
+    return [this.main, this.year, this.other].filter((loader) => loader !== null);
   }
 
   /** Checks for changes now, and then regularly. */
@@ -152,19 +148,16 @@ class Batches {
       if (state === 'failed') return this.#refreshIn(REFRESH_MS);
       this.main?.discard();
       this.main = next;
-      this.#reload('previous');
-      if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reload('year');
+      if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reloadYear(this.year);
       this.#setRefreshed();
     });
     this.#next = next;
     next.start();
   }
 
-  #reload(role: 'previous' | 'year'): void {
-    const old = this[role];
-    if (old === null) return;
+  #reloadYear(old: PeriodLoader): void {
     const next = new PeriodLoader(old.period, (state) => {
-      if (state !== 'failed' && this[role] === old) this[role] = next;
+      if (state !== 'failed' && this.year === old) this.year = next;
     });
     next.start();
   }
@@ -224,7 +217,7 @@ class Batches {
 
   #discardOthers(): void {
     for (const loader of this.loaders) if (loader !== this.main) loader.discard();
-    this.previous = this.year = this.lastYear = null;
+    this.year = this.other = null;
   }
 }
 

@@ -1,6 +1,5 @@
 // Light or dark: the system setting, unless the user chose otherwise.
 import { flushSync } from 'svelte';
-import { readTheme } from './charts/theme';
 import { readSetting, storeSetting } from './settings';
 
 const SETTING = 'theme';
@@ -14,8 +13,6 @@ class Theme {
   #system = $state<Scheme>(system.matches ? 'dark' : 'light');
   #isPrinting = $state(false);
   scheme: Scheme = $derived(this.#isPrinting ? 'light' : (this.#chosen ?? this.#system));
-  /** The colours for charts. */
-  colours = $derived.by(() => (void this.scheme, readTheme()));
 
   constructor() {
     system.addEventListener('change', (event) => {
@@ -41,7 +38,6 @@ class Theme {
     this.#apply();
   }
 
-  // Set at once, so that charts read the new colours in the same frame.
   #apply(): void {
     document.documentElement.dataset.theme = this.scheme;
   }

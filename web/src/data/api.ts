@@ -208,6 +208,14 @@ export async function isCurrent(period: Period, token: string, etag: string, fet
   return response.etag === etag;
 }
 
+/** One batch; null if there is none with this id. Throws `ServiceError`. */
+export async function fetchBatch(id: string, token: string, fetch?: Fetch): Promise<Batch | null> {
+  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}` };
+  const response = await request(`/v2/batches/${encodeURIComponent(id)}`, { headers }, undefined, fetch);
+  if (response.status === 404 || response.status === 422) return null;
+  return parsePage({ data: [parseBody(response, Date.now)], next_token: null }, response.status).batches[0]!;
+}
+
 interface Page {
   batches: Batch[];
   next: string | null;
