@@ -1,56 +1,15 @@
 // The loaded batches: those of the period, of the last 365 days, and of another period to compare with. Decides when to
 // fetch, and keeps what is shown up to date.
-import { BATCHES_MAX, isCurrent, offlineWaitMs, type Waiting } from './data/api';
-import type { Batch } from './data/batch';
-import { Columns } from './data/columns';
-import { ServiceError, type Failure } from './data/errors';
+import { isCurrent, offlineWaitMs, type Waiting } from './data/api';
+import { ServiceError } from './data/errors';
 import { samePeriod, usualRangePeriod, type Period } from './data/period';
-import { Loader, type LoadState } from './loading.svelte';
+import { PeriodLoader } from './loading.svelte';
 import { session } from './session.svelte';
 
-// Pages can arrive every few milliseconds. Drawing twice a second shows progress and leaves time for input.
-const REDRAW_MS = 500;
 // How often to check for changes. Without changes, that costs the service next to nothing.
 const REFRESH_MS = 60_000;
 // A few new batches hardly change the usual ranges, and a year can be many pages.
 const YEAR_REFRESH_MS = 3_600_000;
-
-/** The batches of one period, growing as pages arrive. */
-export class PeriodLoader extends Loader {
-  readonly columns = new Columns();
-  readonly createdAt = Date.now();
-  #drawnAt = -Infinity;
-
-  constructor(
-    period: Period,
-    private readonly onended: (state: LoadState) => void = () => undefined,
-  ) {
-    super(period, BATCHES_MAX);
-  }
-
-  /** Whether all batches of the period are loaded. */
-  covers(period: Period): boolean {
-    if (period.from < this.period.from || period.to > this.period.to) return false;
-    return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
-  }
-
-  protected override onPage(page: Batch[]): void {
-    this.columns.append(page);
-    // The others are read when they are complete.
-    if (this !== batches.main) return;
-    const now = performance.now();
-    if (now - this.#drawnAt < REDRAW_MS) return;
-    this.#drawnAt = now;
-    batches.version++;
-  }
-
-  protected override onEnd(state: LoadState, failure: Failure | null): void {
-    super.onEnd(state, failure);
-    this.batches = this.columns.length;
-    batches.version++;
-    this.onended(state);
-  }
-}
 
 class Batches {
   main = $state.raw<PeriodLoader | null>(null);
@@ -58,8 +17,8 @@ class Batches {
   year = $state.raw<PeriodLoader | null>(null);
   /** Another period, if a view compares with it. */
   other = $state.raw<PeriodLoader | null>(null);
-  /** Incremented when the columns of a loader change; columns themselves are not reactive. */
-  version = $state(0);
+  /** Changes with the columns of a loader; columns themselves are not reactive. */
+  version = $derived(this.loaders.reduce((sum, { version }) => sum + version, 0));
   /** When `main` was last known to be up to date. */
   checkedAt = $state(0);
   /** The last check for changes failed: when to retry. */
@@ -117,7 +76,7 @@ class Batches {
   /** Checks for changes now, and then regularly. */
   async refresh(): Promise<void> {
     const { main } = this;
-    if (main === null || this.#next !== null || main.state === 'loading' || main.state === 'partial') return;
+    if (main === null || this.#next !== null || main.state === 'loading') return;
     clearTimeout(this.#timer);
     if (main.state === 'failed') return main.start();
     try {

@@ -9,7 +9,7 @@ import { sorted } from './data/sort';
 import { dots, headline, rowsBy, type Measure } from './data/statistics';
 import { averages, findUnusual, unusualRows, usualRanges, type Averages, type UsualRanges } from './data/usual';
 import { seen } from './seen.svelte';
-import { dayNumber } from './time/day';
+import { dayNumber, dayText } from './time/day';
 import { view } from './view.svelte';
 
 // More dots would only cover each other.
@@ -54,7 +54,7 @@ class Results {
   /** Whether they are not loaded and are not being loaded. */
   isNotComparable = $derived(
     this.#year === null &&
-      (batches.main?.state === 'partial' || batches.main?.state === 'failed' || batches.year?.state === 'failed'),
+      (batches.main?.state === 'failed' || batches.year?.state === 'failed'),
   );
   /** Nothing is called unusual until the period and the last 365 days are loaded. Reads the year first: Svelte 5.57 misses
       its later changes otherwise. */
@@ -72,6 +72,13 @@ class Results {
     const firstDay = dayNumber(fourWeeks(view.today).from);
     const groups = rowsBy('crop', columns, rows);
     return new Map(groups.map(({ name, rows }) => [name, averages(columns, rows, firstDay, this.measure)]));
+  });
+
+  /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */
+  latestDay = $derived.by(() => {
+    if (this.#year === null) return null;
+    const { columns, rows } = this.#yearRows;
+    return rows.length === 0 ? '' : dayText(columns.day[rows.at(-1)!]!);
   });
 
   /** What the start page shows; null until it can be compared. */

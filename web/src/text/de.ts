@@ -126,7 +126,6 @@ export const de: Text = {
     start: 'Chargen werden geladen\u00a0…',
     upTo: (day) => `, bis ${date(day)}`,
     running: (n, upTo) => `Wird geladen: bisher ${batches(n)}${upTo}.`,
-    partial: (n, upTo) => `Teilweise geladen: ${batches(n)}${upTo}.`,
     tooMany: (n, upTo) =>
       `Mehr als ${batches(n)} in diesem Zeitraum. Angezeigt werden die ersten ${count(n)}${upTo}. Wählen Sie einen kürzeren Zeitraum, um alle zu sehen.`,
     stopped: (n, upTo) => `Laden abgebrochen: ${batches(n)}${upTo}.`,
@@ -138,8 +137,6 @@ export const de: Text = {
     asOf: (time) => `Stand ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ageMs < MINUTE_MS ? 'gerade eben' : ago(ageMs)}.`,
     backTo: { today: 'Zurück zu Heute', table: 'Zurück zu den Chargen', analysis: 'Zurück zur Analyse' },
-    cancel: 'Abbrechen',
-    continue: 'Fortsetzen',
     retry: 'Jetzt versuchen',
     refresh: 'Aktualisieren',
     unavailableTitle: 'Der Dienst ist nicht verfügbar',
@@ -150,14 +147,12 @@ export const de: Text = {
     rejectedTitle: 'Der Dienst hat die Anfrage abgelehnt',
     noReason: 'Es wurde kein Grund genannt.',
     status: (detail, status) => `${detail} (Status ${status})`,
-    cancelledTitle: 'Laden abgebrochen',
-    nothingYet: 'Es wurde noch nichts geladen.',
     unreadable: 'Die Antwort des Dienstes konnte nicht gelesen werden.',
   },
 
   empty: {
     noneTitle: 'Noch keine Chargen',
-    none: 'Chargen erscheinen hier nach dem ersten Import.',
+    none: 'In den letzten 365 Tagen gibt es keine. Nach dem nächsten Import erscheinen sie hier.',
     periodTitle: 'Keine Chargen in diesem Zeitraum',
     period: (phrase) => `Es gibt keine Chargen ${phrase}.`,
     latest: (day) => `Die letzte Charge wurde am ${date(day)} gescannt.`,

@@ -129,7 +129,6 @@ export const en = {
     start: 'Loading batches…',
     upTo: (day: string): string => `, up to ${date(day)}`,
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
-    partial: (n: number, upTo: string): string => `Partly loaded: ${batches(n)}${upTo}.`,
     tooMany: (n: number, upTo: string): string =>
       `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
@@ -141,8 +140,6 @@ export const en = {
     asOf: (time: string): string => `As of ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
     backTo: { today: 'Back to today', table: 'Back to batches', analysis: 'Back to analysis' },
-    cancel: 'Cancel',
-    continue: 'Continue',
     retry: 'Retry now',
     refresh: 'Refresh',
     unavailableTitle: 'The service is unavailable',
@@ -153,14 +150,12 @@ export const en = {
     rejectedTitle: 'The service rejected the request',
     noReason: 'No reason was given.',
     status: (detail: string, status: number): string => `${detail} (status ${status})`,
-    cancelledTitle: 'Loading cancelled',
-    nothingYet: 'Nothing was loaded yet.',
     unreadable: "The service's response could not be read.",
   },
 
   empty: {
     noneTitle: 'No batches yet',
-    none: 'Batches appear here after the first import.',
+    none: 'There are none in the last 365 days. They appear here after the next import.',
     periodTitle: 'No batches in this period',
     period: (phrase: string): string => `There are no batches ${phrase}.`,
     latest: (day: string): string => `The latest batch was scanned on ${date(day)}.`,
