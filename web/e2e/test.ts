@@ -62,7 +62,7 @@ export async function signIn(page: Page, { clientId, clientSecret }: Credentials
 
 /** Waits until the whole period is loaded. */
 export async function loaded(page: Page): Promise<void> {
-  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ }).first()).toBeVisible();
 }
 
 export const heading = (page: Page, name: string): Locator =>
@@ -102,7 +102,8 @@ export async function expectRows(page: Page, count: number): Promise<void> {
 
 /** Opens a menu and returns its panel. */
 export async function openMenu(page: Page, name: 'Crop' | 'Scanned by' | 'Columns' | 'Period'): Promise<Locator> {
-  const opener = page.getByRole('button', { name: new RegExp(`^${name}`) });
+  const opener = page.getByRole('button', { name: new RegExp(`^${name}`), expanded: false });
+  const id = await opener.getAttribute('aria-controls');
   await opener.click();
-  return page.locator(`[id="${await opener.getAttribute('aria-controls')}"]`);
+  return page.locator(`[id="${id}"]`);
 }

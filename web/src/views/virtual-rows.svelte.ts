@@ -33,13 +33,15 @@ export class VirtualRows {
   /** Attachment for the list. */
   observe(node: HTMLElement): () => void {
     const listeners = new AbortController();
-    const update = (): void => {
-      this.scrollTop = Math.max(0, -node.getBoundingClientRect().top);
-      this.height = innerHeight;
-    };
+    const update = (): void => this.#update(node);
     for (const event of ['scroll', 'resize']) addEventListener(event, update, { passive: true, signal: listeners.signal });
     update();
     return () => listeners.abort();
+  }
+
+  #update(list: HTMLElement): void {
+    this.scrollTop = Math.max(0, -list.getBoundingClientRect().top);
+    this.height = innerHeight;
   }
 
   /** Scrolls the page until a row of the list is visible, below a fixed heading of that height. */
@@ -48,5 +50,7 @@ export class VirtualRows {
     const bottom = top + headPx + this.#rowPx;
     if (top < 0) scrollBy(0, top);
     else if (bottom > innerHeight) scrollBy(0, bottom - innerHeight);
+    // The event comes later.
+    this.#update(list);
   }
 }
