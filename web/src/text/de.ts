@@ -179,7 +179,7 @@ export const de: Text = {
     plain: (n) => (n === 1 ? '1 neue Charge' : `${count(n)} neue Chargen`),
     nothingNew: 'Keine neuen Chargen',
     allSeen: 'Nichts mehr anzusehen',
-    others: (n) => (n === 1 ? '1 neue Charge.' : `${count(n)} neue Chargen.`),
+    others: (n) => `${n === 1 ? '1 neue Charge' : `${count(n)} neue Chargen`}, nichts Auffälliges.`,
     noRange: 'Noch kein Vergleich: Ein üblicher Bereich braucht 10 Chargen einer Kultur.',
     someWithoutRange: (n) => `${count(n)} noch ohne üblichen Bereich.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage konnten nicht geladen werden.',

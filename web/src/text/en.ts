@@ -182,7 +182,7 @@ export const en = {
     plain: (n: number): string => (n === 1 ? '1 new batch' : `${count(n)} new batches`),
     nothingNew: 'No new batches',
     allSeen: 'Nothing left to look at',
-    others: (n: number): string => (n === 1 ? '1 new batch.' : `${count(n)} new batches.`),
+    others: (n: number): string => `${n === 1 ? '1 new batch' : `${count(n)} new batches`}, nothing unusual.`,
     noRange: 'Too early to compare: a usual range needs 10 batches of a crop.',
     someWithoutRange: (n: number): string => `${count(n)} without a usual range yet.`,
     notComparable: 'Not compared: the last 365 days could not be loaded.',
