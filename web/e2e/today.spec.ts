@@ -3,7 +3,7 @@ import type { Batch } from '../src/data/batch';
 import { plusDays, today } from './expected';
 import { nursery } from './nursery';
 import { Database, fetchBatches, serve } from './service';
-import { button, cards, chart, expect, expectRows, goSignedIn, heading, link, openSignedIn, region, test } from './test';
+import { button, cards, chart, expect, expectRows, goSignedIn, heading, link, message, openSignedIn, region, test } from './test';
 
 /** Thirty usual batches of 90 to 97 %, and some of today. By hand: their middle 80 % are 90 to 96. */
 const morning = (...batches: Partial<Batch>[]): Partial<Batch>[] => {
@@ -28,7 +28,7 @@ const failed = { avg_germination_rate: '41.00', comment: 'Bench 11: heating off'
 
 test('a good morning is green, in one line', async ({ page }) => {
   await openSignedIn(page, await serve('Good', morning({}, {})));
-  const verdict = heading(page, '2 batches, all as usual');
+  const verdict = message(page, '2 batches, all as usual');
   await expect(verdict).toBeVisible();
   expect(await verdict.evaluate((node) => getComputedStyle(node).color)).toBe('rgb(42, 115, 57)');
   await expect(cards(page)).toHaveCount(0);
@@ -42,7 +42,7 @@ test.describe('on a phone', () => {
     const service = await database.serve(database.addOrganisation('Bad', morning({})));
     await page.clock.install();
     await openSignedIn(page, service);
-    await expect(heading(page, '1 batch, as usual')).toBeVisible();
+    await expect(message(page, '1 batch, as usual')).toBeVisible();
     const failure = morning({}, failed).at(-1)!;
     database.importBatches('Bad', [failure]);
     const received = page.waitForResponse(async (response) => /v2.batches/.test(response.url()) && (await response.text()).includes('new 1'));
@@ -50,7 +50,7 @@ test.describe('on a phone', () => {
     await received;
     // One second of the page's clock.
     await page.clock.runFor(1_000);
-    await expect(heading(page, '1 of 2 batches needs a look')).toBeInViewport();
+    await expect(message(page, '1 of 2 batches needs a look')).toBeInViewport();
     const rate = cards(page).first().getByText('41%', { exact: true });
     await expect(rate).toBeInViewport({ ratio: 1 });
     expect(await rate.evaluate((node) => getComputedStyle(node).color)).toBe('rgb(168, 74, 8)');
@@ -74,7 +74,7 @@ test('the picture has a row for each crop, and a click on a dot opens its batch'
   await dot.click();
   await expect(heading(page, 'Tray 2')).toBeVisible();
   await link(page, 'Back to today').click();
-  await expect(heading(page, '2 of 3 batches need a look')).toBeVisible();
+  await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   // The last usual batch is that of today.
   const row = chart(page, 'crop').last().locator('svg');
   const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path').last().getAttribute('d'))!)!.slice(1).map(Number);
@@ -87,27 +87,27 @@ test('an unusual batch can be marked as seen, on this device, and that can be un
   await openSignedIn(page, service);
   await expect(cards(page)).toHaveCount(2);
   await button(page, 'Seen: Tray 1').click();
-  await expect(heading(page, '1 of 3 batches needs a look')).toBeVisible();
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
   await expect(button(page, 'Undo')).toBeFocused();
   await button(page, 'Undo').click();
-  await expect(heading(page, '2 of 3 batches need a look')).toBeVisible();
+  await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   await button(page, 'Seen: Tray 1').click();
   await button(page, 'Seen: Tray 2').click();
-  await expect(heading(page, 'Nothing left to look at')).toBeVisible();
+  await expect(message(page, 'Nothing left to look at')).toBeVisible();
   await goSignedIn(page, service, '/');
-  await expect(heading(page, 'Nothing left to look at')).toBeVisible();
+  await expect(message(page, 'Nothing left to look at')).toBeVisible();
   await link(page, '2 marked as seen').click();
   await expectRows(page, 2);
   await link(page, 'Tray 1').click();
   await button(page, 'Mark as not seen').click();
   await link(page, 'Today').click();
-  await expect(heading(page, '1 of 3 batches needs a look')).toBeVisible();
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
 });
 
 test('an earlier batch stays for seven days', async ({ page }) => {
   const ago = (days: number) => ({ ...failed, batch_creation_date: `${plusDays(today(), -days)}T08:00:00Z` });
   await openSignedIn(page, await serve('Earlier', morning(ago(6), ago(7))));
-  await expect(heading(page, '1 earlier batch needs a look')).toBeVisible();
+  await expect(message(page, '1 earlier batch needs a look')).toBeVisible();
   await expect(cards(page)).toHaveText(/Tray 0/);
 });
 
@@ -115,13 +115,13 @@ const firstDay = (...rates: string[]) => morning(...rates.map((avg_germination_r
 
 test('on the first day nothing is compared', async ({ page }) => {
   await openSignedIn(page, await serve('First', firstDay('92.00', '81.00', '88.00')));
-  await expect(heading(page, '3 new batches')).toBeVisible();
+  await expect(message(page, '3 new batches')).toBeVisible();
   await expect(page.getByText('a usual range needs 10 batches of a crop')).toBeVisible();
 });
 
 test('on the first day, a failure is found', async ({ page }) => {
   await openSignedIn(page, await serve('First failure', firstDay('92.00', '41.00', '88.00')));
-  await expect(heading(page, '1 of 3 batches needs a look')).toBeVisible();
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
 });
 
 test('a batch without a crop is listed as such', async ({ page }) => {
