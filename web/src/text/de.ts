@@ -188,6 +188,7 @@ export const de: Text = {
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Gesehen',
     markSeenOf: (name) => `Gesehen: ${name}`,
+    markSeenHere: 'Als gesehen markieren',
     markUnseen: 'Als nicht gesehen markieren',
     marked: (name) => `${name} ist als gesehen markiert.`,
     undo: 'Rückgängig',

@@ -191,6 +191,7 @@ export const en = {
     more: (n: number): string => `Show ${count(n)} more`,
     markSeen: 'Seen',
     markSeenOf: (name: string): string => `Seen: ${name}`,
+    markSeenHere: 'Mark as seen',
     markUnseen: 'Mark as not seen',
     marked: (name: string): string => `${name} is marked as seen.`,
     undo: 'Undo',
