@@ -8,7 +8,7 @@ export type Step = 'day' | 'week' | 'month';
 export function dayNumber(day: string): number {
   const number = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(day) / DAY_MS : NaN;
   // Date.parse accepts 30 February.
-  return Number.isNaN(number) || dayText(number) !== day ? NaN : number;
+  return Number(day.slice(8)) > 28 && !Number.isNaN(number) && dayText(number) !== day ? NaN : number;
 }
 
 /** 'YYYY-MM-DD' of a number of days since 1970-01-01. Years 0000 to 9999 only. */
