@@ -137,24 +137,28 @@ test('a batch links to others with its name and to the adjacent batches of its c
   await expect(others).toHaveCount(0);
   await page.getByRole('navigation', { name: 'Adjacent batches' }).getByText('Bench 3').first().click();
   await others.getByRole('link').click();
-  await expect(page).toHaveURL(`${service.url}/batches/c?window=1d`);
+  await expect(page).toHaveURL(`${service.url}/batches/c`);
 });
 
-test('an unknown id is reported after a search of all batches', async ({ page, demo }) => {
-  await goSignedIn(page, demo, '/batches/no-such-id');
-  await expect(message(page, 'Batch not found')).toBeVisible();
-  await expect(page.getByText('Searched all 3,000 batches')).toBeVisible();
-  await link(page, 'Show all batches').click();
-  await expect(heading(page, 'Batches')).toBeVisible();
+test.describe('an unknown batch', () => {
+  test.use({ allowedErrors: /404/ });
+
+  test('is reported, without actions that make no sense', async ({ page, demo }) => {
+    await goSignedIn(page, demo, '/batches/no-such-id');
+    await expect(message(page, 'Batch not found')).toBeVisible();
+    for (const name of ['Print', 'Copy link']) await expect(button(page, name)).toHaveCount(0);
+    await link(page, 'Show all batches').click();
+    await expect(heading(page, 'Batches')).toBeVisible();
+  });
 });
 
-test('the export of the overview has the filtered batches with all fields and exact decimals', async ({
+test('the export of the analysis has the filtered batches with all fields and exact decimals', async ({
   page,
   demo,
 }) => {
   const batches = newestFirst(await fetchBatches(demo, lastDays(90))).filter((batch) => batch.warnings);
-  await openSignedIn(page, demo, '/?warnings=with');
-  await expect(page.getByText(/^Usual range: that of most batches/)).toBeVisible();
+  await openSignedIn(page, demo, '/analysis?warnings=with');
+  await expect(page.getByText(/^Dot: average of this period/)).toBeVisible();
   const { name, head, rows } = await exportCsv(page);
   expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-filtered.csv`);
   expect(head.slice(0, 6)).toEqual(['Name', 'Scanned (UTC)', 'Crop', 'Scanned by', 'Why unusual', 'Comment']);
@@ -177,7 +181,7 @@ test('the export of the table has its columns and the order of its rows', async 
 
 test('without filters, the files of the API can be saved', async ({ page, demo }) => {
   const { from, to } = lastDays(90);
-  await openSignedIn(page, demo);
+  await openSignedIn(page, demo, '/analysis');
   const dates = new URLSearchParams({ start_date: `${from}T00:00:00Z`, end_date: `${to}T23:59:59.999999Z` });
   const headers = { Authorization: `Basic ${btoa(`${demo.clientId}:${demo.clientSecret}`)}` };
   const expected = await (await fetch(`${demo.url}/v2/export.csv?${dates}`, { headers })).text();
@@ -202,7 +206,7 @@ test.describe('a failed export', () => {
   test.use({ allowedErrors: /503|422|ERR_FAILED/ });
 
   test('is reported, and can be repeated', async ({ page, demo }) => {
-    await openSignedIn(page, demo);
+    await openSignedIn(page, demo, '/analysis');
     const path = '**/v2/export.csv?*';
     await button(page, 'Export').click();
     await page.route(path, (route) => route.fulfill({ status: 503 }));
@@ -241,7 +245,7 @@ test('formulas and HTML in the data stay text', async ({ page }) => {
     batch_creation_date: `${today()}T00:00:0${at}Z`,
     crop_type: text,
     comment: text,
-    avg_germination_rate: '7.10',
+    avg_germination_rate: '97.10',
   }));
   const service = await serve('Hostile', batches);
   await openSignedIn(page, service, '/batches?sort=batch_creation_date');
@@ -250,12 +254,12 @@ test('formulas and HTML in the data stay text', async ({ page }) => {
       .getByRole('link')
       .evaluateAll((all) => all.map((link) => link.textContent)),
   ).toEqual(texts);
-  await link(page, 'Overview').click();
+  await link(page, 'Analysis').click();
   await loaded(page);
   const { rows } = await exportCsv(page);
   const escaped = texts.map((text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text));
   const column = (name: keyof Batch): (string | undefined)[] => rows.map((row) => row[NAMES.indexOf(name)]);
   expect(column('batch_name')).toEqual(escaped);
   expect(column('comment')).toEqual(escaped);
-  expect(new Set(column('avg_germination_rate'))).toEqual(new Set(['7.10']));
+  expect(new Set(column('avg_germination_rate'))).toEqual(new Set(['97.10']));
 });

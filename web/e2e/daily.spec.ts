@@ -16,7 +16,7 @@ test.use({ allowedErrors: /status of (401|503)|ERR_(CONNECTION|EMPTY|SOCKET|INCO
 test('new batches appear by themselves', async ({ page }) => {
   const { database, service } = await serveOne();
   await page.clock.install();
-  await openSignedIn(page, service);
+  await openSignedIn(page, service, '/analysis');
   expect(await batchCount(page)).toBe(1);
   database.importBatches('Daily', [batch('b', today())]);
   await page.clock.runFor(61_000);
@@ -26,7 +26,7 @@ test('new batches appear by themselves', async ({ page }) => {
 test('when the service is unreachable, the page shows the age of its batches, and recovers', async ({ page }) => {
   const { database, service } = await serveOne();
   await page.clock.install();
-  await openSignedIn(page, service);
+  await openSignedIn(page, service, '/analysis');
   await service.stop('SIGKILL');
   await page.clock.runFor(61_000);
   await expect(region(page, 'Loading')).toContainText('The connection is lost. Showing data from 1 minute ago.');
@@ -44,7 +44,7 @@ test('a page that is open for ten days, with restarts, shows current batches', a
   const { database, service } = await serveOne();
   const start = Date.now();
   await page.clock.install({ time: start });
-  await page.goto(service.url);
+  await page.goto(`${service.url}/analysis`);
   await page.getByLabel('Keep me signed in').check();
   await signIn(page, service);
   await expect.poll(() => batchCount(page)).toBe(1);
@@ -60,7 +60,6 @@ test('a page that is open for ten days, with restarts, shows current batches', a
     database.importBatches('Daily', [batch(`day-${day}`, date)]);
     await page.clock.runFor(125_000);
     await expect.poll(() => batchCount(page), { message: `day ${day}` }).toBe(1 + day);
-    await expect(page.getByLabel('To', { exact: true })).toHaveValue(date);
   }
   await expect(page.getByRole('dialog')).toHaveCount(0);
 });

@@ -12,7 +12,6 @@ export const plusDays = (day: string, days: number): string => dayOf(Date.parse(
 /** The period of a number of days that ends on `to`. */
 export const lastDays = (days: number, to = today()): Period => ({ from: plusDays(to, 1 - days), to });
 export const dayCount = ({ from, to }: Period): number => (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-export const previous = (period: Period): Period => lastDays(dayCount(period), plusDays(period.from, -1));
 export const query = ({ from, to }: Period): string => `?from=${from}&to=${to}`;
 
 const format = (value: number, options?: Intl.NumberFormatOptions): string =>
@@ -21,40 +20,20 @@ export const count = (n: number): string => format(n);
 const PERCENT = { style: 'unit', unit: 'percent' } as const;
 const ONE_DIGIT = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
 
-const images = (batches: Batch[]): number => batches.reduce((sum, batch) => sum + batch.number_of_images, 0);
-
 /** The mean germination rate, computed in exact hundredths. */
 function germination(batches: Batch[]): number {
   const rates = batches.map((batch) => batch.avg_germination_rate).filter((rate) => rate !== null);
   return rates.reduce((sum, rate) => sum + Number(rate.replace('.', '')), 0) / rates.length / 100;
 }
 
-const values = (batches: Batch[]): string[] => [
-  count(batches.length),
-  count(images(batches)),
-  format(germination(batches), { ...PERCENT, ...ONE_DIGIT }),
-];
-
-async function firstFigures(page: Page, part: 'value' | 'compared'): Promise<(string | undefined)[]> {
-  const figures = await keyFigures(page);
-  return ['Batches', 'Images', 'Germination rate'].map((label) => figures[label]?.[part]);
-}
-
+/** Waits until the analysis shows the figures of these batches. */
 export async function expectFigures(page: Page, batches: Batch[]): Promise<void> {
-  await expect.poll(() => firstFigures(page, 'value')).toEqual(values(batches));
+  const expected = { Batches: count(batches.length), 'Germination rate': format(germination(batches), { ...PERCENT, ...ONE_DIGIT }) };
+  await expect.poll(() => keyFigures(page)).toMatchObject(expected);
 }
 
 export async function expectFiguresOf(page: Page, service: Service, period: Period): Promise<void> {
   await expectFigures(page, await fetchBatches(service, period));
-}
-
-export async function expectCompared(page: Page, before: Batch[]): Promise<void> {
-  const counts = values(before).slice(0, 2);
-  await expect
-    .poll(async () => (await firstFigures(page, 'compared')).slice(0, 2))
-    .toEqual(counts.map((n) => `${n} before`));
-  const fromUsual = async () => (await firstFigures(page, 'compared'))[2];
-  await expect.poll(fromUsual).toMatch(/^(as usual|[\d.]+ points (above|below) usual)$/);
 }
 
 /** How often each value of a field occurs, most frequent first. Ignores null. */

@@ -62,7 +62,7 @@ export async function signIn(page: Page, { clientId, clientSecret }: Credentials
 
 /** Waits until the whole period is loaded. */
 export async function loaded(page: Page): Promise<void> {
-  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ })).toBeVisible();
+  await expect(page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ }).first()).toBeVisible();
 }
 
 export const heading = (page: Page, name: string): Locator =>
@@ -76,22 +76,23 @@ export const grid = (page: Page): Locator => page.getByRole('grid', { name: 'Bat
 export const field = (page: Page, name: string): Locator => page.getByRole('search').getByLabel(name, { exact: true });
 export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Show' });
 export const chart = (page: Page, name: string): Locator => page.locator(`[data-chart="${name}"]`);
+export const cards = (page: Page): Locator => page.getByRole('list', { name: 'Batches that need a look' }).getByRole('listitem');
 
-export type KeyFigures = Record<string, { value: string; compared: string }>;
-
-/** The key figures: label to value and comparison, as displayed. */
-export async function keyFigures(page: Page): Promise<KeyFigures> {
-  const figures = region(page, 'Key figures').locator('dl > div');
-  const texts = await figures.evaluateAll((all) =>
-    all.map((figure) =>
-      [...figure.querySelectorAll('dt, .value, .compared')].map((part) => part.textContent.trim().replace(/\s+/g, ' ')),
-    ),
-  );
-  return Object.fromEntries(texts.map(([label, value, compared]) => [label!, { value: value!, compared: compared ?? '' }]));
+/** The key figures of the analysis: label to value, as displayed. */
+export async function keyFigures(page: Page): Promise<Record<string, string>> {
+  const texts = await region(page, 'Key figures')
+    .locator('dl > div')
+    .evaluateAll((all) => all.map((figure) => [...figure.children].map((part) => part.textContent.trim())));
+  return Object.fromEntries(texts.map(([label, value]) => [label!, value!]));
 }
 
 export async function batchCount(page: Page): Promise<number> {
-  return Number((await keyFigures(page))['Batches']?.value.replace(/\D/g, '') ?? NaN);
+  return Number((await keyFigures(page))['Batches']?.replace(/\D/g, '') ?? NaN);
+}
+
+/** Chooses a preset in the menu of the period. */
+export async function choosePreset(page: Page, name: string): Promise<void> {
+  await (await openMenu(page, 'Period')).getByRole('button', { name, exact: true }).click();
 }
 
 /** Waits until the table has that many rows, visible or not. */
@@ -100,21 +101,9 @@ export async function expectRows(page: Page, count: number): Promise<void> {
 }
 
 /** Opens a menu and returns its panel. */
-export async function openMenu(page: Page, name: 'Crop' | 'Scanned by' | 'Columns'): Promise<Locator> {
-  const opener = page.getByRole('button', { name: new RegExp(`^${name}`) });
+export async function openMenu(page: Page, name: 'Crop' | 'Scanned by' | 'Columns' | 'Period'): Promise<Locator> {
+  const opener = page.getByRole('button', { name: new RegExp(`^${name}`), expanded: false });
+  const id = await opener.getAttribute('aria-controls');
   await opener.click();
-  return page.locator(`[id="${await opener.getAttribute('aria-controls')}"]`);
-}
-
-/** Scrolls to a chart, waits until it is drawn, and returns its image. */
-export async function drawn(page: Page, name = 'rates'): Promise<string> {
-  await chart(page, name).scrollIntoViewIfNeeded();
-  const image = await page.waitForFunction((name) => {
-    const canvas = document.querySelector<HTMLCanvasElement>(`[data-chart="${name}"] canvas`);
-    if (canvas === null) return '';
-    const blank = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
-    const image = canvas.toDataURL();
-    return image === blank.toDataURL() ? '' : image;
-  }, name);
-  return image.jsonValue();
+  return page.locator(`[id="${id}"]`);
 }

@@ -1,66 +1,24 @@
-// The loaded batches: those of the period, of the previous period, and others for comparison. Decides when to fetch, and
-// keeps what is shown up to date.
-import { BATCHES_MAX, isCurrent, offlineWaitMs, type Waiting } from './data/api';
-import type { Batch } from './data/batch';
-import { Columns } from './data/columns';
-import { ServiceError, type Failure } from './data/errors';
+// The loaded batches: those of the period, of the last 365 days, and of another period to compare with. Decides when to
+// fetch, and keeps what is shown up to date.
+import { isCurrent, offlineWaitMs, type Waiting } from './data/api';
+import { ServiceError } from './data/errors';
 import { samePeriod, usualRangePeriod, type Period } from './data/period';
-import { Loader, type LoadState } from './loading.svelte';
+import { PeriodLoader } from './loading.svelte';
 import { session } from './session.svelte';
 
-// Pages can arrive every few milliseconds. Drawing twice a second shows progress and leaves time for input.
-const REDRAW_MS = 500;
 // How often to check for changes. Without changes, that costs the service next to nothing.
 const REFRESH_MS = 60_000;
 // A few new batches hardly change the usual ranges, and a year can be many pages.
 const YEAR_REFRESH_MS = 3_600_000;
 
-/** The batches of one period, growing as pages arrive. */
-export class PeriodLoader extends Loader {
-  readonly columns = new Columns();
-  readonly createdAt = Date.now();
-  #drawnAt = -Infinity;
-
-  constructor(
-    period: Period,
-    private readonly onended: (state: LoadState) => void = () => undefined,
-  ) {
-    super(period, BATCHES_MAX);
-  }
-
-  /** Whether all batches of the period are loaded. */
-  covers(period: Period): boolean {
-    if (period.from < this.period.from || period.to > this.period.to) return false;
-    return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
-  }
-
-  protected override onPage(page: Batch[]): void {
-    this.columns.append(page);
-    // The others are read when they are complete.
-    if (this !== batches.main) return;
-    const now = performance.now();
-    if (now - this.#drawnAt < REDRAW_MS) return;
-    this.#drawnAt = now;
-    batches.version++;
-  }
-
-  protected override onEnd(state: LoadState, failure: Failure | null): void {
-    super.onEnd(state, failure);
-    this.batches = this.columns.length;
-    batches.version++;
-    this.onended(state);
-  }
-}
-
 class Batches {
   main = $state.raw<PeriodLoader | null>(null);
-  previous = $state.raw<PeriodLoader | null>(null);
   /** The last 365 days, for the usual ranges. */
   year = $state.raw<PeriodLoader | null>(null);
-  /** The same period of last year, if a view compares with it. */
-  lastYear = $state.raw<PeriodLoader | null>(null);
-  /** Incremented when the columns of a loader change; columns themselves are not reactive. */
-  version = $state(0);
+  /** Another period, if a view compares with it. */
+  other = $state.raw<PeriodLoader | null>(null);
+  /** Changes with the columns of a loader; columns themselves are not reactive. */
+  version = $derived(this.loaders.reduce((sum, { version }) => sum + version, 0));
   /** When `main` was last known to be up to date. */
   checkedAt = $state(0);
   /** The last check for changes failed: when to retry. */
@@ -69,24 +27,21 @@ class Batches {
   #next: PeriodLoader | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts loading the period unless it is loaded or loading, and after it the previous period. */
-  ensureLoaded(period: Period, previous: Period): void {
-    if (this.main === null || !(samePeriod(this.main.period, period) || this.main.covers(period))) {
-      this.#loadMain(period);
-    }
-    if (this.main?.state === 'complete') this.previous = this.#ensure(this.previous, previous);
+  /** Starts loading the period unless it is loaded or loading. */
+  ensureLoaded(period: Period): void {
+    if (this.main !== null && (samePeriod(this.main.period, period) || this.main.covers(period))) return;
+    this.#loadMain(period);
   }
 
-  /** Starts loading the last 365 days after the period and the previous one, unless they are loaded or loading. */
+  /** Starts loading the last 365 days after the period, unless they are loaded or loading. */
   ensureYear(today: string): void {
     const { main } = this;
     if (main?.state !== 'complete' && main?.state !== 'too-many') return;
-    if (this.previous?.state === 'loading') return;
     this.year = this.#ensure(this.year, usualRangePeriod(today));
   }
 
-  ensureLastYear(period: Period): void {
-    this.lastYear = this.#ensure(this.lastYear, period);
+  ensureOther(period: Period): void {
+    this.other = this.#ensure(this.other, period);
   }
 
   reload(period: Period): void {
@@ -115,13 +70,13 @@ class Batches {
   }
 
   get loaders(): PeriodLoader[] {
-    return [this.main, this.previous, this.year, this.lastYear].filter((loader) => loader !== null);
+    return [this.main, this.year, this.other].filter((loader) => loader !== null);
   }
 
   /** Checks for changes now, and then regularly. */
   async refresh(): Promise<void> {
     const { main } = this;
-    if (main === null || this.#next !== null || main.state === 'loading' || main.state === 'partial') return;
+    if (main === null || this.#next !== null || main.state === 'loading') return;
     clearTimeout(this.#timer);
     if (main.state === 'failed') return main.start();
     try {
@@ -152,19 +107,16 @@ class Batches {
       if (state === 'failed') return this.#refreshIn(REFRESH_MS);
       this.main?.discard();
       this.main = next;
-      this.#reload('previous');
-      if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reload('year');
+      if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reloadYear(this.year);
       this.#setRefreshed();
     });
     this.#next = next;
     next.start();
   }
 
-  #reload(role: 'previous' | 'year'): void {
-    const old = this[role];
-    if (old === null) return;
+  #reloadYear(old: PeriodLoader): void {
     const next = new PeriodLoader(old.period, (state) => {
-      if (state !== 'failed' && this[role] === old) this[role] = next;
+      if (state !== 'failed' && this.year === old) this.year = next;
     });
     next.start();
   }
@@ -224,7 +176,7 @@ class Batches {
 
   #discardOthers(): void {
     for (const loader of this.loaders) if (loader !== this.main) loader.discard();
-    this.previous = this.year = this.lastYear = null;
+    this.year = this.other = null;
   }
 }
 

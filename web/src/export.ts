@@ -16,11 +16,9 @@ import { reasonText } from './views/shared-text';
 /** Saves the shown batches. The suffix is added to the file name. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
   const { sortedRows: rows } = results;
-  // None until everything is compared.
-  const outliers = results.isComparing ? [] : results.outliers;
-  const reasons = new Map(outliers.map(({ row, reasons }) => [row, reasons.map(reasonText).join(' ')]));
+  const reasons = new Map(results.unusualBatches.map(({ row, reasons }) => [row, reasons.map(reasonText).join(' ')]));
   const columns = exportColumns(results.columns, fields, reasons);
-  save(extension === 'xlsx' ? await xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
+  save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }
 
 /** Saves all batches of the period as the service exports them. */

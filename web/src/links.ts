@@ -5,8 +5,10 @@ export function internalUrl(event: MouseEvent): URL | null {
   if (event.defaultPrevented || event.button !== 0) return null;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return null;
   const anchor = (event.target as Element).closest('a');
-  if (anchor === null || anchor.target === '_blank' || anchor.hasAttribute('download')) return null;
-  const url = new URL(anchor.href, location.href);
+  // By attributes: those of a link in a chart are not strings.
+  const href = anchor?.getAttribute('href') ?? null;
+  if (href === null || anchor?.getAttribute('target') === '_blank' || anchor?.hasAttribute('download')) return null;
+  const url = new URL(href, location.href);
   return isInternal(url) ? url : null;
 }
 
@@ -17,5 +19,5 @@ export function reportLink(link: string | null): string | null {
 
 function isInternal(url: URL): boolean {
   if (url.origin !== location.origin) return false;
-  return url.pathname === '/' || url.pathname === '/batches' || url.pathname.startsWith('/batches/');
+  return /^\/($|analysis$|batches($|\/))/.test(url.pathname);
 }

@@ -1,17 +1,19 @@
-// Loads pages and exposes the state to the UI: progress, waiting, result, and start, cancel and retry. Subclasses decide
-// what to do with the batches.
-import { PageLoad, type Progress, type Waiting } from './data/api';
-import type { Batch } from './data/batch';
+// Loads the batches of a period and exposes the state to the UI: progress, waiting, result, and start and retry.
+import { BATCHES_MAX, PageLoad, type Progress, type Waiting } from './data/api';
+import { Columns } from './data/columns';
 import { ServiceError, type Failure } from './data/errors';
 import type { Period } from './data/period';
 import { dayOf } from './time/zone';
 import { session } from './session.svelte';
 import { text } from './text';
 
-export type LoadState = 'loading' | 'complete' | 'partial' | 'too-many' | 'failed';
+export type LoadState = 'loading' | 'complete' | 'too-many' | 'failed';
+
+// Pages can arrive every few milliseconds. Drawing twice a second shows progress and leaves time for input.
+const REDRAW_MS = 500;
 
 /** Loaders stopped by an expired sign-in, to resume after the next one. */
-const interrupted = new Set<Loader>();
+const interrupted = new Set<PeriodLoader>();
 
 export function resumeInterrupted(): void {
   for (const loader of [...interrupted]) loader.start();
@@ -22,21 +24,31 @@ export function discardInterrupted(): void {
   for (const loader of [...interrupted]) loader.discard();
 }
 
-export abstract class Loader {
+/** The batches of one period, growing as pages arrive. */
+export class PeriodLoader {
+  readonly columns = new Columns();
+  readonly createdAt = Date.now();
   state = $state<LoadState>('loading');
   batches = $state(0);
   /** The day of the last batch loaded; pages come oldest first. */
   reached = $state<string | null>(null);
   waiting = $state.raw<Waiting | null>(null);
   failure = $state.raw<Failure | null>(null);
+  /** Incremented when the columns change, which are not reactive: at most twice a second, and at the end. */
+  version = $state(0);
+  #drawnAt = -Infinity;
   #load: PageLoad | null = null;
 
   constructor(
     readonly period: Period,
-    private readonly batchesMax: number,
+    private readonly onended: (state: LoadState) => void = () => undefined,
   ) {}
 
-  protected abstract onPage(batches: Batch[]): void | 'stop';
+  /** Whether all batches of the period are loaded. */
+  covers(period: Period): boolean {
+    if (period.from < this.period.from || period.to > this.period.to) return false;
+    return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
+  }
 
   /** Starts, or continues after the last page loaded. */
   start(): void {
@@ -49,14 +61,16 @@ export abstract class Loader {
     const started: PageLoad = new PageLoad({
       period: this.period,
       token: () => session.currentToken(),
-      onPage: (batches) => (this.#load === started ? this.onPage(batches) : 'stop'),
+      onPage: (page) => {
+        if (this.#load === started) this.columns.append(page);
+      },
       onProgress: (progress) => {
         if (this.#load === started) this.#showProgress(progress);
       },
       onWaiting: (waiting) => {
         if (this.#load === started) this.waiting = waiting;
       },
-      batchesMax: this.batchesMax,
+      batchesMax: BATCHES_MAX,
       ...(last?.cursor == null ? {} : { after: last.cursor, already: last.progress }),
     });
     this.#load = started;
@@ -66,11 +80,6 @@ export abstract class Loader {
   /** The version of the batches; null when it is not known. */
   get etag(): string | null {
     return this.#load?.etag ?? null;
-  }
-
-  /** Stops and keeps the loaded batches. */
-  cancel(): void {
-    this.#load?.cancel();
   }
 
   /** Stops for good and reports nothing: the batches are no longer needed. */
@@ -90,12 +99,16 @@ export abstract class Loader {
   #showProgress(progress: Progress): void {
     this.batches = progress.batches;
     if (progress.reached !== null) this.reached = dayOf(progress.reached);
+    const now = performance.now();
+    if (now - this.#drawnAt < REDRAW_MS) return;
+    this.#drawnAt = now;
+    this.version++;
   }
 
   async #waitForEnd(load: PageLoad): Promise<void> {
     try {
       const outcome = await load.done;
-      if (this.#load === load) this.onEnd(outcome === 'cancelled' ? 'partial' : outcome, null);
+      if (this.#load === load) this.#end(outcome as LoadState, null);
     } catch (error) {
       if (this.#load !== load) return;
       // Anything but a ServiceError is a bug: end the load for the user, and rethrow for the console.
@@ -108,7 +121,7 @@ export abstract class Loader {
         return;
       }
       if (this.#load !== load) return;
-      this.onEnd('failed', failure);
+      this.#end('failed', failure);
       if (!(error instanceof ServiceError)) throw error;
       if (failure.kind !== 'signed-out') return;
       interrupted.add(this);
@@ -116,9 +129,12 @@ export abstract class Loader {
     }
   }
 
-  protected onEnd(state: LoadState, failure: Failure | null): void {
+  #end(state: LoadState, failure: Failure | null): void {
     this.waiting = null;
     this.failure = failure;
     this.state = state;
+    this.batches = this.columns.length;
+    this.version++;
+    this.onended(state);
   }
 }

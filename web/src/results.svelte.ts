@@ -3,30 +3,19 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { belowUsualSince, findOutliers, meanFromUsual, usualRanges, unusualRows, type UsualRanges } from './data/outliers';
-import { dayCount, plusDays, recentPeriod, usualRangePeriod } from './data/period';
+import { morningOf } from './data/morning';
+import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
-import {
-  activity,
-  distributions,
-  dots,
-  headline,
-  rowsBy,
-  series,
-  wholeSteps,
-  type Headline,
-  type Measure,
-} from './data/statistics';
-import { CROP_COLOURS_MAX, cropSlots } from './crop-colours';
-import { session } from './session.svelte';
+import { dots, headline, rowsBy, type Measure } from './data/statistics';
+import { averages, findUnusual, unusualRows, usualRanges, type Averages, type UsualRanges } from './data/usual';
+import { seen } from './seen.svelte';
+import { dayNumber, dayText } from './time/day';
 import { view } from './view.svelte';
 
 // More dots would only cover each other.
-const DOTS_MAX = 2_500;
-
-const YEAR_DAYS = 365;
-// A crop that was last scanned before is out of season.
-const CURRENT_DAYS = 35;
+const DOTS_MAX = 2_000;
+/** Crops with their own colour; more cannot be distinguished. */
+const CROP_COLOURS_MAX = 6;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: UsualRanges = new Map();
@@ -38,31 +27,17 @@ class Results {
   columns = $derived.by(() => (void batches.version, batches.main?.columns ?? NO_COLUMNS));
 
   // Each on its own, so that another sort or filter does not compute what depends on the period only.
-  #period = $derived(view.current.period);
+  #period = $derived(view.period);
   #filter = $derived(view.current.filter);
 
   rows = $derived(this.rowsWith({}));
   sortedRows = $derived(sorted(this.columns, this.rows, view.current.sort));
-
   /** All rows of the period, whatever the filter. */
   periodRows = $derived.by(() => (void batches.version, select(this.columns, NO_FILTER, this.#period)));
 
   headline = $derived(headline(this.columns, this.rows));
-  /** Null until the whole previous period is loaded: partial data is not comparable. */
-  previousHeadline: Headline | null = $derived.by(() => {
-    const loader = batches.main?.covers(view.current.period) ? batches.loaderFor(view.previous) : null;
-    if (loader === null) return null;
-    return headline(loader.columns, this.rowsWith({}, loader.columns, view.previous));
-  });
-  /** Whether all batches are of one day: nothing to draw over time. */
-  isOneDay = $derived(
-    batches.main?.state === 'complete' && this.columns.day[this.rows[0]!] === this.columns.day[this.rows.at(-1)!],
-  );
-
-  series = $derived(series(this.columns, this.rows, view.current.period, this.measure, CROP_COLOURS_MAX));
-  distributions = $derived(distributions(this.columns, this.rows, this.measure));
   dots = $derived(dots(this.columns, this.rows, DOTS_MAX));
-  activity = $derived(activity(this.columns, this.rows, view.current.period));
+  byCrop = $derived(rowsBy('crop', this.columns, this.rows));
 
   crops = $derived(this.#counts('crop'));
   people = $derived(this.#counts('person'));
@@ -73,66 +48,54 @@ class Results {
     for (const { name } of this.crops) others.delete(name ?? '');
     return [...this.crops, ...[...others].sort().map((name) => ({ name, batches: 0 }))];
   });
+
   /** The batches of the last 365 days, when they are loaded. */
   #year = $derived(batches.yearLoader(view.today));
   /** Whether they are not loaded and are not being loaded. */
   isNotComparable = $derived(
     this.#year === null &&
-      (batches.main?.state === 'partial' || batches.main?.state === 'failed' || batches.year?.state === 'failed'),
+      (batches.main?.state === 'failed' || batches.year?.state === 'failed'),
   );
   /** Nothing is called unusual until the period and the last 365 days are loaded. Reads the year first: Svelte 5.57 misses
       its later changes otherwise. */
   isComparing = $derived((this.#year === null && !this.isNotComparable) || batches.main?.state === 'loading');
+  #yearRows = $derived.by(() => {
+    const columns = this.#year?.columns ?? NO_COLUMNS;
+    return { columns, rows: select(columns, NO_FILTER, usualRangePeriod(view.today)) };
+  });
+  #allRanges = $derived(usualRanges(this.#yearRows.columns, this.#yearRows.rows));
   /** The usual ranges of each crop, in every period and on every screen. */
-  #allRanges = $derived.by(() => {
-    const columns = this.#year?.columns;
-    return columns === undefined ? NO_RANGES : usualRanges(columns, select(columns, NO_FILTER, usualRangePeriod(view.today)));
-  });
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
-  /** How far the rates are from the mean of each batch's crop. */
-  fromUsual = $derived({ germination: this.#fromUsual('germination'), usable: this.#fromUsual('usable') });
-  /** The crops that are below what is usual, and since when in the last 365 days. Not before the end of the period. */
-  falling: Map<string | null, { start: string; mean: number; usual: number }> = $derived.by(() => {
-    const columns = this.#year?.columns;
-    if (columns === undefined || this.isComparing) return new Map();
-    const year = usualRangePeriod(view.today);
-    const { crops, step } = series(columns, select(columns, NO_FILTER, year), year, this.measure, Infinity);
-    const found = crops.map(({ crop, points }) => {
-      const weeks = wholeSteps(points, step, year, view.today).filter(({ mean }) => mean !== null);
-      const isCurrent = (weeks.at(-1)?.start ?? '') > plusDays(view.today, -CURRENT_DAYS);
-      return { crop, since: isCurrent ? belowUsualSince(weeks, columns, this.ranges, this.measure) : null };
-    });
-    return new Map(
-      found.flatMap(({ crop, since }) => {
-        const usual = this.ranges.get(crop)?.[this.measure]?.mean;
-        return since === null || usual === undefined || since.start > this.#period.to ? [] : [[crop, { ...since, usual }]];
-      }),
-    );
+  /** The averages of each crop, whatever the period. */
+  averages: ReadonlyMap<string | null, Averages> = $derived.by(() => {
+    const { columns, rows } = this.#yearRows;
+    const firstDay = dayNumber(fourWeeks(view.today).from);
+    const groups = rowsBy('crop', columns, rows);
+    return new Map(groups.map(({ name, rows }) => [name, averages(columns, rows, firstDay, this.measure)]));
   });
-  /** What is new since the last working day, whatever the period. Null until it can be compared. */
-  recent = $derived.by(() => {
-    const period = recentPeriod(view.today);
-    const columns = batches.loaderFor(period)?.columns;
-    if (columns === undefined || this.isComparing || this.isNotComparable) return null;
-    const rows = this.rowsWith({}, columns, period);
-    const notCompared = rowsBy('crop', columns, rows).filter(({ name }) => !this.ranges.has(name));
-    return {
-      total: rows.length,
-      unusual: findOutliers(columns, rows, this.ranges).map(({ row }) => columns.batch(row)),
-      notCompared: notCompared.reduce((sum, { rows }) => sum + rows.length, 0),
-    };
+
+  /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */
+  latestDay = $derived.by(() => {
+    if (this.#year === null) return null;
+    const { columns, rows } = this.#yearRows;
+    return rows.length === 0 ? '' : dayText(columns.day[rows.at(-1)!]!);
   });
+
+  /** What the start page shows; null until it can be compared. */
+  morning = $derived.by(() => {
+    void batches.version;
+    const period = fourWeeks(view.today);
+    const columns = batches.main?.covers(period) ? batches.main.columns : null;
+    if (columns === null || this.isComparing) return null;
+    const rows = select(columns, NO_FILTER, period);
+    return { columns, ...morningOf(columns, rows, this.ranges, view.today, (id) => seen.has(id)) };
+  });
+
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
-  #outliersOfPeriod = $derived(findOutliers(this.columns, this.periodRows, this.ranges));
-  outliers = $derived.by(() => {
-    const shown = new Uint8Array(this.columns.length);
-    for (const row of this.rows) shown[row] = 1;
-    return this.#outliersOfPeriod.filter(({ row }) => shown[row] === 1);
-  });
-  unusual = $derived(unusualRows(this.#outliersOfPeriod));
-  /** The crops of shown batches that cannot be compared: not recorded, or with too few batches. */
-  notCompared = $derived(rowsBy('crop', this.columns, this.rows).filter(({ name }) => !this.ranges.has(name)));
+  /** The unusual batches that are shown. None until everything is compared. */
+  unusualBatches = $derived(this.isComparing ? [] : findUnusual(this.columns, this.rows, this.ranges));
+  unusual = $derived(unusualRows(this.unusualBatches));
   /** How many batches of the last 365 days match the filter; null if it is not known. */
   matchesOfYear = $derived.by(() => {
     if (this.#year === null) return null;
@@ -145,29 +108,15 @@ class Results {
     return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
   }
 
-  /** Null for a year, which would be compared with itself. */
-  #fromUsual(measure: Measure): number | null {
-    if (dayCount(this.#period) >= YEAR_DAYS) return null;
-    return meanFromUsual(this.columns, this.rows, this.ranges, measure)?.points ?? null;
-  }
-
   #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {
     return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
   }
 
-  /** The most frequent crops of the period have a colour, the others are grey. */
-  #slots = $derived.by(() => {
-    const names = this.crops.slice(0, CROP_COLOURS_MAX).map(({ name }) => name ?? '');
-    const slots = cropSlots(session.organisation, names, CROP_COLOURS_MAX);
-    return new Map(names.map((name, at) => [name, slots[at]!]));
-  });
-
-  /** The colour slot of a crop: 0 to CROP_COLOURS_MAX - 1, or -1 for grey. */
-  slot(crop: string | null): number {
-    return this.#slots.get(crop ?? '') ?? -1;
+  /** The colour of a crop: the most frequent of the period have their own, whatever the filter. */
+  colour(crop: string | null): string {
+    const at = this.crops.findIndex(({ name }) => name === crop);
+    return at < 0 || at >= CROP_COLOURS_MAX ? 'var(--crop-other)' : `var(--crop-${at + 1})`;
   }
 }
 
 export const results = new Results();
-
-export { cropLabel } from './crop-colours';

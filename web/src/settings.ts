@@ -1,11 +1,14 @@
-// The user's choices for this browser (language, theme, time zone, preset), in localStorage. Without storage, a choice lasts as
-// long as the page.
+// The user's choices for this browser (language, theme, time zone, preset, seen batches), in localStorage. Without storage, a
+// choice lasts as long as the page.
+
+// Used when storage is disabled.
+const inMemory = new Map<string, string>();
 
 export function readSetting(name: string): string | null {
   try {
     return localStorage.getItem(key(name));
   } catch {
-    return null;
+    return inMemory.get(name) ?? null;
   }
 }
 
@@ -14,14 +17,15 @@ export function storeSetting(name: string, value: string | null): void {
     if (value === null) localStorage.removeItem(key(name));
     else localStorage.setItem(key(name), value);
   } catch {
-    // Storage may be disabled.
+    if (value === null) inMemory.delete(name);
+    else inMemory.set(name, value);
   }
 }
 
-/** Calls back when another tab stores the setting. */
-export function onStored(name: string, run: () => void): void {
+/** Calls back when another tab stores a setting whose name starts so. */
+export function onStored(start: string, run: () => void): void {
   addEventListener('storage', (event) => {
-    if (event.key === key(name) && event.newValue !== null) run();
+    if (event.key?.startsWith(key(start)) && event.newValue !== null) run();
   });
 }
 

@@ -1,6 +1,5 @@
 // Light or dark: the system setting, unless the user chose otherwise.
-import { flushSync } from 'svelte';
-import { readTheme } from './charts/theme';
+import { printing } from './printing.svelte';
 import { readSetting, storeSetting } from './settings';
 
 const SETTING = 'theme';
@@ -12,20 +11,14 @@ const system = matchMedia('(prefers-color-scheme: dark)');
 class Theme {
   #chosen = $state<Scheme | null>(readChosen());
   #system = $state<Scheme>(system.matches ? 'dark' : 'light');
-  #isPrinting = $state(false);
-  scheme: Scheme = $derived(this.#isPrinting ? 'light' : (this.#chosen ?? this.#system));
-  /** The colours for charts. */
-  colours = $derived.by(() => (void this.scheme, readTheme()));
+  /** Paper is light. */
+  scheme: Scheme = $derived(printing.isActive ? 'light' : (this.#chosen ?? this.#system));
 
   constructor() {
-    system.addEventListener('change', (event) => {
-      this.#system = event.matches ? 'dark' : 'light';
-      this.#apply();
+    system.addEventListener('change', (event) => (this.#system = event.matches ? 'dark' : 'light'));
+    $effect.root(() => {
+      $effect.pre(() => void (document.documentElement.dataset.theme = this.scheme));
     });
-    this.#apply();
-    // Paper is light.
-    addEventListener('beforeprint', () => flushSync(() => this.#setPrinting(true)));
-    addEventListener('afterprint', () => this.#setPrinting(false));
   }
 
   toggle(): void {
@@ -33,17 +26,6 @@ class Theme {
     // The same as the system setting needs no choice: the page follows the system again.
     this.#chosen = next === this.#system ? null : next;
     storeSetting(SETTING, this.#chosen);
-    this.#apply();
-  }
-
-  #setPrinting(isPrinting: boolean): void {
-    this.#isPrinting = isPrinting;
-    this.#apply();
-  }
-
-  // Set at once, so that charts read the new colours in the same frame.
-  #apply(): void {
-    document.documentElement.dataset.theme = this.scheme;
   }
 }
 

@@ -1,25 +1,29 @@
 // What the user looks at: screen, period, filter, sort, columns. Kept in the URL, so that views can be shared and the
 // browser's back and forward work.
 import type { Batch } from './data/batch';
-import type { Comparison } from './data/comparison';
 import { NO_FILTER, type Filter } from './data/filter';
-import { DEFAULT_PRESET, isPeriod, isPreset, plusDays, presetPeriod, previousPeriod, type Period, type Preset } from './data/period';
+import { DEFAULT_PRESET, fourWeeks, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Screen, type SignInFragment, type View } from './data/url';
+import {
+  hasInvalidDates,
+  parseSignIn,
+  parseUrl,
+  toUrl,
+  type Comparison,
+  type ListName,
+  type Screen,
+  type SignInFragment,
+  type View,
+} from './data/url';
 import { dayAt } from './time/zone';
 import { readSetting, storeSetting } from './settings';
-import { idleTimer } from './visibility.svelte';
 
 const DAY_CHECK_MS = 60_000;
-const DAYS_BEFORE_DECLINE = 84;
-// The fragment of a URL that opens the overview at its first chart.
-const CHART = '#rates';
 // The setting with the preset that was chosen last.
 const PRESET = 'preset';
 
 function parse(url: URL, today: string): View {
-  const preset = readSetting(PRESET);
-  return parseUrl(url, today, isPreset(preset) ? preset : DEFAULT_PRESET);
+  return parseUrl(url, today, parsePreset(readSetting(PRESET)) ?? DEFAULT_PRESET);
 }
 
 type HistoryMode = 'push' | 'replace';
@@ -29,17 +33,14 @@ class CurrentView {
   today = $state(dayAt(Date.now()));
   current = $state.raw<View>(parse(new URL(location.href), dayAt(Date.now())));
 
-  /** The period to compare with. */
-  previous = $derived(previousPeriod(this.current.period, this.current.preset));
+  /** The period that the screen shows. */
+  period = $derived(isList(this.current.screen) ? this.current.period : fourWeeks(this.today));
 
   /** The screen before a batch. */
-  list = $state<'overview' | 'table'>('table');
+  before = $state.raw<{ name: 'today' | ListName; href: string }>({ name: 'table', href: '/batches' });
 
   /** Whether the user went back or forward: the browser then restores the scroll position. */
   isReturn = false;
-
-  /** Whether to scroll to the first chart, as soon as it has its place. */
-  isAtChart = $state(location.hash === CHART);
 
   /** Whether the URL had invalid dates, so that the default period is shown instead. */
   hasInvalidDates = $state(false);
@@ -49,7 +50,6 @@ class CurrentView {
     setInterval(() => this.#followToday(), DAY_CHECK_MS);
     addEventListener('popstate', () => {
       this.isReturn = true;
-      idleTimer.reset();
       this.today = dayAt(Date.now());
       this.#setCurrent(parse(new URL(location.href), this.today));
       this.#correctUrl();
@@ -74,38 +74,25 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
-  /** The URL of the overview of some of the shown batches. */
-  overviewHref(filter: Partial<Filter>): string {
-    return toUrl({ ...this.current, screen: { name: 'overview' }, filter: { ...this.current.filter, ...filter } });
+  /** The same of the analysis. */
+  analysisHref(filter: Partial<Filter>): string {
+    return toUrl({ ...this.current, screen: { name: 'analysis' }, filter: { ...this.current.filter, ...filter } });
   }
 
-  /** The same, at its first chart. */
-  chartHref(filter: Partial<Filter>): string {
-    return this.overviewHref(filter) + CHART;
-  }
-
-  /** The URL of the chart of a crop's decline since a day, and of as many weeks before as show the difference. */
-  declineHref(crop: string | null, start: string): string {
-    const filter = { ...NO_FILTER, crops: [crop ?? ''] };
-    const period = { from: plusDays(start, -DAYS_BEFORE_DECLINE), to: this.today };
-    return toUrl({ ...this.current, screen: { name: 'overview' }, period, preset: null, filter }) + CHART;
-  }
-
-  /** The URL of a screen with the same filters and another period. */
-  hrefOfPeriod(screen: Screen, period: Period): string {
-    return toUrl({ ...this.current, screen, period, preset: null });
+  /** The URL of the table of a period, whatever the filters shown. */
+  periodHref(period: Period | Preset, filter: Partial<Filter> = {}): string {
+    const dates = typeof period === 'string' ? { period: presetPeriod(period, this.today), preset: period } : { period, preset: null };
+    return toUrl({ ...this.current, ...dates, screen: { name: 'table' }, filter: { ...NO_FILTER, ...filter } });
   }
 
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
     this.#show(parse(url, this.today), 'push');
-    this.isAtChart = url.hash === CHART;
     if (hasInvalidDates(url)) this.hasInvalidDates = true;
   }
 
   setPeriod(period: Period, mode: HistoryMode = 'push'): void {
     if (!isPeriod(period)) return;
-    idleTimer.reset();
     this.hasInvalidDates = false;
     this.#show({ ...this.current, period, preset: null }, mode);
   }
@@ -117,14 +104,12 @@ class CurrentView {
   }
 
   setPreset(preset: Preset): void {
-    idleTimer.reset();
     this.hasInvalidDates = false;
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
   /** Typing replaces the history entry: going back letter by letter is pointless. */
   setFilter(change: Partial<Filter>, mode: HistoryMode = 'push'): void {
-    idleTimer.reset();
     this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, mode);
   }
 
@@ -133,7 +118,6 @@ class CurrentView {
   }
 
   setSort(sort: SortKey): void {
-    idleTimer.reset();
     this.#show({ ...this.current, sort }, 'push');
   }
 
@@ -141,7 +125,7 @@ class CurrentView {
     this.#show({ ...this.current, fields }, 'replace');
   }
 
-  setComparison(compare: Comparison): void {
+  setComparison(compare: Comparison | null): void {
     this.#show({ ...this.current, compare }, 'push');
   }
 
@@ -162,9 +146,8 @@ class CurrentView {
 
   #setCurrent(view: View): void {
     const { name } = this.current.screen;
-    if (name === 'overview' || name === 'table') this.list = name;
+    if (name !== 'batch' && name !== 'not-found') this.before = { name, href: toUrl(this.current) };
     this.current = view;
-    this.isAtChart = false;
   }
 
   #show(view: View, mode: HistoryMode): void {
@@ -178,3 +161,7 @@ class CurrentView {
 }
 
 export const view = new CurrentView();
+
+function isList({ name }: Screen): boolean {
+  return name === 'table' || name === 'analysis';
+}

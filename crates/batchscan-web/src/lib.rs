@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     /// The compressed size of the dashboard.
-    const DASHBOARD_BYTES_MAX: usize = 280_000;
+    const DASHBOARD_BYTES_MAX: usize = 150_000;
     /// The compressed size of the API docs.
     const DOCS_BYTES_MAX: usize = 500_000;
 

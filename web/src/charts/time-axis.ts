@@ -19,32 +19,13 @@ export function middleMs(span: { first: number; last: number }): number {
   return ((span.first + span.last + 1) / 2) * DAY_MS;
 }
 
-export function startMs(period: Period): number {
-  return dayNumber(period.from) * DAY_MS;
-}
-
-export function endMs(period: Period): number {
-  return (dayNumber(period.to) + 1) * DAY_MS;
-}
-
 /** The labels of the steps. The year is omitted if the whole period is in this year. */
 export function stepLabels(step: Step, period: Period, today: string): (start: string) => string {
-  const label = dayLabels(step, period, today);
-  return (start) => (step === 'week' ? text.rates.weekOf(label(start)) : label(start));
-}
-
-/** The days of the steps, without "Week of". */
-export function dayLabels(step: Step, period: Period, today: string): (start: string) => string {
   if (step === 'month') return month;
   const isThisYear = (day: string): boolean => day.slice(0, 4) === today.slice(0, 4);
-  const withYear = !isThisYear(period.from) || !isThisYear(period.to);
-  const label = (start: string): string => (withYear || !isThisYear(start) ? date(start) : shortDate(start));
-  return (start) => (step === 'week' ? weekLabel(start, label(start)) : label(start));
-}
-
-/** The label of a week's Monday, with the number of the week. */
-export function weekLabel(start: string, label: string): string {
-  return `${label}, ${text.rates.weekNumber(weekNumber(dayNumber(start)))}`;
+  const label = isThisYear(period.from) && isThisYear(period.to) ? shortDate : date;
+  if (step === 'day') return label;
+  return (start) => text.rates.weekOf(weekNumber(dayNumber(start)), label(start));
 }
 
 // A label such as "12 Sept" with its margin.

@@ -174,11 +174,6 @@ describe('a load of pages', () => {
     expect(progress).toHaveLength(10);
   });
 
-  it("ends as cancelled when onPage returns 'stop'", async () => {
-    const { handle, requests } = startLoad([page(['a'], 'c-1')], { onPage: () => 'stop' });
-    expect(await handle.done).toBe('cancelled');
-    expect([requests.length, handle.cursor]).toEqual([1, 'c-1']);
-  });
 
   it('can be cancelled before the response, between pages, and while it waits', async () => {
     const early = startLoad(['hang']);

@@ -19,14 +19,14 @@ export interface Waiting {
   attempt: number;
 }
 
-/** `cancelled` also when `onPage` returned 'stop'; `too-many` when a limit was reached and there is more. */
+/** `too-many` when a limit was reached and there is more. */
 type Outcome = 'complete' | 'cancelled' | 'too-many';
 
 export interface PageLoadOptions {
   period: Period;
   /** Called before every request, so that a renewed token is used at once. */
   token: () => Promise<string>;
-  onPage(batches: Batch[]): void | 'stop';
+  onPage(batches: Batch[]): void;
   onProgress(progress: Progress): void;
   /** Called with null when the wait is over. */
   onWaiting(waiting: Waiting | null): void;
@@ -111,8 +111,8 @@ export class PageLoad {
       const page = await this.#loadPage();
       if (page === null || this.#isCancelled) return 'cancelled';
       const room = batchesMax - this.progress.batches;
-      const stop = this.#deliver(page.batches.length <= room ? page.batches : page.batches.slice(0, room), page.next);
-      if (stop || this.#isCancelled) return 'cancelled';
+      this.#deliver(page.batches.length <= room ? page.batches : page.batches.slice(0, room), page.next);
+      if (this.#isCancelled) return 'cancelled';
       if (page.batches.length > room) return 'too-many';
       if (page.next === null) return 'complete';
       if (page.batches.length === room) return 'too-many';
@@ -120,17 +120,16 @@ export class PageLoad {
     return 'too-many';
   }
 
-  /** Passes a page on. The cursor moves first, so that a caller who stops can continue after this page. */
-  #deliver(batches: Batch[], next: string | null): boolean {
+  /** Passes a page on. The cursor moves first, so that a caller who cancels can continue after this page. */
+  #deliver(batches: Batch[], next: string | null): void {
     if (next !== null) this.#advance(next);
     this.progress = {
       batches: this.progress.batches + batches.length,
       pages: this.progress.pages + 1,
       reached: batches.at(-1)?.batch_creation_date ?? this.progress.reached,
     };
-    const stop = this.#options.onPage(batches) === 'stop';
+    this.#options.onPage(batches);
     this.#options.onProgress(this.progress);
-    return stop;
   }
 
   #advance(next: string): void {
@@ -206,6 +205,14 @@ export async function isCurrent(period: Period, token: string, etag: string, fet
   if (response.status === 304) return true;
   expectOk(response);
   return response.etag === etag;
+}
+
+/** One batch; null if there is none with this id. Throws `ServiceError`. */
+export async function fetchBatch(id: string, token: string, fetch?: Fetch): Promise<Batch | null> {
+  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}` };
+  const response = await request(`/v2/batches/${encodeURIComponent(id)}`, { headers }, undefined, fetch);
+  if (response.status === 404 || response.status === 422) return null;
+  return parsePage({ data: [parseBody(response, Date.now)], next_token: null }, response.status).batches[0]!;
 }
 
 interface Page {

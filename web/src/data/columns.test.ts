@@ -10,22 +10,20 @@ it('keeps a batch unchanged', () => {
 
 it('stores NaN for a missing value, and -1 for a missing crop or person', () => {
   const columns = sampleColumns([
-    { avg_germination_rate: null, total_cells_per_tray: null, crop_type: null, scanned_by_email: null },
+    { avg_germination_rate: null, crop_type: null, scanned_by_email: null },
   ]);
   expect(columns.germination[0]).toBeNaN();
-  expect(columns.cells[0]).toBeNaN();
   expect([columns.crop[0], columns.person[0]]).toEqual([-1, -1]);
   expect(columns.cropName(-1)).toBeNull();
 });
 
 it('stores numbers, days and flags', () => {
   const columns = sampleColumns([
-    { batch_creation_date: '2026-03-02T23:59:59.999999Z', warnings: true, number_of_images: 1e12 },
+    { batch_creation_date: '2026-03-02T23:59:59.999999Z', warnings: true },
   ]);
   expect(columns.germination[0]).toBe(92.5);
   expect(columns.day[0]).toBe(dayNumber('2026-03-02'));
   expect(columns.warning[0]).toBe(1);
-  expect(columns.images[0]).toBe(1e12);
 });
 
 it('assigns one index per crop, whatever its name', () => {

@@ -8,7 +8,7 @@ import { dayNumberAt } from '../time/zone';
 // One page of the service.
 const INITIAL_ROWS = 1024;
 
-const FLOAT_COLUMNS = ['germination', 'usable', 'variation', 'size', 'ms', 'images', 'cells'] as const;
+const FLOAT_COLUMNS = ['germination', 'usable', 'variation', 'size', 'ms'] as const;
 const INT_COLUMNS = ['day', 'crop', 'person'] as const;
 
 /**
@@ -24,8 +24,6 @@ export class Columns {
   /** Time of creation in ms since 1970, with microseconds as a fraction, and its day. */
   ms = new Float64Array(INITIAL_ROWS);
   day = new Int32Array(INITIAL_ROWS);
-  images = new Float64Array(INITIAL_ROWS);
-  cells = new Float64Array(INITIAL_ROWS);
   warning = new Uint8Array(INITIAL_ROWS);
   /** Indices into `crops` and `people`; -1 where the batch has none. */
   crop = new Int32Array(INITIAL_ROWS);
@@ -89,8 +87,6 @@ export class Columns {
     this.variation[row] = toNumber(batch.avg_coefficient_of_variation);
     this.size[row] = toNumber(batch.avg_median_seedling_size_mm2);
     this.#putInstant(row, instantMs(batch.batch_creation_date));
-    this.images[row] = batch.number_of_images;
-    this.cells[row] = batch.total_cells_per_tray ?? NaN;
     this.warning[row] = batch.warnings ? 1 : 0;
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
     this.person[row] = indexOf(batch.scanned_by_email, this.people, this.#personIndex);
@@ -117,7 +113,7 @@ export class Columns {
 }
 
 /** NaN for null. */
-export function toNumber(decimal: Decimal | null): number {
+function toNumber(decimal: Decimal | null): number {
   return decimal === null ? NaN : Number(decimal);
 }
 

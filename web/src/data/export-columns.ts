@@ -24,7 +24,7 @@ export function exportColumns(
     return { head: headOf(field), kind: field.kind, value: (row) => value(row) && personName(String(value(row))) };
   });
   if (reasons.size === 0) return found;
-  const why: ExportColumn = { head: text.outliers.why, kind: 'text', value: (row) => reasons.get(row) ?? null };
+  const why: ExportColumn = { head: text.reasons.why, kind: 'text', value: (row) => reasons.get(row) ?? null };
   const at = fields.indexOf('comment');
   return found.toSpliced(at < 0 ? found.length : at, 0, why);
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { Columns } from './columns';
 import { activeFilters, NO_FILTER, select, type Filter } from './filter';
-import { usualRanges } from './outliers';
+import { usualRanges } from './usual';
 import { sorted } from './sort';
 import { allRows, cpuMs, manyBatches, sampleBatch, sampleColumns } from './test-data';
 
@@ -41,7 +41,7 @@ describe('select', () => {
     const columns = sampleColumns([...rates, weak, { ...weak, batch_name: 'Bench 7' }, { ...weak, crop_type: 'Rare' }, { avg_usable_seedling_rate: '40.00' }, { warnings: true }]);
     const spreads = usualRanges(columns, allRows(columns));
     const unusual = (text = ''): number[] => [...select(columns, { ...NO_FILTER, warnings: 'unusual', text }, undefined, spreads)];
-    expect(unusual()).toEqual([21, 22, 24, 25]);
+    expect(unusual()).toEqual([21, 22, 23, 24, 25]);
     expect(unusual('bench 7')).toEqual([22]);
   });
 
@@ -210,6 +210,11 @@ describe('sorted', () => {
         ),
       ).toEqual([1, 3, 0, 2]);
     }
+  });
+
+  it('sorts Tray 9 before Tray 10', () => {
+    const names = ['Tray 10', 'Tray 9', 'Tray', 'Öst', 'ost'].map((batch_name) => ({ batch_name }));
+    expect(order(names, 'batch_name')).toEqual([4, 3, 2, 1, 0]);
   });
 
   it('puts nulls last in both directions, in the given order', () => {

@@ -2,14 +2,14 @@
 
 import { normalize, searchWords, type Columns } from './columns';
 import { dayNumber } from '../time/day';
-import { findOutliers, type UsualRanges } from './outliers';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
+import { findUnusual, type UsualRanges } from './usual';
 
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  /** 'unusual': the outliers, with warnings or without. */
+  /** 'unusual' includes those with warnings. */
   warnings: 'all' | 'with' | 'without' | 'unusual';
   /** Empty: all. '' stands for "person not recorded". */
   people: string[];
@@ -42,9 +42,7 @@ export function activeFilters(filter: Filter): number {
 export function select(columns: Columns, filter: Filter, period?: Period, ranges: UsualRanges = new Map()): Int32Array {
   const matching = selectMatching(columns, filter, period);
   if (filter.warnings !== 'unusual') return matching;
-  const outliers = findOutliers(columns, selectMatching(columns, NO_FILTER, period), ranges);
-  const unusual = new Set(outliers.map(({ row }) => row));
-  return matching.filter((row) => unusual.has(row));
+  return Int32Array.from(findUnusual(columns, matching, ranges), ({ row }) => row);
 }
 
 function selectMatching(columns: Columns, filter: Filter, period?: Period): Int32Array {

@@ -53,3 +53,15 @@ export function splitRows(rows: Int32Array, groups: number, groupOf: (row: numbe
   for (let at = 0; at < rows.length; at++) placed[next[group[at]!]!++] = rows[at]!;
   return Array.from({ length: groups }, (_, index) => placed.subarray(starts[index]!, next[index]!));
 }
+
+/** The items by key, in their order. */
+export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): [K, T[]][] {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return [...groups];
+}

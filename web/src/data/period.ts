@@ -9,25 +9,27 @@ export interface Period {
   to: string;
 }
 
-export const PRESETS = [
-  '1d',
-  'yesterday',
-  'since-friday',
-  'this-week',
-  'last-week',
-  'this-month',
-  'last-month',
-  '30d',
-  '90d',
-  '365d',
-  'this-year',
-  'last-year',
-] as const;
+export const PRESETS = ['1d', '7d', '30d', '90d', '365d'] as const;
 
 export type Preset = (typeof PRESETS)[number];
 
-export function isPreset(text: string | null): text is Preset {
-  return PRESETS.some((preset) => preset === text);
+// What earlier links and settings have, and the preset with the same days.
+const FORMER_PRESETS: Record<string, Preset> = {
+  today: '1d',
+  yesterday: '7d',
+  'since-friday': '7d',
+  'this-week': '7d',
+  'last-week': '30d',
+  'this-month': '30d',
+  'last-month': '90d',
+  'this-year': '365d',
+  'last-year': '365d',
+};
+
+/** Null for an unknown name. */
+export function parsePreset(text: string | null): Preset | null {
+  if (text === null) return null;
+  return PRESETS.find((preset) => preset === text) ?? (Object.hasOwn(FORMER_PRESETS, text) ? FORMER_PRESETS[text]! : null);
 }
 
 export const DEFAULT_PRESET: Preset = '90d';
@@ -38,71 +40,44 @@ export const PERIOD_DAYS_MAX = 7_320;
 /** Early enough for any batch, and the previous period still has a four-digit year. */
 export const FIRST_DAY = '1900-01-01';
 
-/** "Last n days" includes today; "this week" and the like end today. Weeks start on Monday. */
+/** "n days" include today. */
 export function presetPeriod(preset: Preset, today: string): Period {
-  const year = Number(today.slice(0, 4));
-  const monday = dayText(weekStart(dayNumber(today)));
-  switch (preset) {
-    case 'yesterday':
-      return { from: plusDays(today, -1), to: plusDays(today, -1) };
-    case 'since-friday':
-      return { from: dayText(weekStart(dayNumber(today) - FRIDAY) + FRIDAY), to: today };
-    case 'this-week':
-      return { from: monday, to: today };
-    case 'last-week':
-      return { from: plusDays(monday, -7), to: plusDays(monday, -1) };
-    case 'this-month':
-      return { from: firstOfMonth(today), to: today };
-    case 'last-month': {
-      const to = plusDays(firstOfMonth(today), -1);
-      return { from: firstOfMonth(to), to };
-    }
-    case 'this-year':
-      return { from: `${today.slice(0, 4)}-01-01`, to: today };
-    case 'last-year':
-      return { from: `${year - 1}-01-01`, to: `${year - 1}-12-31` };
-    default:
-      return { from: plusDays(today, 1 - parseInt(preset)), to: today };
-  }
+  return lastDays(parseInt(preset), today);
+}
+
+function lastDays(days: number, today: string): Period {
+  return { from: plusDays(today, 1 - days), to: today };
 }
 
 /** The days for the usual ranges, whatever the period shown. */
 export function usualRangePeriod(today: string): Period {
-  return presetPeriod('365d', today);
+  return lastDays(365, today);
+}
+
+/** The days on the start page. */
+export function fourWeeks(today: string): Period {
+  return lastDays(28, today);
 }
 
 /** From the last working day until today: since Friday on a weekend and on Monday, otherwise since yesterday. */
 export function recentPeriod(today: string): Period {
-  const [friday, yesterday] = [presetPeriod('since-friday', today).from, plusDays(today, -1)];
-  const isNear = friday < today && friday >= plusDays(today, -3);
-  return { from: isNear ? friday : yesterday, to: today };
+  const friday = weekStart(dayNumber(today) - FRIDAY) + FRIDAY;
+  const days = dayNumber(today) - friday;
+  return { from: plusDays(today, days >= 1 && days <= 3 ? -days : -1), to: today };
 }
 
 // Days after Monday.
 const FRIDAY = 4;
 
-function firstOfMonth(day: string): string {
-  return `${day.slice(0, 8)}01`;
-}
-
-/** The period to compare with: the same days of the last year or month, or as many days before, but at least a week. */
-export function previousPeriod(period: Period, preset: Preset | null): Period {
-  if (preset === 'this-year' || preset === 'last-year') return yearBefore(period);
-  if (preset === 'this-month' || preset === 'last-month') return monthBefore(period, preset === 'last-month');
-  const length = dayCount(period);
-  const days = Math.max(7, length);
+/** As many days before. */
+export function periodBefore(period: Period): Period {
+  const days = dayCount(period);
   return { from: plusDays(period.from, -days), to: plusDays(period.to, -days) };
 }
 
 /** The day a number of days later, or earlier if it is negative. */
 export function plusDays(day: string, days: number): string {
   return dayText(dayNumber(day) + days);
-}
-
-function monthBefore({ from, to }: Period, isWhole: boolean): Period {
-  const last = plusDays(from, -1);
-  const same = `${last.slice(0, 8)}${to.slice(8)}`;
-  return { from: firstOfMonth(last), to: isWhole || same > last ? last : same };
 }
 
 /** The same days a year before. 29 February becomes 28 February. */

@@ -1,122 +1,44 @@
 // Sorts rows by one field: stable, missing values always last, texts in the order of the user's language.
 //
-// Comparing texts by locale is slow, and fifty thousand rows need 800,000 comparisons. So the rows are ranked by a field
-// once, the ranks are cached with their columns, and every sort is a counting sort over integers.
+// Comparing texts by locale is slow. So the rows get a number for a field once, which is cached with their columns.
 
 import { findField, type Batch } from './batch';
-import { toNumber, type Columns } from './columns';
-import { rankTexts } from './natural-sort';
+import type { Columns } from './columns';
 
 export type SortKey = { field: keyof Batch; descending: boolean };
 
-export function sorted(columns: Columns, rows: Int32Array, key: SortKey): Int32Array {
-  const { ranks, count } = rankingOf(columns, key.field);
-  // Rows without a value come after all ranks.
-  const place = (row: number): number => {
-    const rank = ranks[row]!;
-    return rank === -1 ? count : key.descending ? count - 1 - rank : rank;
-  };
-  const starts = new Int32Array(count + 2);
-  for (let at = 0; at < rows.length; at++) starts[place(rows[at]!) + 1]!++;
-  for (let at = 1; at < starts.length; at++) starts[at]! += starts[at - 1]!;
-  const result = new Int32Array(rows.length);
-  for (let at = 0; at < rows.length; at++) result[starts[place(rows[at]!)]!++] = rows[at]!;
-  return result;
+export function sorted(columns: Columns, rows: Int32Array, { field, descending }: SortKey): Int32Array {
+  const keys = keysOf(columns, field);
+  const sign = descending ? -1 : 1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [keys[a]!, keys[b]!];
+    if (Number.isNaN(x) || Number.isNaN(y)) return Number(Number.isNaN(x)) - Number(Number.isNaN(y));
+    return (x - y) * sign;
+  });
 }
 
-/** A rank per row, from 0 to `count` - 1; -1 where there is no value. */
-interface Ranking {
-  ranks: Int32Array;
-  count: number;
-  /** For texts: makes the next ranking cheap when a page was appended. */
-  order?: readonly number[];
+const cache = new WeakMap<Columns, Map<keyof Batch, { version: number; keys: Float64Array }>>();
+
+/** A number per row; NaN where there is no value. */
+function keysOf(columns: Columns, field: keyof Batch): Float64Array {
+  const known = cache.get(columns) ?? new Map<keyof Batch, { version: number; keys: Float64Array }>();
+  cache.set(columns, known);
+  const cached = known.get(field);
+  if (cached?.version === columns.version) return cached.keys;
+  const keys = computeKeys(columns, field);
+  known.set(field, { version: columns.version, keys });
+  return keys;
 }
 
-const cache = new WeakMap<Columns, Map<keyof Batch, Ranking & { version: number }>>();
+// "Tray 9" comes before "Tray 10".
+const collator = new Intl.Collator(undefined, { numeric: true });
 
-function rankingOf(columns: Columns, field: keyof Batch): Ranking {
-  const rankings = cache.get(columns) ?? new Map<keyof Batch, Ranking & { version: number }>();
-  cache.set(columns, rankings);
-  const known = rankings.get(field);
-  if (known?.version === columns.version) return known;
-  const ranking = { ...rank(columns, field, known?.order), version: columns.version };
-  rankings.set(field, ranking);
-  return ranking;
-}
-
-function rank(columns: Columns, field: keyof Batch, before?: readonly number[]): Ranking {
-  if (field === 'crop_type') return rankByName(columns.crop, columns.crops, columns.length);
-  if (field === 'scanned_by_email') return rankByName(columns.person, columns.people, columns.length);
+function computeKeys(columns: Columns, field: keyof Batch): Float64Array {
+  if (field === 'batch_creation_date') return columns.ms.slice(0, columns.length);
+  const values = Array.from({ length: columns.length }, (_, row) => columns.batch(row)[field]);
   const kind = findField(field)?.kind;
-  if (kind !== 'text' && kind !== 'link') return rankNumbers(numbersOf(columns, field));
-  const texts = new Array<string | null>(columns.length);
-  for (let row = 0; row < texts.length; row++) texts[row] = columns.batch(row)[field] as string | null;
-  return rankTexts(texts, before);
-}
-
-/** Ranks the names only: they are few and shared by many rows. */
-function rankByName(index: Int32Array, names: readonly string[], length: number): Ranking {
-  const { ranks: nameRanks, count } = rankTexts(names);
-  const ranks = new Int32Array(length);
-  for (let row = 0; row < length; row++) ranks[row] = nameRanks[index[row]!] ?? -1;
-  return { ranks, count };
-}
-
-/** Uses the typed array's sort, which needs no callback, and a binary search per value. */
-function rankNumbers(values: Float64Array): Ranking {
-  const present = new Float64Array(values.length);
-  let length = 0;
-  for (const value of values) if (value === value) present[length++] = value;
-  const distinct = present.subarray(0, length).sort();
-  let count = 0;
-  for (let at = 0; at < length; at++) {
-    if (count === 0 || distinct[at] !== distinct[count - 1]) distinct[count++] = distinct[at]!;
-  }
-  const ranks = new Int32Array(values.length);
-  for (let at = 0; at < values.length; at++) ranks[at] = rankIn(distinct, count, values[at]!);
-  return { ranks, count };
-}
-
-function rankIn(distinct: Float64Array, count: number, value: number): number {
-  if (value !== value) return -1;
-  let low = 0;
-  let high = count - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (distinct[middle]! < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** A field of every row as numbers, NaN for null. */
-function numbersOf(columns: Columns, field: keyof Batch): Float64Array {
-  const { length } = columns;
-  switch (field) {
-    case 'batch_creation_date':
-      return columns.ms.subarray(0, length);
-    case 'number_of_images':
-      return columns.images.subarray(0, length);
-    case 'total_cells_per_tray':
-      return columns.cells.subarray(0, length);
-    case 'avg_germination_rate':
-      return columns.germination.subarray(0, length);
-    case 'avg_usable_seedling_rate':
-      return columns.usable.subarray(0, length);
-    case 'avg_coefficient_of_variation':
-      return columns.variation.subarray(0, length);
-    case 'avg_median_seedling_size_mm2':
-      return columns.size.subarray(0, length);
-    case 'warnings':
-      return Float64Array.from(columns.warning.subarray(0, length));
-    default:
-      return readDecimals(columns, field);
-  }
-}
-
-/** For decimals without a column of their own. */
-function readDecimals(columns: Columns, field: keyof Batch): Float64Array {
-  const values = new Float64Array(columns.length);
-  for (let row = 0; row < values.length; row++) values[row] = toNumber(columns.batch(row)[field] as string | null);
-  return values;
+  if (kind !== 'text' && kind !== 'link') return Float64Array.from(values, (value) => Number(value ?? NaN));
+  const texts = [...new Set(values as (string | null)[])].filter((text) => text !== null).sort(collator.compare);
+  const ranks = new Map<unknown, number>(texts.map((text, rank) => [text, rank]));
+  return Float64Array.from(values, (value) => ranks.get(value) ?? NaN);
 }

@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
-  activity,
-  distributions,
+  batchesByDay,
   dots,
   headline,
+  rowsBy,
   runningStep,
   series,
   stepFor,
-  wholeSteps,
   type SeriesPoint,
 } from './statistics';
-import type { Step } from '../time/day';
 import { allRows, sampleColumns } from './test-data';
 
 const on = (day: string, rate: string | null, crop_type: string | null = 'Tomato') => ({
@@ -28,7 +26,6 @@ describe('headline', () => {
     ]);
     expect(headline(columns, allRows(columns))).toEqual({
       batches: 3,
-      images: 12,
       germination: 85,
       usable: null,
       warnings: 1,
@@ -40,16 +37,10 @@ describe('headline', () => {
     expect(headline(columns, Int32Array.of(1)).germination).toBe(10);
     expect(headline(columns, new Int32Array())).toEqual({
       batches: 0,
-      images: 0,
       germination: null,
       usable: null,
       warnings: 0,
     });
-  });
-
-  it('adds images beyond 32 bits', () => {
-    const columns = sampleColumns([{ number_of_images: 1e12 }, { number_of_images: 1e12 }]);
-    expect(headline(columns, allRows(columns)).images).toBe(2e12);
   });
 });
 
@@ -60,32 +51,25 @@ it('uses days, weeks or months by the length of the period', () => {
   expect(stepFor({ from: '2024-01-01', to: '2026-03-31' })).toBe('month');
 });
 
-it('compares only steps that are over and whole in the period', () => {
+it('knows the step that is not over yet', () => {
   const points = (...starts: string[]) => starts.map((start) => ({ start }) as SeriesPoint);
-  const whole = (all: SeriesPoint[], step: Step, from: string, to: string, today: string): string[] =>
-    wholeSteps(all, step, { from, to }, today).map(({ start }) => start);
-  // Mondays; today is a Wednesday.
+  // Mondays; the first today is a Wednesday.
   const weeks = points('2026-03-02', '2026-03-09', '2026-03-16');
-  expect(whole(weeks, 'week', '2026-03-03', '2026-03-18', '2026-03-18')).toEqual(['2026-03-09']);
-  expect(whole(weeks, 'week', '2026-03-02', '2026-03-22', '2026-03-23')).toHaveLength(3);
-  expect(whole(weeks, 'week', '2026-03-02', '2026-03-21', '2026-04-01')).toHaveLength(2);
   expect(runningStep(weeks, 'week', '2026-03-18')).toBe(2);
   expect(runningStep(weeks, 'week', '2026-03-23')).toBe(-1);
-  const months = points('2026-01-01', '2026-02-01');
-  expect(whole(months, 'month', '2026-01-01', '2026-02-28', '2026-02-28')).toEqual(['2026-01-01']);
-  expect(runningStep(months, 'month', '2026-02-28')).toBe(1);
+  expect(runningStep(points('2026-01-01', '2026-02-01'), 'month', '2026-02-28')).toBe(1);
   expect(runningStep(points('2026-03-17', '2026-03-18'), 'day', '2026-03-18')).toBe(1);
 });
 
 describe('series', () => {
   it('has every day of the period, with gaps for days without batches', () => {
     const columns = sampleColumns([on('2026-03-01', '90.00'), on('2026-03-01', null), on('2026-03-03', '70.00')]);
-    const { step, all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-03' }, 'germination', 5);
+    const { step, points: all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-03' }, 'germination');
     expect(step).toBe('day');
     expect(all).toMatchObject([
-      { start: '2026-03-01', batches: 2, measured: 1, mean: 90, low: 90, high: 90 },
-      { start: '2026-03-02', batches: 0, measured: 0, mean: null, low: null, high: null },
-      { start: '2026-03-03', batches: 1, measured: 1, mean: 70, low: 70, high: 70 },
+      { start: '2026-03-01', batches: 2, mean: 90, low: 90, high: 90 },
+      { start: '2026-03-02', batches: 0, mean: null, low: null, high: null },
+      { start: '2026-03-03', batches: 1, mean: 70, low: 70, high: 70 },
     ]);
   });
 
@@ -93,67 +77,36 @@ describe('series', () => {
     // 2026-03-02 is a Monday. By hand, of 50 60 70 80 90 100: the position of 0.1 is 0.5, that of 0.9 is 4.5.
     const rates = ['50.00', '60.00', '70.00', '80.00', '90.00', '100.00'];
     const columns = sampleColumns(rates.map((rate, at) => on(`2026-03-0${at + 2}`, rate)));
-    const { step, all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-04-30' }, 'germination', 5);
+    const { step, points: all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-04-30' }, 'germination');
     expect(step).toBe('week');
     expect(all[0]!.start).toBe('2026-02-23');
-    expect(all[1]).toMatchObject({ start: '2026-03-02', batches: 6, measured: 6, mean: 75, low: 55, high: 95 });
+    expect(all[1]).toMatchObject({ start: '2026-03-02', batches: 6, mean: 75, low: 55, high: 95 });
     expect(all.at(-1)!.start).toBe('2026-04-27');
   });
 
   it('starts months on the first, also in leap years', () => {
     const columns = sampleColumns([on('2024-02-29', '90.00')]);
-    const { step, all } = series(columns, allRows(columns), { from: '2023-06-15', to: '2025-01-02' }, 'germination', 5);
+    const { step, points: all } = series(columns, allRows(columns), { from: '2023-06-15', to: '2025-01-02' }, 'germination');
     expect(step).toBe('month');
     expect(all).toHaveLength(20);
     expect(all.filter((point) => point.batches > 0).map((point) => point.start)).toEqual(['2024-02-01']);
   });
 
   it('ignores rows outside the period', () => {
-    const columns = sampleColumns([
-      on('2026-02-28', '1.00'),
-      on('2026-03-01', '90.00'),
-      on('2026-03-02', '1.00', 'Basil'),
-    ]);
-    const { all, crops } = series(
-      columns,
-      allRows(columns),
-      { from: '2026-03-01', to: '2026-03-01' },
-      'germination',
-      5,
-    );
-    expect(all.map((point) => point.batches)).toEqual([1]);
-    expect(crops.map((crop) => crop.crop)).toEqual(['Tomato']);
-  });
-
-  it('has the crops with most batches, and counts the omitted ones', () => {
-    const crops = ['Basil', '__proto__', '__proto__', null, null, null, 'Aster'];
-    const columns = sampleColumns(crops.map((crop) => on('2026-03-01', '90.00', crop)));
-    const found = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-02' }, 'germination', 3);
-    expect(found.crops.map(({ crop, batches, points }) => [crop, batches, points.length])).toEqual([
-      [null, 3, 2],
-      ['__proto__', 2, 2],
-      ['Aster', 1, 2],
-    ]);
-    expect(found.omitted).toBe(1);
-  });
-
-  it('has all steps without rows', () => {
-    const columns = sampleColumns([]);
-    const found = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-02' }, 'usable', 3);
-    expect([found.all.length, found.crops.length, found.omitted]).toEqual([2, 0, 0]);
+    const columns = sampleColumns([on('2026-02-28', '1.00'), on('2026-03-01', '90.00'), on('2026-03-02', '1.00')]);
+    const { points } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-01' }, 'germination');
+    expect(points).toMatchObject([{ batches: 1, mean: 90 }]);
   });
 });
 
-it('computes the quartiles of each crop', () => {
-  const rates = ['10.00', '20.00', '30.00', '40.00', null];
-  const columns = sampleColumns([
-    ...rates.map((rate) => on('2026-03-01', rate)),
-    on('2026-03-01', null, 'Never measured'),
-    on('2026-03-01', '5.00', null),
-  ]);
-  expect(distributions(columns, allRows(columns), 'germination')).toEqual([
-    { crop: 'Tomato', batches: 5, min: 10, q1: 17.5, median: 25, q3: 32.5, max: 40, mean: 25 },
-    { crop: null, batches: 1, min: 5, q1: 5, median: 5, q3: 5, max: 5, mean: 5 },
+it('groups by crop, those with most batches first', () => {
+  const crops = ['Basil', '__proto__', '__proto__', null, null, null, 'Aster'];
+  const columns = sampleColumns(crops.map((crop) => on('2026-03-01', '90.00', crop)));
+  expect(rowsBy('crop', columns, allRows(columns)).map(({ name, rows }) => [name, rows.length])).toEqual([
+    [null, 3],
+    ['__proto__', 2],
+    ['Aster', 1],
+    ['Basil', 1],
   ]);
 });
 
@@ -178,17 +131,8 @@ describe('dots', () => {
   });
 });
 
-it('counts batches and images of each day of the period', () => {
-  const columns = sampleColumns([
-    on('2026-03-28', null),
-    on('2026-03-30', null),
-    on('2026-03-30', null),
-    on('2026-04-01', null),
-  ]);
-  expect(activity(columns, allRows(columns), { from: '2026-03-28', to: '2026-03-31' })).toEqual([
-    { day: '2026-03-28', batches: 1, images: 4 },
-    { day: '2026-03-29', batches: 0, images: 0 },
-    { day: '2026-03-30', batches: 2, images: 8 },
-    { day: '2026-03-31', batches: 0, images: 0 },
-  ]);
+it('counts the batches of each day of the period', () => {
+  const days = ['2026-03-28', '2026-03-30', '2026-03-30', '2026-04-01'];
+  const columns = sampleColumns(days.map((day) => on(day, null)));
+  expect(batchesByDay(columns, allRows(columns), { from: '2026-03-28', to: '2026-03-31' })).toEqual([1, 0, 2, 0]);
 });

@@ -1,4 +1,4 @@
-// The statistics of the overview. Means and percentiles ignore missing values. Days, ISO weeks and months are UTC.
+// The statistics of the analysis. Means and percentiles ignore missing values. Days, ISO weeks and months are UTC.
 
 import type { Columns } from './columns';
 import { dayNumber, dayText, weekStart, type Step } from '../time/day';
@@ -7,9 +7,8 @@ import { dayCount, type Period } from './period';
 
 export type Measure = 'germination' | 'usable';
 
-export interface Headline {
+interface Headline {
   batches: number;
-  images: number;
   germination: number | null;
   usable: number | null;
   /** Batches with warnings. */
@@ -17,15 +16,10 @@ export interface Headline {
 }
 
 export function headline(columns: Columns, rows: Int32Array): Headline {
-  let images = 0;
   let warnings = 0;
-  for (const row of rows) {
-    images += columns.images[row]!;
-    warnings += columns.warning[row]!;
-  }
+  for (const row of rows) warnings += columns.warning[row]!;
   return {
     batches: rows.length,
-    images,
     germination: mean(presentValues(columns.germination, rows)),
     usable: mean(presentValues(columns.usable, rows)),
     warnings,
@@ -53,101 +47,26 @@ export function runningStep(points: readonly SeriesPoint[], step: Step, today: s
   return points.findIndex(({ start }) => start <= today && today < nextStart(start, step));
 }
 
-/** The steps that are over and whole in the period: a part of a week is not compared with a week. */
-export function wholeSteps(points: readonly SeriesPoint[], step: Step, period: Period, today: string): SeriesPoint[] {
-  const after = nextStart(period.to, 'day');
-  const end = after < today ? after : today;
-  return points.filter(({ start }) => start >= period.from && nextStart(start, step) <= end);
-}
-
 export interface SeriesPoint {
   /** The first UTC day of the step; may be before the start of the period. */
   start: string;
-  rows: Int32Array;
   batches: number;
-  /** How many of `batches` have the measure. */
-  measured: number;
   mean: number | null;
   /** 10th and 90th percentile. */
   low: number | null;
   high: number | null;
 }
 
-/** The mean of all batches of the steps. */
-export function meanOf(points: readonly SeriesPoint[]): number | null {
-  let sum = 0;
-  let measured = 0;
-  for (const point of points) {
-    sum += (point.mean ?? 0) * point.measured;
-    measured += point.measured;
-  }
-  return measured === 0 ? null : sum / measured;
-}
-
-interface CropSeries {
-  crop: string | null;
-  batches: number;
-  /** The same steps as `all`. */
+export interface Series {
+  step: Step;
+  /** Every step of the period, including those without batches. */
   points: SeriesPoint[];
 }
 
-interface Series {
-  step: Step;
-  /** Every step of the period, including those without batches. */
-  all: SeriesPoint[];
-  /** Those with most batches first, at most `cropsMax`. */
-  crops: CropSeries[];
-  /** How many crops are not in `crops`. */
-  omitted: number;
-}
-
-export function series(columns: Columns, rows: Int32Array, period: Period, measure: Measure, cropsMax: number): Series {
+/** A rate per day, week or month. Ignores rows outside the period. */
+export function series(columns: Columns, rows: Int32Array, period: Period, measure: Measure): Series {
   const step = stepFor(period);
-  const steps = stepsOf(period, step);
-  const inPeriod = rowsIn(columns, rows, period);
-  const crops = rowsBy('crop', columns, inPeriod);
-  const shown = crops.slice(0, Math.max(0, cropsMax));
-  return {
-    step,
-    all: pointsOf(columns, inPeriod, steps, measure),
-    crops: shown.map(({ name, rows: cropRows }) => ({
-      crop: name,
-      batches: cropRows.length,
-      points: pointsOf(columns, cropRows, steps, measure),
-    })),
-    omitted: crops.length - shown.length,
-  };
-}
-
-export interface Distribution {
-  crop: string | null;
-  batches: number;
-  min: number;
-  q1: number;
-  median: number;
-  q3: number;
-  max: number;
-  mean: number;
-}
-
-/** One per crop that has the measure; those with most batches first. */
-export function distributions(columns: Columns, rows: Int32Array, measure: Measure): Distribution[] {
-  const found: Distribution[] = [];
-  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
-    const values = ascendingValues(columns[measure], cropRows);
-    if (values.length === 0) continue;
-    found.push({
-      crop: name,
-      batches: cropRows.length,
-      min: values[0]!,
-      q1: percentile(values, 0.25)!,
-      median: percentile(values, 0.5)!,
-      q3: percentile(values, 0.75)!,
-      max: values.at(-1)!,
-      mean: mean(values)!,
-    });
-  }
-  return found;
+  return { step, points: pointsOf(columns, rows, stepsOf(period, step), measure) };
 }
 
 export interface Dot {
@@ -170,28 +89,18 @@ export function dots(columns: Columns, rows: Int32Array, max: number): { dots: D
   return { dots: sample, total: both.length };
 }
 
-/** Every day of the period, including those without batches. Ignores rows outside the period. */
-export function activity(
-  columns: Columns,
-  rows: Int32Array,
-  period: Period,
-): { day: string; batches: number; images: number }[] {
+/** The batches of every day of the period. Ignores rows outside the period. */
+export function batchesByDay(columns: Columns, rows: Int32Array, period: Period): number[] {
   const first = dayNumber(period.from);
-  const all = Array.from({ length: dayCount(period) }, (_, at) => ({
-    day: dayText(first + at),
-    batches: 0,
-    images: 0,
-  }));
+  const counts = new Array<number>(dayCount(period)).fill(0);
   for (const row of rows) {
-    const entry = all[columns.day[row]! - first];
-    if (entry === undefined) continue;
-    entry.batches++;
-    entry.images += columns.images[row]!;
+    const at = columns.day[row]! - first;
+    if (counts[at] !== undefined) counts[at]++;
   }
-  return all;
+  return counts;
 }
 
-interface Group {
+export interface Group {
   /** Null for "not recorded". */
   name: string | null;
   rows: Int32Array;
@@ -242,18 +151,10 @@ function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Mea
     const values = ascendingValues(columns[measure], stepRows);
     return {
       start: starts[at]!,
-      rows: stepRows,
       batches: stepRows.length,
-      measured: values.length,
       mean: mean(values),
       low: percentile(values, 0.1),
       high: percentile(values, 0.9),
     };
   });
-}
-
-function rowsIn(columns: Columns, rows: Int32Array, period: Period): Int32Array {
-  const first = dayNumber(period.from);
-  const last = dayNumber(period.to);
-  return rows.filter((row) => columns.day[row]! >= first && columns.day[row]! <= last);
 }

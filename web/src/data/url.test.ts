@@ -16,7 +16,7 @@ import { seededRandom } from './test-data';
 
 const TODAY = '2026-03-02';
 const at = (path: string): URL => new URL(path, 'https://scan.example.org');
-const defaultView = (): View => parseUrl(at('/'), TODAY);
+const defaultView = (): View => parseUrl(at('/analysis'), TODAY);
 
 it('detects invalid dates', () => {
   const broken = ['from=2026-03-09&to=2026-03-02', 'from=x&to=y', 'from=1900-01-01&to=2026-01-01', 'from=2026-03-02'];
@@ -69,12 +69,7 @@ function randomView(random: () => number): View {
   const preset = pick([null, null, ...PRESETS]);
   return {
     preset,
-    screen: pick<View['screen']>([
-      { name: 'overview' },
-      { name: 'table' },
-      { name: 'batch', id: text() },
-      { name: 'batch', id: pick(UNUSUAL) },
-    ]),
+    screen: pick<View['screen']>([{ name: 'analysis' }, { name: 'table' }]),
     period:
       preset === null
         ? { from: dayText(first), to: dayText(first + Math.floor(random() * 900)) }
@@ -87,12 +82,17 @@ function randomView(random: () => number): View {
     },
     sort: { field: pick(FIELDS).name, descending: random() < 0.5 },
     fields: fields.length === 0 ? defaultView().fields : fields,
-    compare: pick<View['compare']>([null, { by: 'year' }, { by: 'crop', a: text(), b: '' }, { by: 'person', a: '', b: text() }]),
+    compare: pick<View['compare']>([
+      null,
+      { crop: text(), with: { period: 'year' } },
+      { crop: '', with: { period: 'before' } },
+      { crop: '', with: { crop: text() } },
+    ]),
   };
 }
 
 describe('parseUrl and toUrl', () => {
-  it('round-trip every view', () => {
+  it('round-trip every view of a list', () => {
     const random = seededRandom(3);
     for (let round = 0; round < 3_000; round++) {
       const view = randomView(random);
@@ -100,18 +100,26 @@ describe('parseUrl and toUrl', () => {
     }
   });
 
+  it('round-trip every id of a batch', () => {
+    for (const id of [...UNUSUAL, ...UNUSUAL.map((text) => `a${text}b`)]) {
+      const screen = { name: 'batch' as const, id };
+      expect(parseUrl(at(toUrl({ ...defaultView(), screen })), TODAY).screen).toEqual(screen);
+    }
+  });
+
   it('omit defaults, but not the period', () => {
-    expect(toUrl(defaultView())).toBe('/?window=90d');
+    expect(toUrl(defaultView())).toBe('/analysis?window=90d');
     expect(toUrl({ ...defaultView(), screen: { name: 'table' } })).toBe('/batches?window=90d');
-    expect(parseUrl(at('/'), TODAY, 'this-week').preset).toBe('this-week');
-    expect(parseUrl(at('/?window=30d'), TODAY, 'this-week').preset).toBe('30d');
+    expect(toUrl({ ...defaultView(), screen: { name: 'today' } })).toBe('/');
+    expect(parseUrl(at('/batches'), TODAY, '7d').preset).toBe('7d');
+    expect(parseUrl(at('/batches?window=30d'), TODAY, '7d').preset).toBe('30d');
     expect(defaultView().period).toEqual({ from: '2025-12-03', to: TODAY });
   });
 
   it('use readable parameters', () => {
     const view: View = {
       ...defaultView(),
-      screen: { name: 'batch', id: 'a/b c' },
+      screen: { name: 'table' },
       period: { from: '2026-01-01', to: '2026-01-31' },
       preset: null,
       filter: { crops: ['Tomato', ''], warnings: 'with', people: ['a@x.org'], text: 'dry' },
@@ -119,16 +127,22 @@ describe('parseUrl and toUrl', () => {
       fields: ['batch_id', 'warnings'],
     };
     expect(toUrl(view)).toBe(
-      '/batches/a%2Fb%20c?from=2026-01-01&to=2026-01-31&crop=Tomato&crop=&warnings=with&by=a%40x.org&q=dry&sort=batch_name&fields=batch_id%2Cwarnings',
+      '/batches?from=2026-01-01&to=2026-01-31&crop=Tomato&crop=&warnings=with&by=a%40x.org&q=dry&sort=batch_name&fields=batch_id%2Cwarnings',
     );
   });
 
   it('keep a preset, which follows the day', () => {
-    const view = parseUrl(at('/?window=30d'), TODAY);
+    const view = parseUrl(at('/analysis?window=30d'), TODAY);
     expect(view.period).toEqual({ from: '2026-02-01', to: TODAY });
-    expect(toUrl(view)).toBe('/?window=30d');
-    expect(parseUrl(at('/?window=30d'), '2026-03-03').period.to).toBe('2026-03-03');
-    expect(parseUrl(at('/?window=soon'), TODAY)).toEqual(defaultView());
+    expect(toUrl(view)).toBe('/analysis?window=30d');
+    expect(parseUrl(at('/analysis?window=30d'), '2026-03-03').period.to).toBe('2026-03-03');
+    expect(parseUrl(at('/analysis?window=soon'), TODAY)).toEqual(defaultView());
+  });
+
+  it('lead from an address of the former overview to the analysis', () => {
+    const former = parseUrl(at('/?window=this-month&crop=Leek&compare=person&with=a&with=b#rates'), TODAY);
+    expect(toUrl(former)).toBe('/analysis?window=30d&crop=Leek');
+    expect(toUrl(parseUrl(at('/?utm=1'), TODAY))).toBe('/');
   });
 
   it('return independent objects', () => {
@@ -171,7 +185,7 @@ describe('parseUrl', () => {
 
   it('limits lists and text', () => {
     const many = Array.from({ length: LIST_MAX + 50 }, (_, index) => `crop=${index}`).join('&');
-    const view = parseUrl(at(`/?${many}&q=${'x'.repeat(TEXT_CHARS_MAX - 1)}${encodeURIComponent('🌱')}`), TODAY);
+    const view = parseUrl(at(`/batches?${many}&q=${'x'.repeat(TEXT_CHARS_MAX - 1)}${encodeURIComponent('🌱')}`), TODAY);
     expect(view.filter.crops).toHaveLength(LIST_MAX);
     expect(view.filter.text).toBe('x'.repeat(TEXT_CHARS_MAX - 1));
   });
@@ -218,15 +232,17 @@ describe('parseUrl', () => {
         continue; // Not a valid URL.
       }
       const view = parseUrl(url, TODAY);
-      const screen = view.screen.name === 'not-found' ? { name: 'overview' } : view.screen;
-      expect(parseUrl(at(toUrl(view)), TODAY)).toEqual({ ...view, screen });
+      const screen = view.screen.name === 'not-found' ? { name: 'today' } : view.screen;
+      const again = parseUrl(at(toUrl(view)), TODAY);
+      expect(again.screen).toEqual(screen);
+      if (screen.name === 'table' || screen.name === 'analysis') expect(again).toEqual(view);
       parseSignIn(url);
     }
   });
 });
 
 it('replaces a lone surrogate in an id', () => {
-  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } })).toBe('/batches/a%EF%BF%BDb?window=90d');
+  expect(toUrl({ ...defaultView(), screen: { name: 'batch', id: 'a\ud800b' } })).toBe('/batches/a%EF%BF%BDb');
 });
 
 describe('parseSignIn', () => {

@@ -1,16 +1,24 @@
 // The view in the URL, so that a link shows a colleague the same. Unknown or invalid parts fall back to their defaults;
 // nothing throws, because anyone can type a URL.
 //
-// parseUrl(toUrl(view)) is the same view, if it is valid: `isPeriod`, at least one field and none twice, lists within
-// LIST_MAX, a text within TEXT_CHARS_MAX, well-formed Unicode.
+// parseUrl(toUrl(view)) of a list is the same view, if it is valid: `isPeriod`, at least one field and none twice, lists
+// within LIST_MAX, a text within TEXT_CHARS_MAX, well-formed Unicode. The URLs of other screens have no query.
 
 import { isFieldName, type Batch } from './batch';
-import type { Comparison } from './comparison';
 import type { Filter } from './filter';
-import { DEFAULT_PRESET, isPeriod, isPreset, presetPeriod, type Period, type Preset } from './period';
+import { DEFAULT_PRESET, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './period';
 import type { SortKey } from './sort';
 
-export type Screen = { name: 'overview' } | { name: 'table' } | { name: 'batch'; id: string } | { name: 'not-found' };
+/** The screens with a period and filters. */
+export type ListName = 'table' | 'analysis';
+
+export type Screen = { name: 'today' | 'not-found' | ListName } | { name: 'batch'; id: string };
+
+/** A crop with another, or with itself in another period. '' stands for "crop not recorded". */
+export interface Comparison {
+  crop: string;
+  with: { crop: string } | { period: 'before' | 'year' };
+}
 
 export interface View {
   screen: Screen;
@@ -20,7 +28,7 @@ export interface View {
   filter: Filter;
   sort: SortKey;
   fields: (keyof Batch)[];
-  /** Null for the two most frequent crops. */
+  /** Null until the user has chosen. */
   compare: Comparison | null;
 }
 
@@ -73,11 +81,15 @@ export function hasInvalidDates(url: URL): boolean {
   return (query.has('from') || query.has('to')) && !isPeriod({ from: query.get('from'), to: query.get('to') });
 }
 
-/** Path and query, without what is at its default. Always with the period: without one, each user sees their own. */
+/** Path and query, without what is at its default. A list always has the period: without one, each user sees their own. */
 export function toUrl(view: View): string {
+  const { screen } = view;
+  if (screen.name === 'table' || screen.name === 'analysis') return `${PATHS[screen.name]}?${toQuery(view).toString()}`;
+  return screen.name === 'batch' ? toBatchPath(screen.id) : '/';
+}
+
+function toQuery({ period, preset, filter, sort, fields, compare }: View): URLSearchParams {
   const query = new URLSearchParams();
-  const { screen, period, preset, filter, sort, fields, compare } = view;
-  if (screen.name === 'batch' && isDots(screen.id)) query.set('id', screen.id);
   if (preset === null) {
     query.set('from', period.from);
     query.set('to', period.to);
@@ -91,11 +103,11 @@ export function toUrl(view: View): string {
   }
   if (fields.join() !== DEFAULT_FIELDS.join()) query.set('fields', fields.join());
   if (compare !== null) {
-    query.set('compare', compare.by);
-    if (compare.by !== 'year') for (const side of [compare.a, compare.b]) query.append('with', side);
+    query.set('compare', 'period' in compare.with ? compare.with.period : 'crop');
+    query.append('with', compare.crop);
+    if ('crop' in compare.with) query.append('with', compare.with.crop);
   }
-  const text = query.toString();
-  return toPath(screen) + (text === '' ? '' : `?${text}`);
+  return query;
 }
 
 /**
@@ -112,23 +124,26 @@ export function parseSignIn(url: URL): SignInFragment | null {
   return clientId === null || clientSecret === null ? null : { clientId, clientSecret };
 }
 
-const BATCHES = '/batches';
+const PATHS: Record<ListName, string> = { table: '/batches', analysis: '/analysis' };
+
+// The start page has no parameters. It once had these, and showed what the analysis shows now.
+const LIST_PARAMETERS = ['from', 'to', 'window', 'crop', 'warnings', 'by', 'q', 'compare'];
 
 function parseScreen(url: URL): Screen {
   const path = url.pathname;
-  if (path === '/') return { name: 'overview' };
-  if (path !== BATCHES && !path.startsWith(`${BATCHES}/`)) return { name: 'not-found' };
-  const id = decode(path.slice(BATCHES.length + 1)) ?? '';
+  if (path === '/') return { name: LIST_PARAMETERS.some((name) => url.searchParams.has(name)) ? 'analysis' : 'today' };
+  if (path === PATHS.analysis) return { name: 'analysis' };
+  if (path !== PATHS.table && !path.startsWith(`${PATHS.table}/`)) return { name: 'not-found' };
+  const id = decode(path.slice(PATHS.table.length + 1)) ?? '';
   const dots = url.searchParams.get('id') ?? '';
   if (id !== '') return { name: 'batch', id };
   return isDots(dots) ? { name: 'batch', id: dots } : { name: 'table' };
 }
 
-function toPath(screen: Screen): string {
-  if (screen.name === 'overview' || screen.name === 'not-found') return '/';
-  if (screen.name === 'table' || screen.id === '' || isDots(screen.id)) return BATCHES;
+function toBatchPath(id: string): string {
+  if (id === '' || isDots(id)) return `${PATHS.table}?id=${id}`;
   // encodeURIComponent throws for a lone surrogate, which is all that \p{Surrogate} matches.
-  return `${BATCHES}/${encodeURIComponent(screen.id.replace(/\p{Surrogate}/gu, '\uFFFD'))}`;
+  return `${PATHS.table}/${encodeURIComponent(id.replace(/\p{Surrogate}/gu, '\uFFFD'))}`;
 }
 
 // URL parsers remove path segments of one or two dots, percent-encoded or not. Such an id goes into the query.
@@ -139,8 +154,7 @@ function isDots(id: string): boolean {
 function parsePeriod(query: URLSearchParams, today: string, other: Preset): Pick<View, 'period' | 'preset'> {
   const period = { from: query.get('from'), to: query.get('to') };
   if (isPeriod(period)) return { period, preset: null };
-  const window = query.get('window');
-  const preset = isPreset(window) ? window : other;
+  const preset = parsePreset(query.get('window')) ?? other;
   return { period: presetPeriod(preset, today), preset };
 }
 
@@ -160,9 +174,10 @@ function parseSort(text: string | null): SortKey {
 
 function parseComparison(query: URLSearchParams): Comparison | null {
   const by = query.get('compare');
-  if (by === 'year') return { by };
-  const [a, b] = query.getAll('with');
-  return (by === 'crop' || by === 'person') && a !== undefined && b !== undefined ? { by, a, b } : null;
+  const [crop, other] = query.getAll('with');
+  if (crop === undefined) return null;
+  if (by === 'before' || by === 'year') return { crop, with: { period: by } };
+  return by === 'crop' && other !== undefined ? { crop, with: { crop: other } } : null;
 }
 
 function parseFields(text: string | null): (keyof Batch)[] {

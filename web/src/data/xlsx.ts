@@ -1,10 +1,10 @@
 // Rows as an Excel workbook: typed cells, the headings of the screen, times of the reader's zone.
 
+import { strToU8, Zip, ZipDeflate } from 'fflate';
 import { text } from '../text';
 import type { Batch, FieldKind } from './batch';
 import { DAY_MS } from '../time/day';
 import type { ExportColumn } from './export-columns';
-import { zip } from './zip';
 import { clockMs } from '../time/zone';
 
 // A limit of Excel.
@@ -18,18 +18,26 @@ const STYLE = { text: 0, head: 1, date: 2, twoDigits: 3 };
 // 1970-01-01 as Excel counts days.
 const EPOCH_DAY = 25_569;
 
-export function xlsx(columns: readonly ExportColumn[], rows: Int32Array): Promise<Blob> {
-  return zip(
-    [
-      { name: '[Content_Types].xml', text: [CONTENT_TYPES] },
-      { name: '_rels/.rels', text: [RELATIONS] },
-      { name: 'xl/workbook.xml', text: [WORKBOOK] },
-      { name: 'xl/_rels/workbook.xml.rels', text: [WORKBOOK_RELATIONS] },
-      { name: 'xl/styles.xml', text: [STYLES] },
-      { name: 'xl/worksheets/sheet1.xml', text: sheet(columns, rows) },
-    ],
-    'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  );
+export function xlsx(columns: readonly ExportColumn[], rows: Int32Array): Blob {
+  const files: [string, Iterable<string>][] = [
+    ['[Content_Types].xml', [CONTENT_TYPES]],
+    ['_rels/.rels', [RELATIONS]],
+    ['xl/workbook.xml', [WORKBOOK]],
+    ['xl/_rels/workbook.xml.rels', [WORKBOOK_RELATIONS]],
+    ['xl/styles.xml', [STYLES]],
+    ['xl/worksheets/sheet1.xml', sheet(columns, rows)],
+  ];
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const zip = new Zip((_error, part) => parts.push(part as Uint8Array<ArrayBuffer>));
+  for (const [name, texts] of files) {
+    const file = new ZipDeflate(name);
+    zip.add(file);
+    // Piece by piece: the sheet may be too long for one string.
+    for (const text of texts) file.push(strToU8(text));
+    file.push(new Uint8Array(), true);
+  }
+  zip.end();
+  return new Blob(parts, { type: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' });
 }
 
 function* sheet(columns: readonly ExportColumn[], rows: Int32Array): Generator<string> {

@@ -22,6 +22,9 @@ interface Formatter {
   shortDate(day: string): string;
   /** The month and year of a day. */
   month(day: string): string;
+  /** The name of the month of a day, and that of its day of the week, for axes. */
+  shortMonth(day: string): string;
+  shortWeekday(day: string): string;
   /** An instant to the minute. */
   instant(iso: string | null): string;
   /** The time of day of a timestamp. */
@@ -63,6 +66,8 @@ export function formatter(tag: string, timeZone: string): Formatter {
     weekday: (text) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
     shortDate: (text) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
     month: (text) => day(text, 'month', { month: 'short', year: 'numeric' }),
+    shortMonth: (text) => day(text, 'shortMonth', { month: 'short' }),
+    shortWeekday: (text) => day(text, 'shortWeekday', { weekday: 'short' }),
     instant: (iso) => {
       if (iso === null) return NONE;
       const ms = instantMs(iso);
@@ -104,4 +109,5 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
   };
 }
 
-export const { count, percent, decimal, date, weekday, shortDate, month, instant, time, ago, seconds } = formatter(locale, timeZone);
+export const { count, percent, decimal, date, weekday, shortDate, month, shortMonth, shortWeekday, instant, time, ago, seconds } =
+  formatter(locale, timeZone);

@@ -30,50 +30,27 @@ export function isNumber(field: Field): boolean {
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
-  batch_name: 7.75,
-  crop_type: 8.75,
+  batch_name: 9,
+  batch_creation_date: 10.75,
+  crop_type: 13,
   number_of_images: 4.75,
   total_cells_per_tray: 6,
-  avg_germination_rate: 7.25,
-  avg_usable_seedling_rate: 7.25,
-  avg_coefficient_of_variation: 7.25,
+  avg_germination_rate: 5.75,
+  avg_usable_seedling_rate: 5.75,
+  avg_coefficient_of_variation: 5.75,
   avg_median_seedling_size_mm2: 6.5,
-  scanned_by_email: 7,
+  scanned_by_email: 7.5,
   analysis_link: 18,
   comment: 9,
-  warnings: 6,
+  warnings: 5.5,
 };
 
-/** Fixed widths, so that columns do not move while scrolling. A flexible one has at least this. */
+/** Fixed widths, so that columns do not move while scrolling. */
 export function widthRem(field: Field): number {
-  if (field.kind === 'instant') return (instantRem ??= measureInstantRem());
   return WIDTHS_REM[field.name] ?? 6.25;
-}
-
-/** Whether a column has a share of the width that the others leave. */
-export function isFlexible({ name }: Field): boolean {
-  return name === 'batch_name';
 }
 
 /** The column header, with the unit if the cells do not show it. */
 export function headText({ kind, label, unit }: Field): string {
   return kind === 'decimal' && unit === 'mm²' ? `${label} (${unit})` : label;
-}
-
-let instantRem: number | undefined;
-
-// Cell padding and a margin: the canvas measures without tabular figures.
-const INSTANT_MARGIN_REM = 1.25;
-
-/** The widest instant of a year in the user's locale. */
-function measureInstantRem(): number {
-  const context = document.createElement('canvas').getContext('2d');
-  if (context === null) return 14;
-  const body = getComputedStyle(document.body);
-  context.font = `${body.fontSize} ${body.fontFamily}`;
-  const widths = Array.from({ length: 12 }, (_, month) => {
-    const iso = `2026-${String(month + 1).padStart(2, '0')}-28T22:58:00Z`;
-    return context.measureText(instant(iso)).width;
-  });
-  return Math.max(...widths) / parseFloat(getComputedStyle(document.documentElement).fontSize) + INSTANT_MARGIN_REM;
 }

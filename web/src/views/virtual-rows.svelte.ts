@@ -1,4 +1,5 @@
-// Virtual scrolling: which rows of a long list are drawn. All rows have the same height. For print, all are drawn.
+// Virtual scrolling: which rows of a long list are drawn. The list scrolls with the page, all rows have the same height. For
+// print, all are drawn.
 import { printing } from '../printing.svelte';
 
 // Extra rows beyond either edge, so that fast scrolling shows no gaps.
@@ -29,38 +30,27 @@ export class VirtualRows {
     this.#rowPx = rowPx;
   }
 
-  /** Attachment for the scrolling element. Restores its scroll position. */
+  /** Attachment for the list. */
   observe(node: HTMLElement): () => void {
-    node.scrollTop = this.scrollTop;
-    const observer = new ResizeObserver(() => (this.height = node.clientHeight));
-    observer.observe(node);
-    const onScroll = (): void => {
-      this.scrollTop = node.scrollTop;
-    };
-    node.addEventListener('scroll', onScroll, { passive: true });
-    return () => {
-      observer.disconnect();
-      node.removeEventListener('scroll', onScroll);
-    };
-  }
-
-  /** Attachment for an element that scrolls with the page. */
-  observeWindow(node: HTMLElement): () => void {
     const listeners = new AbortController();
-    const update = (): void => {
-      this.scrollTop = Math.max(0, -node.getBoundingClientRect().top);
-      this.height = innerHeight;
-    };
+    const update = (): void => this.#update(node);
     for (const event of ['scroll', 'resize']) addEventListener(event, update, { passive: true, signal: listeners.signal });
     update();
     return () => listeners.abort();
   }
 
-  /** The scroll position that makes a row visible below a header of that height. */
-  scrollTopFor(row: number, headPx: number): number {
-    const top = row * this.#rowPx;
-    const bottom = top + this.#rowPx + headPx;
-    if (top < this.scrollTop) return top;
-    return bottom > this.scrollTop + this.height ? bottom - this.height : this.scrollTop;
+  #update(list: HTMLElement): void {
+    this.scrollTop = Math.max(0, -list.getBoundingClientRect().top);
+    this.height = innerHeight;
+  }
+
+  /** Scrolls the page until a row of the list is visible, below a fixed heading of that height. */
+  scrollTo(list: HTMLElement, row: number, headPx: number): void {
+    const top = list.getBoundingClientRect().top + row * this.#rowPx;
+    const bottom = top + headPx + this.#rowPx;
+    if (top < 0) scrollBy(0, top);
+    else if (bottom > innerHeight) scrollBy(0, bottom - innerHeight);
+    // The event comes later.
+    this.#update(list);
   }
 }

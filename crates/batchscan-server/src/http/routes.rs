@@ -38,6 +38,7 @@ pub fn router(app: App) -> Router {
         .route("/", get(dashboard::page))
         .route("/batches", get(dashboard::page))
         .route("/batches/{id}", get(dashboard::page))
+        .route("/analysis", get(dashboard::page))
         .route("/assets/{file}", get(dashboard::file))
         .route("/favicon.svg", get(dashboard::file))
         .merge(health_routes());

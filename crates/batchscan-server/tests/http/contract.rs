@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use super::Reply;
 
 /// Web pages, and what only the dashboard requests, are not in the document.
-pub(crate) const PAGES: [&str; 11] = [
+pub(crate) const PAGES: [&str; 12] = [
     "/",
     "/batches",
     "/batches/{id}",
+    "/analysis",
     "/assets/{file}",
     "/favicon.svg",
     "/docs",

@@ -1,0 +1,115 @@
+// Rates, crops, comparison, uniformity and activity.
+import { lastDays, plusDays, query, tally, today } from './expected';
+import { fetchBatches, serve } from './service';
+import { chart, choosePreset, expect, expectRows, heading, loaded, openSignedIn, region, test } from './test';
+
+test('every key figure leads to the batches behind it', async ({ page, demo }) => {
+  const all = await fetchBatches(demo, lastDays(90));
+  await openSignedIn(page, demo, '/analysis');
+  const figures = region(page, 'Key figures');
+  const warned = all.filter((batch) => batch.warnings).length;
+  for (const [label, rows, sort] of [
+    ['Batches', all.length, null],
+    ['Germination rate', all.length, 'avg_germination_rate'],
+    ['With warnings', warned, null],
+  ] as const) {
+    await figures.locator('dl > div').filter({ hasText: label }).getByRole('link').click();
+    await expect(heading(page, 'Batches')).toBeVisible();
+    await expectRows(page, rows);
+    expect(new URL(page.url()).searchParams.get('sort')).toBe(sort);
+    await page.goBack();
+  }
+});
+
+test('a crop has its averages, and leads to its batches and to its own chart', async ({ page, demo }) => {
+  const batches = await fetchBatches(demo, lastDays(90));
+  const [crop, n] = tally(batches, 'crop_type')[0]!;
+  await openSignedIn(page, demo, '/analysis');
+  const row = region(page, 'Germination rate by crop').getByRole('row').filter({ hasText: crop });
+  const rates = batches.flatMap((batch) => (batch.crop_type === crop && batch.avg_germination_rate !== null ? [Number(batch.avg_germination_rate)] : []));
+  const average = rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+  await expect(row).toContainText(`${average.toFixed(1)}%`);
+  await row.getByRole('link', { name: `${n}`, exact: true }).click();
+  await expectRows(page, n);
+  await page.goBack();
+  await row.getByRole('link', { name: crop }).click();
+  await expect(chart(page, 'rates')).toHaveCount(1);
+  expect(new URL(page.url()).searchParams.getAll('crop')).toEqual([crop]);
+});
+
+test('the usual range is the middle 80 % of a year, the same in any period and on every page', async ({ page, demo }) => {
+  const year = await fetchBatches(demo, lastDays(365));
+  const [crop] = tally(year, 'crop_type')[0]!;
+  const rates = year.flatMap(({ crop_type, avg_germination_rate: rate }) => (crop_type === crop && rate !== null ? [Number(rate)] : [])).sort((a, b) => a - b);
+  const percentile = (p: number): number => {
+    const at = p * (rates.length - 1);
+    const below = Math.floor(at);
+    return Math.round(rates[below]! + (rates[below + 1]! - rates[below]!) * (at - below));
+  };
+  const [low, high] = [percentile(0.1), percentile(0.9)];
+  for (const window of ['30d', '365d']) {
+    await openSignedIn(page, demo, `/analysis?window=${window}`);
+    await expect(region(page, 'Germination rate by crop').getByRole('row').filter({ hasText: crop })).toContainText(`${low}–${high}%`);
+  }
+  const batch = year.findLast(({ crop_type, avg_germination_rate }) => crop_type === crop && avg_germination_rate !== null)!;
+  await openSignedIn(page, demo, '/batches');
+  await page.goto(`${demo.url}/batches/${batch.batch_id}`);
+  await expect(region(page, 'Compared with the usual range')).toContainText(`usual range (${low}% to ${high}%)`);
+});
+
+test('two crops, or a crop in two periods, are compared when the user chooses them', async ({ page }) => {
+  const batches = Array.from({ length: 40 }, (_, at) => ({
+    batch_id: `b ${at}`,
+    batch_creation_date: `${plusDays(today(), -at)}T00:00:00Z`,
+    crop_type: at % 2 === 0 ? 'Leek' : 'Basil',
+    avg_germination_rate: at % 2 === 0 ? (at < 20 ? '80.00' : '90.00') : '70.00',
+  }));
+  await openSignedIn(page, await serve('Two', batches), `/analysis${query(lastDays(20))}`);
+  const panel = region(page, 'Compare').first();
+  await expect(panel).toContainText('Choose a crop');
+  await expect(chart(page, 'comparison')).toHaveCount(0);
+  await panel.getByLabel('First crop').selectOption('Leek');
+  await panel.getByLabel('Compare with').selectOption('Basil');
+  await expect(panel).toContainText('Leek: 80.0%, 10 batches. Basil: 70.0%, 10 batches.');
+  await expect(chart(page, 'comparison')).toBeVisible();
+  await panel.getByLabel('Compare with').selectOption('itself, the days before');
+  await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
+  expect(new URL(page.url()).searchParams.get('compare')).toBe('before');
+  await page.reload();
+  await loaded(page);
+  await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
+});
+
+test('the week so far is marked', async ({ page }) => {
+  // A Wednesday. Whole weeks have 90% and 92%, this week 50%.
+  const batches = ([['2026-02-24', '90.00'], ['2026-03-04', '92.00'], ['2026-03-10', '50.00']] as const).map(
+    ([day, rate]) => ({ batch_id: day, batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate }),
+  );
+  const service = await serve('Weeks', batches);
+  await page.clock.install({ time: '2026-03-11T12:00:00Z' });
+  await openSignedIn(page, service, '/analysis');
+  const box = (await chart(page, 'rates').boundingBox())!;
+  await chart(page, 'rates').hover({ position: { x: box.width - 15, y: box.height / 2 } });
+  await expect(chart(page, 'rates')).toContainText('This week so far');
+  await expect(chart(page, 'rates')).toContainText('50.0%, 1 batch');
+});
+
+test('a dot opens its batch, a day its batches, and the numbers are in tables', async ({ page, demo }) => {
+  const batches = await fetchBatches(demo, lastDays(7));
+  await openSignedIn(page, demo, '/analysis?window=7d');
+  const tables = page.getByText('Show as table');
+  for (let at = 0; at < (await tables.count()); at++) await tables.nth(at).click();
+  const months = region(page, 'Batch calendar as a table').getByRole('row');
+  const counts = await months.locator('td').allTextContents();
+  expect(counts.map(Number).reduce((sum, n) => sum + n, 0)).toBe(batches.length);
+  const uniformity = chart(page, 'uniformity').locator('svg');
+  const place = await uniformity.locator('path').evaluateAll((all) => {
+    const found = all.map((path) => /^M([\d.]+) ([\d.]+)h0/.exec(path.getAttribute('d') ?? '')).find((match) => match !== null)!;
+    return { x: Number(found[1]), y: Number(found[2]) };
+  });
+  await uniformity.click({ position: place });
+  await expect(page).toHaveURL(/\/batches\/[^?]+$/);
+  await page.goBack();
+  await choosePreset(page, 'Today');
+  await expect(heading(page, 'Analysis')).toBeVisible();
+});

@@ -1,0 +1,162 @@
+// The start page.
+import type { Batch } from '../src/data/batch';
+import { plusDays, today } from './expected';
+import { nursery } from './nursery';
+import { Database, fetchBatches, serve } from './service';
+import { button, cards, chart, expect, expectRows, goSignedIn, heading, link, message, openSignedIn, region, test } from './test';
+
+/** Thirty usual batches of 90 to 97 %, and some of today. By hand: their middle 80 % are 90 to 96. */
+const morning = (...batches: Partial<Batch>[]): Partial<Batch>[] => {
+  const usual = Array.from({ length: 30 }, (_, at) => ({
+    batch_id: `usual ${at}`,
+    batch_name: `Usual ${at}`,
+    batch_creation_date: `${plusDays(today(), -10 - at)}T08:00:00Z`,
+    crop_type: 'Tomato',
+    avg_germination_rate: `${90 + (at % 8)}.00`,
+  }));
+  const late = batches.map((batch, at) => ({
+    batch_id: `new ${at}`,
+    batch_name: `Tray ${at}`,
+    batch_creation_date: `${today()}T00:00:0${at}Z`,
+    crop_type: 'Tomato',
+    avg_germination_rate: '94.00',
+    ...batch,
+  }));
+  return [...usual, ...late];
+};
+const failed = { avg_germination_rate: '41.00', comment: 'Bench 11: heating off' };
+
+test('a good morning is green, in one line', async ({ page }) => {
+  await openSignedIn(page, await serve('Good', morning({}, {})));
+  const verdict = message(page, '2 batches, all as usual');
+  await expect(verdict).toBeVisible();
+  expect(await verdict.evaluate((node) => getComputedStyle(node).color)).toBe('rgb(42, 115, 57)');
+  await expect(cards(page)).toHaveCount(0);
+});
+
+test.describe('on a phone', () => {
+  test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+
+  test('a failed batch is on the first screen with its rate, in the alarm colour, as soon as its data is there', async ({ page }) => {
+    const database = new Database();
+    const service = await database.serve(database.addOrganisation('Bad', morning({})));
+    await page.clock.install();
+    await openSignedIn(page, service);
+    await expect(message(page, '1 batch, as usual')).toBeVisible();
+    const failure = morning({}, failed).at(-1)!;
+    database.importBatches('Bad', [failure]);
+    const received = page.waitForResponse(async (response) => /v2.batches/.test(response.url()) && (await response.text()).includes('new 1'));
+    await page.clock.runFor(61_000);
+    await received;
+    // One second of the page's clock.
+    await page.clock.runFor(1_000);
+    await expect(message(page, '1 of 2 batches needs a look')).toBeInViewport();
+    const rate = cards(page).first().getByText('41%', { exact: true });
+    await expect(rate).toBeInViewport({ ratio: 1 });
+    expect(await rate.evaluate((node) => getComputedStyle(node).color)).toBe('rgb(168, 74, 8)');
+    await expect(cards(page).first()).toBeInViewport({ ratio: 1 });
+    await expect(cards(page).first()).toHaveText(/41% germinated, usually 90–96%.*Tray 1.*Today, \d\d:00, Tomato.*Bench 11: heating off/s);
+  });
+
+  test('a normal morning has at most 120 words and two screens', async ({ page }) => {
+    await openSignedIn(page, await serve('Normal', nursery('good')));
+    await expect(region(page, 'Germination, last four weeks')).toBeVisible();
+    expect((await page.locator('body').innerText()).trim().split(/\s+/).length).toBeLessThanOrEqual(120);
+    expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThanOrEqual(2 * 844);
+  });
+});
+
+test('the picture has a row for each crop, and a click on a dot opens its batch', async ({ page }) => {
+  await openSignedIn(page, await serve('Picture', morning({}, { ...failed, crop_type: 'Leek' }, failed)));
+  await expect(chart(page, 'crop')).toHaveCount(2);
+  const dot = chart(page, 'crop').getByRole('link', { name: 'Tray 2, 41%' });
+  await expect(dot).toContainText('41%');
+  await dot.click();
+  await expect(heading(page, 'Tray 2')).toBeVisible();
+  await link(page, 'Back to today').click();
+  await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
+  // The last usual batch is that of today.
+  const row = chart(page, 'crop').last().locator('svg');
+  const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path').last().getAttribute('d'))!)!.slice(1).map(Number);
+  await row.click({ position: { x: x!, y: y! } });
+  await expect(heading(page, 'Tray 0')).toBeVisible();
+});
+
+test('an unusual batch can be marked as seen, on this device, and that can be undone', async ({ page }) => {
+  const service = await serve('Seen', morning({}, failed, { avg_germination_rate: '60.00' }));
+  await openSignedIn(page, service);
+  await expect(cards(page)).toHaveCount(2);
+  await button(page, 'Seen: Tray 1').click();
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
+  await expect(button(page, 'Undo')).toBeFocused();
+  await button(page, 'Undo').click();
+  await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
+  await button(page, 'Seen: Tray 1').click();
+  await button(page, 'Seen: Tray 2').click();
+  await expect(message(page, 'Nothing left to look at')).toBeVisible();
+  await goSignedIn(page, service, '/');
+  await expect(message(page, 'Nothing left to look at')).toBeVisible();
+  await link(page, '2 marked as seen').click();
+  await expectRows(page, 2);
+  await link(page, 'Tray 1').click();
+  await button(page, 'Mark as not seen').click();
+  await link(page, 'Today').click();
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
+});
+
+test('an earlier batch stays for seven days', async ({ page }) => {
+  const ago = (days: number) => ({ ...failed, batch_creation_date: `${plusDays(today(), -days)}T08:00:00Z` });
+  await openSignedIn(page, await serve('Earlier', morning(ago(6), ago(7))));
+  await expect(message(page, '1 earlier batch needs a look')).toBeVisible();
+  await expect(cards(page)).toHaveText(/Tray 0/);
+});
+
+const firstDay = (...rates: string[]) => morning(...rates.map((avg_germination_rate) => ({ avg_germination_rate }))).slice(30);
+
+test('on the first day nothing is compared', async ({ page }) => {
+  await openSignedIn(page, await serve('First', firstDay('92.00', '81.00', '88.00')));
+  await expect(message(page, '3 new batches')).toBeVisible();
+  await expect(page.getByText('a usual range needs 10 batches of a crop')).toBeVisible();
+});
+
+test('on the first day, a failure is found', async ({ page }) => {
+  await openSignedIn(page, await serve('First failure', firstDay('92.00', '41.00', '88.00')));
+  await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
+});
+
+test('a batch without a crop is listed as such', async ({ page }) => {
+  await openSignedIn(page, await serve('No crop', morning({}, { ...failed, crop_type: null })));
+  await expect(cards(page)).toHaveText(/Crop not recorded/);
+  await expect(region(page, 'Germination, last four weeks').getByRole('link', { name: 'Crop not recorded' })).toBeVisible();
+});
+
+test('a decline is the plain average of four weeks against that of the year', async ({ page }) => {
+  const batches = Array.from({ length: 40 }, (_, week) => ({
+    batch_id: `leek ${week}`,
+    batch_creation_date: `${plusDays(today(), -3 - 5 * week)}T12:00:00Z`,
+    crop_type: 'Leek',
+    avg_germination_rate: week < 5 ? '86.00' : '94.00',
+  }));
+  await openSignedIn(page, await serve('Slow', batches));
+  // By hand: five of 86 and 35 of 94 are 93 on average.
+  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ 86%, year 93%');
+  await link(page, 'Analysis').click();
+  const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
+  await expect(row).toContainText(/▼ 86\.0%\s*93\.0%/);
+});
+
+test('the batches since yesterday are one click away', async ({ page, demo }) => {
+  const day = new Date(today()).getUTCDay();
+  const from = plusDays(today(), day === 0 ? -2 : day === 1 ? -3 : -1);
+  const { length } = await fetchBatches(demo, { from, to: today() });
+  await openSignedIn(page, demo);
+  await link(page, `Show all ${length}`).click();
+  await expectRows(page, length);
+});
+
+test('a slash goes to the search', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  await page.keyboard.press('/');
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expect(page.getByRole('searchbox')).toBeFocused();
+});

@@ -1,0 +1,57 @@
+// Axes: their ends, their round labels, and positions in pixels.
+
+export interface Tick {
+  at: number;
+  label: string;
+}
+
+export interface Axis {
+  low: number;
+  high: number;
+  ticks: readonly Tick[];
+  title?: string;
+  isLog?: boolean;
+}
+
+/** The position of a value between two pixels. A value outside the axis is drawn at its end: texts show its value. */
+export function position({ low, high, isLog }: Axis, from: number, to: number): (value: number) => number {
+  const scale = isLog ? Math.log : (value: number): number => value;
+  const start = scale(low);
+  const length = scale(high) - start;
+  return (value) => from + ((scale(Math.max(low, Math.min(high, value))) - start) / length) * (to - from);
+}
+
+/** About that many round values, such as 0, 20, 40. */
+export function roundValues(low: number, high: number, count: number): number[] {
+  const rough = (high - low) / Math.max(1, count);
+  const ten = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * ten).find((step) => step >= rough * 0.999) ?? rough;
+  const first = Math.ceil(low / step - 1e-9);
+  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, at) => (first + at) * step);
+}
+
+/** 10, 20, 50, 100 and so on, for a logarithmic axis. */
+export function roundFactors(low: number, high: number): number[] {
+  const found: number[] = [];
+  for (let ten = 10 ** Math.floor(Math.log10(low)); ten <= high; ten *= 10) {
+    for (const value of [ten, 2 * ten, 5 * ten]) if (value >= low && value <= high) found.push(value);
+  }
+  return found;
+}
+
+// In percentage points. A shorter axis would make a small difference look like a fall.
+const RATES_MIN = 20;
+// A longer one has labels every 10 or 20.
+const FINE_RATES_MAX = 25;
+
+/** The ends of an axis that fits the rates, with round ends. Not from zero, because rates differ by a few points. */
+export function rateEnds(rates: readonly (number | null | undefined)[]): { low: number; high: number } {
+  const known = rates.filter((rate) => rate != null);
+  const fit = (step: number): { low: number; high: number } => {
+    const low = Math.max(0, Math.min(100 - RATES_MIN, Math.floor(Math.min(...known) / step) * step));
+    const high = Math.min(100, Math.max(low + RATES_MIN, Math.ceil(Math.max(...known) / step) * step));
+    return { low, high };
+  };
+  const fine = fit(5);
+  return fine.high - fine.low > FINE_RATES_MAX ? fit(10) : fine;
+}

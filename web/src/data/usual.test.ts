@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { Batch } from './batch';
+import type { Columns } from './columns';
+import { dayNumber } from '../time/day';
+import { averages, BATCHES_FOR_RANGE_MIN, findUnusual, isUnusual, pointsOutside, unusualRows, usualRanges } from './usual';
+import { allRows, sampleColumns } from './test-data';
+
+/** Germination rates 80.00, 81.00 … 100.00. By hand: 10 % of 21 values are 82, 90 % are 98. */
+const evenly = (change: Partial<Batch> = {}): Partial<Batch>[] =>
+  Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00`, ...change }));
+
+const rangesOf = (columns: Columns) => usualRanges(columns, allRows(columns));
+
+describe('usualRanges', () => {
+  const ranges = (changes: Partial<Batch>[]) => rangesOf(sampleColumns(changes));
+
+  it('are the middle 80 % in whole numbers, and the plain average', () => {
+    expect(ranges(evenly()).get('Tomato')).toMatchObject({
+      batches: 21,
+      germination: { low: 82, high: 98, mean: 90 },
+      variation: { low: 18, high: 18 },
+    });
+    const failed = ranges([...evenly(), { avg_germination_rate: '0.00' }]).get('Tomato')!.germination!;
+    expect(failed.mean).toBeCloseTo((90 * 21) / 22);
+  });
+
+  it('need ten batches with the value', () => {
+    expect(ranges(evenly().slice(0, BATCHES_FOR_RANGE_MIN - 1)).size).toBe(0);
+    const sparse = evenly().map((change, at) => (at < 12 ? { ...change, avg_usable_seedling_rate: null } : change));
+    expect(ranges(sparse).get('Tomato')).toMatchObject({ usable: null, germination: { low: 82 } });
+  });
+
+  it('do not exist for batches without a crop', () => {
+    expect([...ranges(evenly({ crop_type: null })).keys()]).toEqual([]);
+  });
+});
+
+describe('findUnusual', () => {
+  const found = (changes: Partial<Batch>[], year = evenly()) => {
+    const columns = sampleColumns(changes);
+    return findUnusual(columns, allRows(columns), rangesOf(sampleColumns(year)));
+  };
+  const germination = (...rates: string[]) => rates.map((avg_germination_rate) => ({ avg_germination_rate }));
+
+  it('finds a rate five points below the range or more, as rounded, and none above', () => {
+    const rows = found(germination('80.00', '77.50', '77.49', '41.00', '140.00'));
+    expect(rows.map(({ row }) => row)).toEqual([2, 3]);
+    expect(rows[1]!.reasons).toEqual([{ kind: 'low-germination', value: 41, range: { low: 82, high: 98, mean: 90 } }]);
+  });
+
+  it('finds a low usable rate, and a high variation, not a low one', () => {
+    const rows = found([
+      { avg_usable_seedling_rate: '50.00' },
+      { avg_coefficient_of_variation: '40.00' },
+      { avg_coefficient_of_variation: '1.00' },
+      { avg_germination_rate: '40.00', avg_usable_seedling_rate: '30.00' },
+    ]);
+    expect(rows.map(({ row, reasons }) => [row, reasons.map(({ kind }) => kind)])).toEqual([
+      [0, ['low-usable']],
+      [1, ['high-variation']],
+      [3, ['low-germination', 'low-usable']],
+    ]);
+    expect(unusualRows(rows)).toMatchObject({
+      avg_germination_rate: new Map([[3, expect.anything()]]),
+      avg_usable_seedling_rate: new Map([[0, expect.anything()], [3, expect.anything()]]),
+    });
+  });
+
+  it('finds warnings, and less than half in a crop without a range', () => {
+    const rare = { crop_type: 'Rare' };
+    const rows = found([
+      { ...rare, avg_germination_rate: '41.00' },
+      { ...rare, avg_germination_rate: '60.00' },
+      { ...rare, warnings: true, avg_germination_rate: null },
+    ]);
+    expect(rows).toEqual([
+      { row: 0, reasons: [{ kind: 'low-germination', value: 41, range: null }] },
+      { row: 2, reasons: [{ kind: 'warning', isMeasured: false }] },
+    ]);
+  });
+
+  it('does not treat a missing value as low', () => {
+    const missing = { avg_germination_rate: null, avg_usable_seedling_rate: null, avg_coefficient_of_variation: null };
+    expect(found([missing, { ...missing, crop_type: null }])).toEqual([]);
+  });
+});
+
+it('compares what people read: a value that rounds to the end of the range is in it', () => {
+  const range = { low: 76, high: 95, mean: 88 };
+  expect([75.5, 75.49, 95.49, 96].map((value) => pointsOutside(value, range))).toEqual([0, -1, 0, 1]);
+  expect(isUnusual('avg_germination_rate', 0, { low: 0, high: 50, mean: 20 })).toBe(true);
+  expect(isUnusual('avg_median_seedling_size_mm2', 0, range)).toBe(false);
+});
+
+it('compares the plain average of four weeks with that of the year', () => {
+  const on = (day: string, rate: string) => ({ batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate });
+  const before = Array.from({ length: 10 }, () => on('2026-01-05', '95.00'));
+  const after = (count: number, rate: string) => Array.from({ length: count }, () => on('2026-03-02', rate));
+  const of = (changes: Partial<Batch>[]) => {
+    const columns = sampleColumns(changes);
+    return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination');
+  };
+  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, isDecline: true });
+  expect(of([...before, ...after(4, '60.00')]).isDecline, 'few batches').toBe(false);
+  expect(of([...before, ...after(10, '91.00')]).isDecline, 'few points').toBe(false);
+  expect(of(before)).toEqual({ weeks: null, year: 95, isDecline: false });
+});

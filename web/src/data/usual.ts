@@ -1,0 +1,144 @@
+// The usual range of a crop, its averages, and the batches far outside the range. Every number can be checked by hand from
+// an export: percentiles as PERCENTILE.INC, plain averages.
+
+import type { Batch } from './batch';
+import type { Columns } from './columns';
+import { ascendingValues, mean, percentile, presentValues } from './percentile';
+import { rowsBy, type Measure } from './statistics';
+
+/** The middle 80 % of the values, in whole numbers, and the average of all. */
+export interface Range {
+  low: number;
+  high: number;
+  mean: number;
+}
+
+type Value = 'germination' | 'usable' | 'variation' | 'size';
+
+/** A range is null when fewer than `BATCHES_FOR_RANGE_MIN` batches have the value. */
+interface CropRanges extends Record<Value, Range | null> {
+  batches: number;
+}
+
+/** By crop; only those with enough batches. */
+export type UsualRanges = ReadonlyMap<string | null, CropRanges>;
+
+// With fewer, a tenth is not even one batch.
+export const BATCHES_FOR_RANGE_MIN = 10;
+
+/** How many points outside the range are unusual. By definition, one batch in ten is below it. */
+export const FAR_POINTS = 5;
+
+// A rate that is bad for any crop: without a usual range, less is unusual.
+const LOW_RATE = 50;
+
+export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
+  const ranges = new Map<string | null, CropRanges>();
+  for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
+    // Batches without a crop are of any.
+    if (name === null || cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
+    const rangeOf = (value: Value): Range | null => toRange(ascendingValues(columns[value], cropRows));
+    ranges.set(name, {
+      batches: cropRows.length,
+      germination: rangeOf('germination'),
+      usable: rangeOf('usable'),
+      variation: rangeOf('variation'),
+      size: rangeOf('size'),
+    });
+  }
+  return ranges;
+}
+
+function toRange(values: Float64Array): Range | null {
+  if (values.length < BATCHES_FOR_RANGE_MIN) return null;
+  return {
+    low: Math.round(percentile(values, 0.1)!),
+    high: Math.round(percentile(values, 0.9)!),
+    mean: mean(values)!,
+  };
+}
+
+/** How many points a value is below (negative) or above the range. Both are rounded, as people read them. */
+export function pointsOutside(value: number, { low, high }: Range): number {
+  const rounded = Math.round(value);
+  return rounded < low ? rounded - low : Math.max(0, rounded - high);
+}
+
+const MEASURED = [
+  { kind: 'low-germination', field: 'avg_germination_rate', value: 'germination', sign: -1 },
+  { kind: 'low-usable', field: 'avg_usable_seedling_rate', value: 'usable', sign: -1 },
+  { kind: 'high-variation', field: 'avg_coefficient_of_variation', value: 'variation', sign: 1 },
+] as const;
+
+/** Whether a value is unusual: a rate far below the range, or nothing at all, or a variation far above. */
+export function isUnusual(field: keyof Batch, value: number, range: Range | null): boolean {
+  const sign = MEASURED.find((measured) => measured.field === field)?.sign;
+  if (sign === undefined) return false;
+  if (sign === -1 && (value === 0 || (range === null && value < LOW_RATE))) return true;
+  return range !== null && pointsOutside(value, range) * sign >= FAR_POINTS;
+}
+
+export type Reason =
+  | { kind: (typeof MEASURED)[number]['kind']; value: number; range: Range | null }
+  | { kind: 'warning'; isMeasured: boolean };
+
+export interface UnusualBatch {
+  row: number;
+  /** The first is the strongest. */
+  reasons: Reason[];
+}
+
+/** The unusual batches in the order of the rows. */
+export function findUnusual(columns: Columns, rows: Int32Array, ranges: UsualRanges): UnusualBatch[] {
+  const found: UnusualBatch[] = [];
+  for (const row of rows) {
+    const reasons = reasonsOf(columns, row, ranges.get(columns.cropName(columns.crop[row]!)));
+    if (reasons.length > 0) found.push({ row, reasons });
+  }
+  return found;
+}
+
+function reasonsOf(columns: Columns, row: number, ranges: CropRanges | undefined): Reason[] {
+  const reasons: Reason[] = [];
+  for (const { kind, field, value: name } of MEASURED) {
+    // NaN for a batch without the value: every comparison with it is false.
+    const value = columns[name][row]!;
+    const range = ranges?.[name] ?? null;
+    if (isUnusual(field, value, range)) reasons.push({ kind, value, range });
+  }
+  if (columns.warning[row] === 1) reasons.push({ kind: 'warning', isMeasured: !Number.isNaN(columns.germination[row]!) });
+  return reasons;
+}
+
+/** The unusual values: by field, the rows with their usual range. */
+export type UnusualRows = Partial<Record<keyof Batch, ReadonlyMap<number, Range | null>>>;
+
+export function unusualRows(unusual: readonly UnusualBatch[]): UnusualRows {
+  const rows = MEASURED.map(({ kind, field }) => {
+    const found = unusual.flatMap(({ row, reasons }) =>
+      reasons.flatMap((reason) => (reason.kind === kind ? [[row, reason.range] as const] : [])),
+    );
+    return [field, new Map(found)];
+  });
+  return Object.fromEntries(rows) as UnusualRows;
+}
+
+export interface Averages {
+  /** Of the last four weeks, and of the last 365 days. */
+  weeks: number | null;
+  year: number | null;
+  isDecline: boolean;
+}
+
+// Fewer batches or points may be chance.
+const DECLINE_BATCHES_MIN = 5;
+const DECLINE_POINTS_MIN = 3;
+
+/** The plain averages of a rate. `rows` are of one crop and of the year; the four weeks start on `firstDay`. */
+export function averages(columns: Columns, rows: Int32Array, firstDay: number, measure: Measure): Averages {
+  const recent = presentValues(columns[measure], rows.filter((row) => columns.day[row]! >= firstDay));
+  const weeks = mean(recent);
+  const year = mean(presentValues(columns[measure], rows));
+  const points = (year ?? 0) - (weeks ?? Infinity);
+  return { weeks, year, isDecline: recent.length >= DECLINE_BATCHES_MIN && points >= DECLINE_POINTS_MIN };
+}
