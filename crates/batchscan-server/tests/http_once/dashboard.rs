@@ -13,7 +13,8 @@ async fn get(app: &TestApp, path: &str, name: &'static str, value: &str) -> Repl
 async fn every_view_is_the_same_page_and_needs_no_token() {
     let app = TestApp::start().await;
     let page = DASHBOARD.iter().find(|file| file.path == PAGE).unwrap();
-    for path in ["/", "/batches", "/batches/b-1", "/batches/a%2Fb%3F%00", "/analysis?from=2026-01-01&crop=x"] {
+    for path in ["/", "/batches", "/batches/b-1", "/batches/a%2Fb%3F%00", "/analysis?from=2026-01-01&crop=x"]
+    {
         let reply = app.send("GET", path).await;
         reply.has_headers(&[("content-type", "text/html; charset=utf-8")]);
         assert_eq!((reply.status, reply.body), (200, page.plain()), "{path}");
