@@ -229,12 +229,13 @@ mod tests {
         assert_eq!(both("2026-01-31T08:00:00Z"), same("2026-01-31T08:00:00Z"));
         assert_eq!(both("2026-01-31T08:00:00.5+00:00"), same("2026-01-31T08:00:00.5Z"));
         assert_eq!(both("now"), same("2026-03-31T15:04:05.678Z"));
+        assert_eq!(both("6h"), same("2026-03-31T09:04:05.678Z"));
         assert_eq!((both("Now"), both("30D"), both("Today")), (both("now"), both("30d"), both("today")));
     }
 
     #[test]
     fn invalid_dates_are_rejected_with_the_accepted_formats() {
-        let invalid = "|x|d|30|30 d|-30 d|+30d|1.5d|1h|99999999d|3000y| today|2026-1|2026-13|2026-02-30\
+        let invalid = "|x|d|30|30 d|-30 d|+30d|1.5d|1.5h|99999999d|3000y| today|2026-1|2026-13|2026-02-30\
             |26-01-31|0000|0000-01|31.01.2026|2026-01-31T08:00:00|2026-01-31T08:00:00+02:00|2026-01-31T08:00Z\
             |2026-01-31Z|2026-|2026-01-|２026|9999-12-31T23:59:59.9999999Z";
         for text in invalid.split('|') {

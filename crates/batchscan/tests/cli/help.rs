@@ -6,8 +6,9 @@ use crate::program::{Outcome, batchscan, clean};
 use crate::site::{ORG, Site};
 use crate::snapshot::assert_snapshot;
 
-const COMMANDS: &str = "/demo/serve/org/org add/org list/org rename/org remove/credential/credential issue\
-    /credential list/credential rotate/credential link/credential revoke/session/session list/session end/import/watch/batch/batch show/batch remove/backup/copy/doctor/key/key list/key rotate/audit/pull/mirror/list\
+const COMMANDS: &str = "/demo/serve/status/org/org add/org list/org rename/org set/org mapping/org remove/credential\
+    /credential issue/credential list/credential rotate/credential link/credential revoke/session/session list/session end\
+    /import/imports/watch/batch/batch show/batch remove/backup/copy/doctor/key/key list/key rotate/audit/pull/mirror/list\
     /summary/login/logout/check/openapi/completions";
 
 fn commands() -> impl Iterator<Item = &'static str> {

@@ -148,7 +148,7 @@ fn the_code_on_a_terminal_is_the_link() {
             assert_eq!(*is_drawn, is_dark, "module {x}, {y}");
         }
     }
-    let local = "It works on this machine only";
+    let local = "the link works on this machine only";
     assert!(!shown.out.contains(local), "{}", shown.out);
     let shown = on_a_terminal(&site, &format!("credential link {id}"), "");
     assert!(shown.out.contains(local), "{}", shown.out);
