@@ -240,6 +240,16 @@ impl MockService {
         {
             errors.push(entry("value_error", "query", "next_token", "the cursor is called next_token"));
         }
+        for (name, msg) in [
+            ("startDate", "Value error, the parameter is called start_date"),
+            ("from", "Value error, the parameter is called start_date"),
+            ("end", "Value error, the parameter is called end_date"),
+            ("crop_type", "Value error, batches cannot be filtered by this field"),
+        ] {
+            if find(&request.query, name).is_some() {
+                errors.push(entry("value_error", "query", name, msg));
+            }
+        }
         errors
     }
 

@@ -59,12 +59,12 @@ async fn dates_that_differ_from_the_cursor_are_rejected() {
         (&open, format!("start_date={START}"), vec![differs("start_date")]),
         (
             &next,
-            format!("end_date=2026-01-01&start_date={END}"),
+            format!("end_date=2026-01-31T08:00:00&start_date={END}"),
             vec![differs("start_date"), naive("end_date")],
         ),
         (
             "x",
-            "end_date=2026-01-01&start_date=2026-01-01".into(),
+            "end_date=2026-01-31T08:00:00&start_date=2026-01-31T08:00:00".into(),
             vec![naive("start_date"), naive("end_date"), bad_cursor()],
         ),
     ] {

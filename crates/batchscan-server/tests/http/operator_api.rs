@@ -161,7 +161,7 @@ async fn a_file_of_every_format_is_imported() {
         let target = format!("/organisations/{name}/imports");
         let request = || app.operator("POST", &target, &admin).header("content-type", &media_type);
         let reply = Reply::to(request().body(file.body.clone())).await;
-        let expected = json!({ "import_id": 1, "new": 300, "corrected": 0, "unchanged": 0, "warnings": 0 });
+        let expected = json!({ "import_id": 1, "new": 300, "corrected": 0, "unchanged": 0, "warnings": 0, "messages": [] });
         assert_eq!((reply.status, reply.json()), (200, expected), "{path}");
         assert_eq!(Reply::to(request().body(file.body)).await.json()["unchanged"], 300, "{path}");
     }
@@ -175,7 +175,8 @@ async fn a_dry_run_counts_and_changes_nothing() {
         CSV,
         csv(&["a", "b"]),
     ));
-    let expected = json!({ "import_id": null, "new": 2, "corrected": 0, "unchanged": 0, "warnings": 0 });
+    let expected =
+        json!({ "import_id": null, "new": 2, "corrected": 0, "unchanged": 0, "warnings": 0, "messages": [] });
     assert_eq!(reply.await.json(), expected);
     assert_eq!(batch_count(&app).await, 0);
     assert_eq!(get(&app, &admin, IMPORTS).await, json!({ "data": [], "more": false }));
@@ -214,7 +215,8 @@ async fn an_invalid_file_is_rejected_with_lines_and_fields() {
     let body = csv(&["a", "b"]).replace("b,Tray,2026-01-31T08:00:00Z,1", "b,Tray,yesterday,n/a");
     let reply = import(&app, &admin, &body, Some("k")).await;
     let error = |field: &str, found: &str, expected: &str| json!({ "line": 3, "field": field, "found": found, "expected": expected });
-    let date = "a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
+    let date = "a date such as 2026-11-16T08:00:00Z, 2026-11-16 08:00 or 16.11.2026 08:00, or another form stated in a \
+                mapping, such as date_format = \"%d.%m.%y %H:%M\"";
     let count = "a whole number from 0 to 9007199254740991";
     reply.is_error(
         422,

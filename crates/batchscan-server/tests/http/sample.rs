@@ -28,7 +28,7 @@ pub(crate) fn at(id: &str, created: UtcInstant) -> Batch {
 }
 
 /// A batch with a value in every field.
-pub(crate) const FULL: &str = r#"{"batch_id":"b-1","batch_name":"Tray 7 \"early\"","batch_creation_date":"2026-01-31T08:00:00Z","crop_type":"Tomate Fußball","number_of_images":12,"total_cells_per_tray":128,"avg_germinated_seedlings":"118.40","avg_non_germinated_seedlings":"9.60","avg_germination_rate":"92.50","avg_usable_seedlings":"110.00","avg_non_usable_cells":"18.00","avg_usable_seedling_rate":"85.94","avg_coefficient_of_variation":"0.07","avg_median_seedling_size_mm2":"1234.50","scanned_by_email":"ann@example.org","analysis_link":"https://example.org/a?b=1","comment":"line\nbreak","warnings":true}"#;
+pub(crate) const FULL: &str = r#"{"batch_id":"b-1","batch_name":"Tray 7 \"early\"","batch_creation_date":"2026-01-31T08:00:00Z","crop_type":"Tomate Fußball","number_of_images":12,"total_cells_per_tray":128,"avg_germinated_seedlings":"118.40","avg_non_germinated_seedlings":"9.60","avg_germination_rate":"92.50","avg_usable_seedlings":"110.00","avg_non_usable_cells":"18.00","avg_usable_seedling_rate":"85.94","avg_coefficient_of_variation":"24.07","avg_median_seedling_size_mm2":"1234.50","scanned_by_email":"ann@example.org","analysis_link":"https://example.org/a?b=1","comment":"line\nbreak","warnings":true}"#;
 
 /// A batch of about 60 KB that hardly compresses: a few hundred fill every buffer between two sockets.
 pub(crate) fn bulky(id: &str, created: UtcInstant) -> Batch {

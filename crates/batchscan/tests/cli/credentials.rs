@@ -14,7 +14,8 @@ use crate::snapshot::assert_snapshot;
 fn listed(site: &Site) -> Vec<Value> {
     let text = site.run(&["credential", "list", "--org", ORG, "--json"]).succeeds();
     let all: Vec<Value> = serde_json::from_str(&text).unwrap();
-    let names = "client_id,created_at,expires_at,label,last_used_at,old_secret_until,organisation,revoked_at,state";
+    let names =
+        "client_id,created_at,expires_at,label,last_used_at,old_secret_until,organisation,revoked_at,state";
     for one in &all {
         assert_eq!(one.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(","), names);
     }
