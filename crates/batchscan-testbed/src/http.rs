@@ -88,6 +88,8 @@ impl Reply {
 /// A response whose body is read on demand.
 #[derive(Debug)]
 pub struct Body {
+    /// The code of the response.
+    pub status: u16,
     stream: BufReader<TcpStream>,
     head: String,
     left: Left,
@@ -111,14 +113,16 @@ impl Body {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
         }
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = code.ok_or_else(|| Error::other(format!("not HTTP: {head}")))?;
         let length = header(&head, "content-length").and_then(|length| length.parse().ok());
         let left = match length {
-            _ if status(&head)? == 304 => Left::Nothing,
+            _ if status == 304 => Left::Nothing,
             Some(length) => Left::Bytes(length),
             None if header(&head, "transfer-encoding") == Some("chunked") => Left::Chunk(0),
             None => Left::Nothing,
         };
-        Ok(Self { stream, head, left })
+        Ok(Self { status, stream, head, left })
     }
 
     /// The rest of the body.
@@ -130,7 +134,7 @@ impl Body {
 
     fn read_all(mut self) -> Result<Reply> {
         let body = self.rest()?;
-        Ok(Reply { status: status(&self.head)?, head: self.head, body })
+        Ok(Reply { status: self.status, head: self.head, body })
     }
 
     /// The length of the next chunk; 0 at the end.
@@ -173,9 +177,4 @@ impl Read for Body {
 pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut headers = head.lines().filter_map(|line| line.split_once(": "));
     headers.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-}
-
-fn status(head: &str) -> Result<u16> {
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-    code.ok_or_else(|| Error::other(format!("not HTTP: {head}")))
 }
