@@ -99,7 +99,7 @@ fn invalid_json_is_reported_with_its_position() {
 #[test]
 fn errors_of_tables_name_columns_and_rows() {
     let site = Site::new();
-    site.write("a.csv", scans::csv(0..2, "x").replace("crop_type", "crop"));
+    site.write("a.csv", scans::csv(0..2, "x").replace("crop_type", "crop_typ"));
     site.write("b.csv", scans::csv(0..2, "x").replace(";12;", ";twelve;"));
     site.write("c.csv", "PK\u{3}\u{4} a workbook");
     rejected!(
