@@ -278,10 +278,11 @@ impl Table<'_> {
     }
 }
 
-/// Whether a decimal has two fraction digits, and at most three others: too few for thousands.
+/// Whether a decimal has two fraction digits and a point, so that it cannot be a number of thousands.
 fn is_usual_decimal(cell: &str) -> bool {
-    let Some((whole, [b'.', tenth, hundredth])) = cell.as_bytes().split_last_chunk() else { return false };
-    (1..=3).contains(&whole.len()) && whole.iter().chain([tenth, hundredth]).all(u8::is_ascii_digit)
+    let digits = cell.strip_prefix('-').unwrap_or(cell).as_bytes();
+    let Some((whole, [b'.', tenth, hundredth])) = digits.split_last_chunk() else { return false };
+    !whole.is_empty() && whole.iter().chain([tenth, hundredth]).all(u8::is_ascii_digit)
 }
 
 /// The row at the start of a buffer.
