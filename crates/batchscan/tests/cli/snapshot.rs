@@ -14,7 +14,7 @@ const VARIABLE: [(&str, &str); 10] = [
     ("[DATABASE]", r"fresh_\d+_\d+"),
     ("[PORT]", r"(127\.0\.0\.1|localhost):(?<redacted>\d+)"),
     ("[CLIENT_ID]", r"bs_[A-Za-z0-9_-]{16}"),
-    ("[SESSION]", r"(?:\n|  )(?<redacted>[A-Za-z0-9_-]{16})  "),
+    ("[SESSION]", r"(?:\n|Green Valley  )(?<redacted>[A-Za-z0-9_-]{16})  "),
     ("[SECRET]", r"secret  (?<redacted>[A-Za-z0-9_-]{43})"),
     ("[TIME]", r" in (?<redacted>\d+\.\d) s"),
     ("[SIZE]", r"(?<redacted>\d+(\.\d [KM]iB| bytes))( in |\))"),
