@@ -45,6 +45,8 @@ def before_call(context, case, kwargs):
         use_real_names(case, parameters)
     if "Idempotency-Key" in (case.headers or {}):
         case.headers["Idempotency-Key"] = f"key-{next(numbers)}"
+    if "timezone" in (case.query or {}):
+        case.query["timezone"] = "Europe/Berlin"
     if case.media_type in FILES:
         case.media_type, case.body = "text/csv", CSV
     use_valid_body(case, parameters)

@@ -64,7 +64,9 @@ pub async fn import_file(
 ) -> Result<ImportResult, ImportError> {
     let options = ImportOptions { read: store.read_options(org, options.read).await?, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let (source, now, dry_run) = (options.source.clone(), options.now, options.dry_run);
+    let requires_unique_ids = options.read.mapping.batch_id.is_some();
+    let source = ImportSource { requires_unique_ids, ..options.source.clone() };
+    let (now, dry_run) = (options.now, options.dry_run);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
     let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));

@@ -23,6 +23,8 @@ pub struct ImportSource {
     pub hash: Option<[u8; 32]>,
     /// The import fails if the name belongs to another organisation by now.
     pub org: Option<OrgId>,
+    /// Whether each batch must have its own id: ids that a mapping makes may be equal by mistake.
+    pub requires_unique_ids: bool,
 }
 
 impl ImportSource {
@@ -214,6 +216,9 @@ impl Import {
         }
         let version = next_version(sql, org).await?;
         let Merged { counts, moved } = sql.merge(org, version).await?;
+        if self.source.requires_unique_ids && counts.duplicates > 0 {
+            return Err(AdminError::EqualIds(counts.duplicates));
+        }
         let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {
             return Ok(End::RollBack((result, is_commit)));

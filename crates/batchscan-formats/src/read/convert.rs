@@ -122,8 +122,8 @@ impl<'o> Converter<'o> {
                 )
             };
             return match parse_with_format(format, cell).ok_or_else(expected)? {
-                Ok(instant) => Ok(Value::Instant(instant)),
-                Err(clock) => self.local(field, clock, cell),
+                Ok(instant) => require_year(field, instant, cell).map(Value::Instant),
+                Err(clock) => self.local(field, require_year(field, clock, cell)?, cell),
             };
         }
         if let Ok(instant) = UtcInstant::parse_any_offset(cell) {
@@ -277,6 +277,18 @@ fn parse_with_format(format: &str, cell: &str) -> Option<Result<UtcInstant, UtcI
 }
 
 /// The date that was expected, with the most likely setting.
+/// `%Y` also reads two digits, which must not become a year of antiquity.
+fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstant, FieldError> {
+    /// 1900, in seconds since 1970.
+    const SECS_MIN: i64 = -2_208_988_800;
+    if clock.secs() >= SECS_MIN {
+        return Ok(clock);
+    }
+    let expected = "a year from 1900; for years with two digits, add a date_format with %y to a mapping, such as \
+                    date_format = \"%d.%m.%y %H:%M\"";
+    Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
+}
+
 fn expected_date(cell: &str) -> String {
     let time = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
         0 => "",

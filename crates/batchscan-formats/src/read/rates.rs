@@ -21,6 +21,8 @@ const API_RATES_MAX: u64 = 20;
 #[derive(Default)]
 pub(super) struct Rates {
     unit: Option<RateUnit>,
+    /// Whether the title or the type of a column says percent, whatever the mapping says.
+    is_percent: [bool; FIELDS.len()],
     /// Whether the unit of a column is known: stated, or shown by a rate above 1.
     is_known: [bool; FIELDS.len()],
     /// The first rate of each column that is not 0.
@@ -39,22 +41,22 @@ impl Rates {
     pub(super) fn set_percent(&mut self, field: Field) {
         if let Some(index) = FIELDS.iter().position(|rate| *rate == field) {
             self.is_known[index] = true;
+            self.is_percent[index] = true;
         }
     }
 
-    /// Makes percentages of fractions, exactly: 0.925 is 92.5.
+    /// Makes percentages of fractions, exactly: 0.925 is 92.5. Texts in JSON have the form of the API, which is percent.
     pub(super) fn convert(&self, raw: &mut RawBatch<'_>) {
         if self.unit != Some(RateUnit::Fraction) {
             return;
         }
-        for field in FIELDS {
-            let Some(Value::Number(text) | Value::Text(text) | Value::Cell(text)) = raw.get(field) else {
+        for (field, _) in FIELDS.into_iter().zip(self.is_percent).filter(|(_, is_percent)| !is_percent) {
+            let Some(Value::Number(text) | Value::Cell(text)) = raw.get(field) else {
                 continue;
             };
             let Ok(fraction) = Hundredths::parse(text) else { continue };
             let text = text.to_string();
-            // The variation of sizes can be larger than their mean.
-            if fraction.count() > FRACTION_MAX && field != Field::AvgCoefficientOfVariation {
+            if fraction.count() > FRACTION_MAX {
                 let expected = "a fraction from 0 to 1, as rates = \"fraction\" in the mapping says";
                 raw.reject(field, FieldError::new(field.name(), text, expected));
             } else if let Some(value) = raw.get_mut(field) {

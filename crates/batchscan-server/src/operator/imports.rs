@@ -82,7 +82,7 @@ pub(super) async fn create(
     let slot = enter_queue(&app, org)?;
     let (content, held) = receive(&app.spool, slot, body, app.config.import_bytes_max).await?;
     let received = Received { format, file: content, held };
-    let source = ImportSource { file, key, hash: None, org: Some(org) };
+    let source = ImportSource { file, key, org: Some(org), ..ImportSource::default() };
     let read = ReadOptions { timezone, ..ReadOptions::default() };
     import(app, operator, name, received, (source, read), dry_run).await
 }

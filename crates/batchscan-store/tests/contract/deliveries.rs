@@ -17,7 +17,7 @@ async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Resul
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
     steps.send(ImportStep::Commit { warnings: 7, messages: Vec::new() }).await.unwrap();
     let (file, key, hash) = (Some("a.csv".into()), Some(key.into()), Some([hash; 32]));
-    let source = ImportSource { file, key, hash, org: None };
+    let source = ImportSource { file, key, hash, ..ImportSource::default() };
     store.import(ORG, source, rows, at(8)).await
 }
 

@@ -148,7 +148,7 @@ async fn import_one(
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
             let source =
-                ImportSource { file: Some(display_name(file)), key: None, hash: Some(hash), org: None };
+                ImportSource { file: Some(display_name(file)), hash: Some(hash), ..ImportSource::default() };
             let (now, dry_run, read) = (Clock::system().now(), command.dry_run, options.clone());
             let options = ImportOptions { source, now, dry_run, read };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;

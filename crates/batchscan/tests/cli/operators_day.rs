@@ -155,6 +155,15 @@ fn the_settings_of_an_organisation_apply_to_its_files() {
         let batch = site.run(&["batch", "show", "--org", ORG, "b-1"]).succeeds();
         assert!(batch.contains("\"batch_creation_date\":\"2026-11-16T07:00:00Z\""), "{batch}");
         assert!(batch.contains("\"avg_germination_rate\":\"92.50\""), "{batch}");
+        // Ids of the mapping must differ.
+        let template = site.write("template.toml", "batch_id = \"{batch_name}\"\n");
+        let line = "Roma;2026-11-16T08:00:00Z;12;nein\n";
+        let equal = site.write(
+            "equal.csv",
+            format!("batch_name;batch_creation_date;number_of_images;warnings\n{line}{line}"),
+        );
+        let rejected = site.run(&["import", "--org", ORG, &equal, "--mapping", &template]);
+        assert!(rejected.err.contains("1 of its batches have the id of another one"), "{rejected:?}");
         site.run(&["org", "mapping", ORG, "--clear"]).succeeds();
         assert!(site.run(&["org", "mapping", ORG, "--show"]).succeeds().contains("has no mapping"));
     }

@@ -126,7 +126,8 @@ async fn import_into_database(
     file: ClaimedFile,
 ) -> Result<Outcome, Failure> {
     let key = Some(file.key());
-    let source = ImportSource { file: Some(file.name), key, hash: Some(file.hash), org: None };
+    let source =
+        ImportSource { file: Some(file.name), key, hash: Some(file.hash), ..ImportSource::default() };
     let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
     let imported = import_file(store, org, (format, file.file), options, Arc::default()).await;
     match imported {
@@ -139,7 +140,9 @@ async fn import_into_database(
         // A failing disk or share is not an error of the file.
         Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
         Err(ImportError::File(error)) => Ok(Outcome::Invalid(error)),
-        Err(ImportError::Store(error @ AdminError::KeyReused)) => Ok(Outcome::Refused(error.to_string())),
+        Err(ImportError::Store(error @ (AdminError::KeyReused | AdminError::EqualIds(_)))) => {
+            Ok(Outcome::Refused(error.to_string()))
+        }
         Err(ImportError::Store(error)) => Err(Failure::Temporary(error.to_string())),
     }
 }
