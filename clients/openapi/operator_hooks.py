@@ -6,6 +6,7 @@ A positive case must be accepted by the service, so some of its values are repla
 import itertools
 import json
 import os
+import unicodedata
 import urllib.request
 
 import schemathesis
@@ -61,14 +62,20 @@ def use_real_names(case, parameters):
         parameters["client_id"] = post("/Nursery/credentials", {})["client_id"]
 
 
+def is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+
+
 def use_valid_body(case, parameters):
-    """Ids of at most 128 bytes, links that a browser would not repair, dates in the future, 7 instead of 7.0."""
+    """Names without invisible characters, ids of at most 128 bytes, links that a browser would not repair, dates in the future, 7 instead of 7.0."""
     if "batch_id" in parameters:
         parameters["batch_id"] = "b-1"
     batches = case.body if isinstance(case.body, list) else [case.body]
     for number, batch in enumerate(one for one in batches if isinstance(one, dict)):
         if "batch_id" in batch:
             batch["batch_id"] = f"b-{number + 1}"
+        if isinstance(batch.get("name"), str) and any(map(is_invisible, batch["name"])):
+            batch["name"] = f"Organisation {next(numbers)}"
         if batch.get("analysis_link") is not None:
             batch["analysis_link"] = "https://example.org/report"
         if batch.get("expires_at") is not None:
