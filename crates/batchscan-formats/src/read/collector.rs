@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch};
 
 use super::ReadOptions;
+use super::columns::Role;
 use super::error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
     Warnings,
 };
-use super::header::Role;
 use super::mapping::IdTemplate;
 use super::preview::Notes;
 use super::rates::Rates;
@@ -118,6 +118,10 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
+    pub(super) fn add_errors(&mut self, errors: Vec<LocatedError>) -> Result<(), Stop> {
+        errors.into_iter().try_for_each(|LocatedError { location, error }| self.add_error(location, error))
+    }
+
     /// Adds an error after which reading can continue.
     pub(super) fn add_error(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {
         self.only_implausible = false;
@@ -156,7 +160,7 @@ impl<'a> Collector<'a> {
     /// Ends the reading, also for a preview.
     pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
         let rates = std::mem::take(&mut self.rates);
-        let outcome = outcome.and_then(|()| rates.finish(&mut self));
+        let outcome = outcome.and_then(|()| self.add_errors(rates.finish()));
         let notes = std::mem::take(&mut self.notes);
         let result = match outcome {
             Err(Stop::Callback) => Err(ReadError::Stopped),

@@ -8,8 +8,7 @@ use batchscan_model::{Field, FieldError, Kind, LocalTimeError, UtcInstant, Value
 use jiff::fmt::strtime::BrokenDownTime;
 
 use super::ReadOptions;
-use super::collector::{Collector, Stop};
-use super::error::Location;
+use super::error::{LocatedError, Location};
 use super::mapping::{DecimalMark, Mapping, quoted};
 use super::number::Number;
 
@@ -197,21 +196,24 @@ impl<'o> Converter<'o> {
         Err(FieldError::new(field.name(), cell, expected))
     }
 
-    /// Rejects the file if a number was read in a way that the other numbers do not confirm.
-    pub(super) fn finish(&self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    /// The errors of numbers that were read in a way that the other numbers do not confirm.
+    pub(super) fn finish(&self) -> Vec<LocatedError> {
         if let Some(comma) = self.comma.as_ref().filter(|_| self.has_point) {
             let found = format!("{} and decimal points in other numbers", quoted(&clip(&comma.text)));
             let expected =
                 "one decimal mark in all numbers, or decimal = \",\" or decimal = \".\" in a mapping";
-            return collector.add_error(comma.location, FieldError::new(comma.field.name(), found, expected));
+            let error = FieldError::new(comma.field.name(), found, expected);
+            return vec![LocatedError { location: comma.location, error }];
         }
+        let mut errors = Vec::new();
         for (seen, is_confirmed) in self.ambiguous.iter().zip([self.has_point, self.comma.is_some()]) {
             let is_alone = !(self.has_point && self.comma.is_some()) && is_confirmed;
             if let Some(seen) = seen.as_ref().filter(|_| !is_alone) {
-                collector.add_error(seen.location, ambiguous(seen.field, &seen.text))?;
+                let error = ambiguous(seen.field, &seen.text);
+                errors.push(LocatedError { location: seen.location, error });
             }
         }
-        Ok(())
+        errors
     }
 
     /// The decimal mark, if it is stated or a comma.

@@ -5,29 +5,13 @@ use batchscan_model::{Field, FieldError, Kind, Zone};
 
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
+use super::columns::{Column, Role};
 use super::error::Location;
 use super::mapping::quoted;
 use super::title::{Title, Unit, misspelt, most_likely, simplify};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
-/// What a column is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Field(Column),
-    Ignored,
-    /// Without a title, and so without values.
-    Unnamed,
-}
-
-/// A column with a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Column {
-    pub(super) field: Field,
-    pub(super) kind: Kind,
-    /// Whether usual values need no conversion.
-    pub(super) is_plain: bool,
-}
 
 /// The columns of a table.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `error` | [`ReadError`] and [`Location`] |
+//! | `columns` | what the columns of a table are |
 //! | `collector` | validates each record, collects batches and errors |
 //! | `text_buffer` | the unread part of a text file, with line numbers |
 //! | `json`, `ndjson`, `json_syntax` | JSON arrays and lines; syntax errors in plain words |
@@ -20,6 +21,7 @@
 
 mod catch_panic;
 mod collector;
+mod columns;
 mod convert;
 pub(crate) mod csv;
 mod decoder;

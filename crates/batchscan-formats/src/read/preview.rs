@@ -6,9 +6,9 @@ use batchscan_model::printable::clip;
 use batchscan_model::{Field, Hundredths, Kind, RawBatch, UtcInstant, Value};
 
 use super::ReadOptions;
+use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
-use super::header::Role;
 use super::mapping::{DecimalMark, Mapping, RateUnit, quoted};
 
 /// Rows that are shown.

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use batchscan_model::{Batch, Field, FieldError, Hundredths, RawBatch, Value};
 
-use super::collector::{Collector, Stop};
-use super::error::Location;
+use super::error::{LocatedError, Location};
 use super::mapping::RateUnit;
 
 /// The fields in percent.
@@ -97,8 +96,9 @@ impl Rates {
         }
     }
 
-    /// Rejects a column without a rate above 1: shows both readings and the setting that decides.
-    pub(super) fn finish(self, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    /// The errors of columns without a rate above 1: both readings and the setting that decides.
+    pub(super) fn finish(self) -> Vec<LocatedError> {
+        let mut errors = Vec::new();
         for (index, first) in self.first.into_iter().enumerate() {
             let is_chance = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
             let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_chance) else {
@@ -111,9 +111,9 @@ impl Rates {
                 read(&text),
                 read(&times_hundred(&text)),
             );
-            collector.add_error(location, FieldError::problem(FIELDS[index].name(), problem))?;
+            errors.push(LocatedError { location, error: FieldError::problem(FIELDS[index].name(), problem) });
         }
-        Ok(())
+        errors
     }
 }
 

@@ -9,7 +9,7 @@ use batchscan_formats::read::{
     Implausible, Location, Mapping, Preview, PreviewColumn, ReadError, ReadOptions, preview,
 };
 
-use super::import::{describe_rejection, display_name, print_warnings};
+use super::import_messages::{describe_rejection, display_name, print_warnings};
 use crate::args::Import;
 use crate::atomic_file::{self, check_free};
 use crate::numbers::count;

@@ -13,6 +13,7 @@ pub(crate) mod credential;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod import;
+mod import_messages;
 mod import_preview;
 pub(crate) mod imports;
 pub(crate) mod key;

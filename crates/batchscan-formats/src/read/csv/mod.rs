@@ -16,10 +16,11 @@ use memchr::{memchr, memchr2, memchr3};
 
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
+use super::columns::{Column, Role};
 use super::convert::Converter;
 use super::decoder::{Decoder, INVALID};
 use super::error::Location;
-use super::header::{Column, Header, HeaderSearch, Role, match_columns};
+use super::header::{Header, HeaderSearch, match_columns};
 use super::json_syntax::excerpt;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 
@@ -53,7 +54,7 @@ pub(super) fn read(
         }
     }
     collector.notes().set_conversion(&table.converter);
-    table.converter.finish(collector)
+    collector.add_errors(table.converter.finish())
 }
 
 /// A file whose encoding shows while it is read.

@@ -1,5 +1,5 @@
-//! Files as they come from nurseries, each with its batches or its errors: `cases.txt`. `SNAPSHOTS=overwrite` writes the
-//! results anew.
+//! Files as they come from nurseries, each with its batches or its errors: `cases.txt`. `SNAPSHOTS=overwrite`
+//! updates the results.
 
 use std::fmt::Write as _;
 use std::io::Cursor;

@@ -21,9 +21,10 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, unexpected};
+use super::columns::{Column as HeaderColumn, Role};
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Column as HeaderColumn, Header, Role, match_columns};
+use super::header::{Header, match_columns};
 use crate::parquet_checksum;
 use column::Column;
 use limited_file::{LimitedFile, PageTooLarge};
@@ -60,7 +61,7 @@ pub(super) fn read(
         read_group(&file, group, &columns, &mut row, &advance_to, &mut converter, collector)?;
     }
     collector.notes().set_conversion(&converter);
-    converter.finish(collector)
+    collector.add_errors(converter.finish())
 }
 
 struct ChosenColumn {

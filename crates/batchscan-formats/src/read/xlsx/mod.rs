@@ -20,9 +20,10 @@ use calamine::{DataRef, DataType as _, Reader as _, SheetType, Style, Xlsx, Xlsx
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, problem, unexpected};
+use super::columns::Role;
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Header, HeaderSearch, Role, match_columns};
+use super::header::{Header, HeaderSearch, match_columns};
 use super::mapping::quoted;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
 use value::{CellValue, shown};
@@ -107,7 +108,7 @@ impl<'o> Sheets<'o> {
                 collector.notes().set_sheet(name);
                 if let Some(converter) = &table.converter {
                     collector.notes().set_conversion(converter);
-                    converter.finish(collector)?;
+                    collector.add_errors(converter.finish())?;
                 }
                 self.tables.push(name.to_owned());
                 self.check_second(sheet, collector)

@@ -31,7 +31,7 @@ use self::folder::{FileVersion, Folder, FoundFile};
 use self::status::Status;
 use self::target::{ClaimedFile, Outcome, Target};
 use super::context::shutdown_signal;
-use super::import::describe_rejection;
+use super::import_messages::describe_rejection;
 use crate::args::{Watch, unknown_variables};
 use crate::log;
 use crate::terminal::print;

@@ -20,7 +20,7 @@ use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
-use crate::commands::import::format_hint;
+use crate::commands::import_messages::format_hint;
 use crate::connection;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
