@@ -5,12 +5,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, request};
 use batchscan_model::{Batch, ClientId, UtcInstant};
-use batchscan_server::auth::{KeyRing, issue};
+use batchscan_server::auth::KeyRing;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::http::{App, router};
 use batchscan_store::{
-    DatabaseUrl, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName, Store,
+    DatabaseUrl, IdAndSecret, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName, Store,
 };
 use http_body_util::BodyExt;
 use tempfile::TempDir;
@@ -92,10 +92,10 @@ async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
 
 async fn credential(store: &Store) -> Result<(ClientId, String), Failure> {
     let now = Clock::system().now();
-    let issued = issue().ok_or("no random numbers")?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&issued.secret);
-    let client = issued.client.clone();
+    let issued = IdAndSecret::of_client().ok_or("no random numbers")?;
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.secret.hash(&issued.secret);
+    let client = issued.id.clone();
     let credential = NewCredential { client, label: String::new(), expires_at: None, secret_hash, now };
     store.add_credential(ORG, credential).await?;
-    Ok((issued.client, issued.secret.reveal().to_owned()))
+    Ok((issued.id, issued.secret.reveal().to_owned()))
 }

@@ -44,9 +44,9 @@ impl Service {
         let now = Clock::system().now();
         store.add_org(&store::OrgName::new("Nursery").unwrap(), now).await.unwrap();
         let keys = auth::KeyRing::new(&store.keys(now).await.unwrap(), now).unwrap();
-        let issued = auth::issue().unwrap();
-        let secret_hash = keys.hash_secret(&issued.secret);
-        let (client, label) = (issued.client.clone(), String::new());
+        let issued = store::IdAndSecret::of_client().unwrap();
+        let secret_hash = keys.secret.hash(&issued.secret);
+        let (client, label) = (issued.id.clone(), String::new());
         let new = store::NewCredential { client, label, expires_at: None, secret_hash, now };
         store.add_credential("Nursery", new).await.unwrap();
         let tls = tls.map(|files| Tls::load(files).unwrap());
@@ -56,7 +56,7 @@ impl Service {
         let (_stop, stopped) = tokio::sync::oneshot::channel();
         let url = server.url();
         tokio::spawn(server.run(async move { drop(stopped.await) }));
-        let (client_id, client_secret) = (issued.client.to_string(), issued.secret.reveal().to_owned());
+        let (client_id, client_secret) = (issued.id.to_string(), issued.secret.reveal().to_owned());
         Self { url, client_id, client_secret, store, _stop, _folder: folder }
     }
 

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use batchscan_model::UtcInstant;
+pub use batchscan_store::Rate;
 
 /// How the service handles requests.
 #[derive(Clone, Debug)]
@@ -71,15 +71,6 @@ impl Default for Config {
             public_url: None,
         }
     }
-}
-
-/// A rate limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// Number of requests.
-    pub requests: u32,
-    /// In this time.
-    pub per: Duration,
 }
 
 /// The addresses with the same first bits.

@@ -14,11 +14,11 @@ use crate::types::Freshness;
 /// How many uses are recorded in one transaction.
 const USES_PER_TRANSACTION: usize = 50;
 
-/// Selects credentials with a row for each secret, for [`credential_row`].
-const SELECT: &str = "
-    SELECT c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
-           s.hash, s.created_at, s.retires_at, c.last_rejected_at
-    FROM credential c LEFT JOIN secret s ON s.client_id = c.client_id ";
+/// What [`credential_row`] reads, a row for each secret.
+pub(crate) const COLUMNS: &str =
+    "c.client_id, c.org_id, c.role, c.label, c.created_at, c.expires_at, c.revoked_at, c.last_used_at,
+     s.hash, s.created_at, s.retires_at, c.last_rejected_at";
+pub(crate) const TABLES: &str = "credential c LEFT JOIN secret s ON s.client_id = c.client_id";
 
 impl Store {
     /// Looks up a client's credential for authentication.
@@ -27,7 +27,8 @@ impl Store {
         client: &ClientId,
         freshness: Freshness,
     ) -> Result<Option<Credential>, StoreError> {
-        let find = format!("{SELECT} WHERE c.client_id = $1 AND c.role IS NULL ORDER BY s.id");
+        let find =
+            format!("SELECT {COLUMNS} FROM {TABLES} WHERE c.client_id = $1 AND c.role IS NULL ORDER BY s.id");
         let rows = self.read(freshness, &find, values![client], credential_row).await?;
         Ok(merge_secrets(rows).pop())
     }
@@ -136,9 +137,11 @@ impl Store {
 
 /// The clients' credentials of an organisation, or of all, oldest first.
 pub(crate) async fn all(sql: &mut dyn Sql, org: Option<OrgId>) -> Result<Vec<Credential>, AdminError> {
-    let by_age =
-        "WHERE (c.org_id = $1 OR $1 IS NULL) AND c.role IS NULL ORDER BY c.created_at, c.client_id, s.id";
-    Ok(merge_secrets(sql.all(&format!("{SELECT}{by_age}"), values![org], credential_row).await?))
+    let by_age = format!(
+        "SELECT {COLUMNS} FROM {TABLES} WHERE (c.org_id = $1 OR $1 IS NULL) AND c.role IS NULL
+         ORDER BY c.created_at, c.client_id, s.id"
+    );
+    Ok(merge_secrets(sql.all(&by_age, values![org], credential_row).await?))
 }
 
 /// A credential that can be changed, locked until the end of the transaction.
@@ -146,7 +149,7 @@ async fn lock(sql: &mut dyn Sql, client: &ClientId, is_operator: bool) -> Result
     // The secrets are read after the wait for the lock.
     let lock = format!("SELECT org_id FROM credential WHERE client_id = $1 {}", sql.dialect().for_update);
     sql.all(&lock, values![client], |_| Ok(())).await?;
-    let query = format!("{SELECT} WHERE c.client_id = $1 ORDER BY s.id");
+    let query = format!("SELECT {COLUMNS} FROM {TABLES} WHERE c.client_id = $1 ORDER BY s.id");
     let found = merge_secrets(sql.all(&query, values![client], credential_row).await?).pop();
     match found.filter(|credential| credential.role.is_some() == is_operator) {
         None if is_operator => Err(AdminError::TokenNotFound(client.to_string())),
@@ -179,7 +182,7 @@ async fn replace_secrets(sql: &mut dyn Sql, credential: &Credential) -> Result<(
 }
 
 /// A credential with one of its secrets.
-fn credential_row(row: &dyn Columns) -> Result<Credential, StoreError> {
+pub(crate) fn credential_row(row: &dyn Columns) -> Result<Credential, StoreError> {
     let role = |name: &str| OperatorRole::from_name(name).ok_or_else(|| invalid("role"));
     let secret = match row.optional_hash(8)? {
         Some(hash) => {

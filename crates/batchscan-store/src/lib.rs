@@ -51,7 +51,11 @@ mod types;
 mod url;
 mod versions;
 
-pub use access::{Credential, CredentialStatus, NewCredential, OperatorRole, Rotation, Secret};
+pub use access::{
+    ActiveSession, Credential, CredentialStatus, IdAndSecret, NewCredential, OperatorRole, Rate, RateLimit,
+    Rejected, Rotation, Secret, SecretHash, SecretKey, Session, SessionResult, SessionUse, WrongSecrets,
+    is_issued_id, is_label, new_secret,
+};
 pub use array::{ArrayBody, ArrayChunks, ArrayError, ArrayRequest, BatchArray};
 pub use audit::{AuditEntry, AuditRange};
 pub use change::Actor;
@@ -70,7 +74,6 @@ pub use page::{
     Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,
 };
 pub use postgres::{PostgresUrl, PostgresUrlError, describe as describe_postgres_error};
-pub use sessions::{ActiveSession, Session, SessionResult, SessionUse};
 pub use status::{OrgStatus, Status};
 pub use store::Store;
 pub use types::{

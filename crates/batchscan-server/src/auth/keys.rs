@@ -1,8 +1,7 @@
 //! The keys of the service. They come from the store, so that all processes share them.
 
-use batchscan_model::{ClientSecret, UtcInstant};
-use batchscan_store::{Caller, KeyPurpose, ServiceKey};
-use ring::hmac;
+use batchscan_model::UtcInstant;
+use batchscan_store::{Caller, KeyPurpose, SecretKey, ServiceKey};
 
 use super::token::{Signer, Token, TokenError};
 
@@ -18,7 +17,8 @@ pub struct KeyRing {
     pub token_others: Vec<Signer>,
     /// The first key encrypts cursors, all decrypt them.
     pub cursor: Vec<ServiceKey>,
-    secret: hmac::Key,
+    /// Hashes secrets.
+    pub secret: SecretKey,
 }
 
 /// The store has no key for one of the purposes.
@@ -40,25 +40,13 @@ impl KeyRing {
             token: signers.next().ok_or(NoKeys)?,
             token_others: signers.collect(),
             cursor,
-            secret: hmac::Key::new(hmac::HMAC_SHA256, &secret.bytes),
+            secret: SecretKey::new(&secret.bytes),
         })
     }
 
     /// The caller that a token was issued to, whichever key signed it.
     pub fn verify(&self, token: &str, now: UtcInstant) -> Result<Caller, TokenError> {
         Token::verify(token, std::iter::once(&self.token).chain(&self.token_others), now)
-    }
-
-    /// The keyed hash of a secret. Only the hash is stored.
-    pub fn hash_secret(&self, secret: &ClientSecret) -> [u8; 32] {
-        let mut hash = [0u8; 32];
-        hash.copy_from_slice(hmac::sign(&self.secret, secret.reveal().as_bytes()).as_ref());
-        hash
-    }
-
-    /// Whether the hash is that of the secret. Compares in constant time.
-    pub fn is_secret(&self, secret: &ClientSecret, hash: &[u8; 32]) -> bool {
-        hmac::verify(&self.secret, secret.reveal().as_bytes(), hash).is_ok()
     }
 }
 

@@ -1,19 +1,19 @@
 //! What all handlers share.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use batchscan_model::{ClientId, UtcInstant};
-use batchscan_store::{ChangesPosition, KeyPurpose, ServiceKey, Store, StoreError};
+use batchscan_store::{ChangesPosition, KeyPurpose, RateLimit, ServiceKey, Store, StoreError, WrongSecrets};
 use tokio::time::Instant;
 
 use super::cache::PageCache;
 use super::error::ApiError;
 use super::organisations::Organisations;
-use super::rate_limit::{RateLimit, WrongSecrets};
 use super::static_files::StaticFile;
 use super::waiting::Waiting;
 use crate::auth::{KeyRing, NoKeys, in_use_first};
@@ -58,7 +58,7 @@ pub struct AppParts {
     pub(super) cache: Arc<PageCache>,
     /// Limits each credential, if the operator configured it.
     rate_limit: Option<RateLimit<ClientId>>,
-    pub(crate) wrong_secrets: WrongSecrets,
+    wrong_secrets: WrongSecrets,
     /// For the log and the metrics.
     pub(super) organisations: Organisations,
     /// Limits the memory of responses.
@@ -113,7 +113,7 @@ impl App {
             cache: Arc::new(PageCache::new(config.cache_bytes)),
             metrics: Arc::default(),
             rate_limit: config.rate_limit.map(RateLimit::new),
-            wrong_secrets: WrongSecrets::new(),
+            wrong_secrets: WrongSecrets::default(),
             organisations: Organisations::default(),
             budget: Budget::new(config.response_bytes_max),
             exports: Slots::new(EXPORTS_MAX),
@@ -187,6 +187,15 @@ impl AppParts {
     pub(super) fn check_rate(&self, client: &ClientId) -> Result<(), ApiError> {
         let checked = self.rate_limit.as_ref().map_or(Ok(()), |limit| limit.check(client));
         checked.map_err(ApiError::TooManyRequests)
+    }
+
+    /// Counts a wrong secret, and slows down whoever guesses.
+    pub(crate) async fn count_wrong_secret(
+        &self,
+        client: Option<&ClientId>,
+        address: Option<IpAddr>,
+    ) -> Result<(), ApiError> {
+        self.wrong_secrets.count(client, address).await.map_err(ApiError::TooManyRequests)
     }
 
     /// Notes the use of a credential for the next [`AppParts::flush_uses`].

@@ -4,9 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use batchscan_model::ClientId;
-use batchscan_store::Caller;
-
-use crate::auth::is_issued_id;
+use batchscan_store::{Caller, is_issued_id};
 
 /// Who sends a request: its address, and the caller once it is known. Clones share it.
 #[derive(Clone, Debug, Default)]

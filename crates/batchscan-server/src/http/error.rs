@@ -5,11 +5,11 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use batchscan_formats::read::{LocatedError, Location};
 use batchscan_model::{Invalid, Reason};
-use batchscan_store::{AdminError, ArrayError, StoreError};
+use batchscan_store::{AdminError, ArrayError, Rejected, StoreError};
 use serde_json::{Value, json};
 
 use super::response;
-use crate::auth::{Rejected, TokenError};
+use crate::auth::TokenError;
 
 pub(crate) const MALFORMED_BODY: &str = "The request body is not valid HTTP";
 pub(super) const ONE_HOST: &str = "Send exactly one Host header";

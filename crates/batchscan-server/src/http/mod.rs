@@ -30,7 +30,6 @@ pub mod openapi;
 mod organisations;
 pub(crate) mod parameters;
 mod query;
-mod rate_limit;
 pub(crate) mod response;
 pub(crate) mod routes;
 mod session;

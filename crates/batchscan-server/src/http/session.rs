@@ -9,7 +9,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use batchscan_model::UtcInstant;
-use batchscan_store::{ActiveSession, AdminError, SessionResult, SessionUse, StoreError};
+use batchscan_store::{
+    ActiveSession, AdminError, IdAndSecret, Rejected, Session, SessionResult, SessionUse, StoreError,
+    new_secret,
+};
 use serde::Serialize;
 use tokio::time::Instant;
 use url::Url;
@@ -20,7 +23,7 @@ use super::error::{ApiError, REMOVE_COOKIE};
 use super::parameters::Parameters;
 use super::response::no_content;
 use super::token::{TokenRequest, TokenResponse, grant, in_time, in_time_since, read_form, token_response};
-use crate::auth::{IdAndSecret, Rejected, Token, new_secret, new_session};
+use crate::auth::Token;
 
 const COOKIE: &str = "batchscan_session";
 /// Lifetime of a session with "Keep me signed in on this device".
@@ -49,7 +52,7 @@ pub(super) async fn create(
     let is_kept = parameters.value("keep") == Ok(Some("true"));
     let expires_at = now.plus_secs(if is_kept { KEPT_SECS } else { NOT_KEPT_SECS });
     let client = granted.caller.client;
-    let (session, secret) = random(new_session(&app.keys().ring, client, false, expires_at, now))?;
+    let (session, secret) = random(Session::new(&app.keys().ring.secret, client, false, expires_at, now))?;
     // All reads and writes of a sign-in share one timeout: an import may hold SQLite's write lock.
     let added = in_time_since(started, app.store.add_session(session, Some(granted.secret_hash))).await?;
     added.map_err(|error| match error {
@@ -85,10 +88,10 @@ pub(super) async fn end(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     if let Some(IdAndSecret { id, secret }) = cookie(&headers)?.and_then(IdAndSecret::parse) {
-        let hash = app.keys().ring.hash_secret(&secret);
+        let hash = app.keys().ring.secret.hash(&secret);
         let is_ended = in_time(app.store.sign_out(&id, hash)).await?.map_err(StoreError::from)?;
         if !is_ended {
-            app.wrong_secrets.count(Some(&id), cell.address()).await?;
+            app.count_wrong_secret(Some(&id), cell.address()).await?;
         }
     }
     let mut response = no_content();
@@ -112,15 +115,15 @@ async fn exchange(
     started: Instant,
 ) -> Result<Option<SignedIn>, ApiError> {
     let Some(sent) = sent else {
-        app.wrong_secrets.count(None, cell.address()).await?;
+        app.count_wrong_secret(None, cell.address()).await?;
         return Ok(None);
     };
     let (now, keys) = (app.clock.now(), app.keys());
     let next = IdAndSecret { id: sent.id.clone(), secret: random(new_secret())? };
     let request = SessionUse {
         id: sent.id.clone(),
-        hash: keys.ring.hash_secret(&sent.secret),
-        next_hash: keys.ring.hash_secret(&next.secret),
+        hash: keys.ring.secret.hash(&sent.secret),
+        next_hash: keys.ring.secret.hash(&next.secret),
         link_until,
         now,
     };
@@ -137,7 +140,7 @@ async fn exchange(
             tracing::warn!(%client, session = %sent.id, "a session was ended: an old copy of its cookie was used");
         }
     }
-    app.wrong_secrets.count(Some(&sent.id), cell.address()).await?;
+    app.count_wrong_secret(Some(&sent.id), cell.address()).await?;
     Ok(None)
 }
 

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_model::{ClientId, ClientSecret, Invalid, Part, Reason};
-use batchscan_store::StoreError;
+use batchscan_store::{Rejected, StoreError};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use super::caller_cell::CallerCell;
 use super::error::{ApiError, MALFORMED_BODY};
 use super::parameters::Parameters;
 use super::response;
-use crate::auth::{Granted, Rejected, Token, authenticate};
+use crate::auth::{Granted, Token, authenticate};
 
 /// A form of three fields has about 200 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -54,7 +54,7 @@ pub(super) async fn grant(app: &App, cell: &CallerCell, request: &TokenRequest) 
                     app.note_rejection(client.clone(), now);
                 }
             }
-            app.wrong_secrets.count(request.client.as_ref(), cell.address()).await?;
+            app.count_wrong_secret(request.client.as_ref(), cell.address()).await?;
             return Err(ApiError::InvalidClient { by_basic: request.by_basic, rejected });
         }
     };

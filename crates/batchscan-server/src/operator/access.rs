@@ -4,11 +4,10 @@ use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use batchscan_store::{Actor, CredentialStatus, OperatorRole, OperatorToken, Store};
+use batchscan_store::{Actor, Credential, CredentialStatus, IdAndSecret, OperatorRole, OperatorToken, Store};
 use serde::de::DeserializeOwned;
 
 use super::request::read_json;
-use crate::auth::{DUMMY_HASH, IdAndSecret};
 use crate::http::App;
 use crate::http::authorization::bearer_token;
 use crate::http::caller_cell::CallerCell;
@@ -43,8 +42,9 @@ impl Operator {
 
     /// Whether the token is still valid after a long request.
     pub(super) async fn require_valid(&self, app: &App) -> Result<(), ApiError> {
-        let token = app.store.operator_token(&self.token.id).await?;
-        let is_valid = token.is_some_and(|token| token.status(app.clock.now()) == CredentialStatus::Active);
+        let token = app.store.operator_token(&self.token.credential.client).await?;
+        let is_valid =
+            token.is_some_and(|token| token.credential.status(app.clock.now()) == CredentialStatus::Active);
         is_valid.then_some(()).ok_or(ApiError::InvalidOperatorToken)
     }
 
@@ -66,12 +66,12 @@ impl FromRequestParts<App> for Operator {
         let sent = IdAndSecret::parse(text);
         let id = sent.as_ref().map(|sent| sent.id.clone());
         let Some(token) = valid_token(app, &cell, sent).await? else {
-            app.wrong_secrets.count(id.as_ref(), cell.address()).await?;
+            app.count_wrong_secret(id.as_ref(), cell.address()).await?;
             return Err(ApiError::InvalidOperatorToken);
         };
-        let id = &token.id;
+        let Credential { client: id, label, .. } = &token.credential;
         app.note_use(id.clone(), app.clock.now());
-        let name = match &*token.label {
+        let name = match &**label {
             "" => id.to_string(),
             label => format!("{id} ({label})"),
         };
@@ -80,7 +80,7 @@ impl FromRequestParts<App> for Operator {
     }
 }
 
-/// `None` if the token is wrong, revoked or expired. An unknown id takes as long as a wrong secret (decision 006).
+/// `None` if the token is wrong, revoked or expired.
 async fn valid_token(
     app: &App,
     cell: &CallerCell,
@@ -89,8 +89,7 @@ async fn valid_token(
     let Some(IdAndSecret { id, secret }) = sent else { return Ok(None) };
     cell.claim(&id);
     let token = in_time(app.store.operator_token(&id)).await??;
-    let hash = token.as_ref().map_or(DUMMY_HASH, |token| token.hash);
-    let is_secret = app.keys().ring.is_secret(&secret, &hash);
-    let is_active = |token: &OperatorToken| token.status(app.clock.now()) == CredentialStatus::Active;
-    Ok(token.filter(|token| is_secret & is_active(token)))
+    let credential = token.as_ref().map(|token| &token.credential);
+    let verified = Credential::verify(credential, &secret, &app.keys().ring.secret, app.clock.now());
+    Ok(token.filter(|_| verified.is_ok()))
 }

@@ -5,14 +5,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use batchscan_model::{ClientId, ClientSecret, Reason, UtcInstant};
-use batchscan_store::{NewCredential, Rotation};
+use batchscan_store::{IdAndSecret, NewCredential, Rotation, is_label, new_secret};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::access::Operator;
 use super::json::credential;
 use super::request::{PathNames, invalid_field, respond};
-use crate::auth::{Issued, is_label, issue as new_credential, new_secret};
 use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
@@ -58,8 +57,8 @@ pub(super) async fn issue(
         Some(text) => Some(parse(text).ok_or_else(|| invalid_field("expires_at", Reason::NotInTheFuture))?),
         None => None,
     };
-    let Issued { client, secret } = new_credential().ok_or_else(no_randomness)?;
-    let secret_hash = app.keys().ring.hash_secret(&secret);
+    let IdAndSecret { id: client, secret } = IdAndSecret::of_client().ok_or_else(no_randomness)?;
+    let secret_hash = app.keys().ring.secret.hash(&secret);
     let new = NewCredential { client: client.clone(), label, expires_at, secret_hash, now };
     operator.store.add_credential(&name, new).await?;
     let expires_at = expires_at.map(|at| at.to_string());
@@ -84,7 +83,7 @@ pub(super) async fn rotate(
     let secret = new_secret().ok_or_else(no_randomness)?;
     let now = app.clock.now();
     let retire_at = now.plus_secs(retire_after_seconds.unwrap_or(RETIRE_AFTER_DAYS * 24 * 60 * 60).into());
-    let rotation = Rotation { secret_hash: app.keys().ring.hash_secret(&secret), retire_at, now };
+    let rotation = Rotation { secret_hash: app.keys().ring.secret.hash(&secret), retire_at, now };
     operator.store.rotate_credential(&client, rotation).await?;
     let until = Some(retire_at.to_string());
     Ok(respond_secret(StatusCode::OK, &client, &secret, ("old_secret_until", until)))

@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use batchscan_model::{Batch, ClientId, UtcInstant};
-use batchscan_server::auth::{KeyRing, issue, new_operator_token, new_secret};
+use batchscan_server::auth::KeyRing;
 use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    DatabaseUrl, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OperatorRole,
-    OrgName, Rotation, Store,
+    DatabaseUrl, IdAndSecret, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
+    OperatorRole, OrgName, Rotation, Store, new_secret,
 };
 use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
@@ -248,22 +248,22 @@ impl TestApp {
     }
 
     pub(crate) async fn credential(&self, org: &str, expires_at: Option<UtcInstant>) -> Client {
-        let issued = issue().unwrap();
+        let issued = IdAndSecret::of_client().unwrap();
         let new = NewCredential {
-            client: issued.client.clone(),
+            client: issued.id.clone(),
             label: String::new(),
             expires_at,
-            secret_hash: self.keys.hash_secret(&issued.secret),
+            secret_hash: self.keys.secret.hash(&issued.secret),
             now: self.now(),
         };
         self.store.add_credential(org, new).await.unwrap();
-        Client { id: issued.client.to_string(), secret: issued.secret.reveal().to_owned() }
+        Client { id: issued.id.to_string(), secret: issued.secret.reveal().to_owned() }
     }
 
     /// Adds a secret; the old one is valid until `retire_at`.
     pub(crate) async fn rotate(&self, client: &Client, retire_at: UtcInstant) -> Client {
         let secret = new_secret().unwrap();
-        let rotation = Rotation { secret_hash: self.keys.hash_secret(&secret), retire_at, now: self.now() };
+        let rotation = Rotation { secret_hash: self.keys.secret.hash(&secret), retire_at, now: self.now() };
         self.store.rotate_credential(&client.client_id(), rotation).await.unwrap();
         Client { secret: secret.reveal().to_owned(), ..client.clone() }
     }
@@ -279,11 +279,16 @@ impl TestApp {
         org: Option<&str>,
         expires_at: Option<UtcInstant>,
     ) -> String {
-        let access = (role, org.map(str::to_owned));
-        let new = new_operator_token(&self.keys, access, "scanner".into(), expires_at, self.now());
-        let (token, secret) = new.unwrap();
-        self.store.add_operator_token(token).await.unwrap();
-        secret.reveal()
+        let issued = IdAndSecret::of_operator().unwrap();
+        let new = NewCredential {
+            client: issued.id.clone(),
+            label: "scanner".into(),
+            expires_at,
+            secret_hash: self.keys.secret.hash(&issued.secret),
+            now: self.now(),
+        };
+        self.store.add_operator_token(role, org, new).await.unwrap();
+        issued.reveal()
     }
 
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {

@@ -341,7 +341,7 @@ async fn every_change_has_an_audit_entry_with_token_and_address() {
     assert_eq!(get(&app, &admin, "/audit?since=2999-01-01T00:00:00Z").await["data"], json!([]));
     app.stop().await.unwrap();
     let token = app.store.operator_token(&id_of(&admin)).await.unwrap().unwrap();
-    assert_eq!(token.last_used_at, Some(app.now()));
+    assert_eq!(token.credential.last_used_at, Some(app.now()));
 }
 
 /// The secrets work, until they are replaced or revoked.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use batchscan_store::{Store, copy_database};
 
 use crate::audit::ALL;
-use crate::deliveries::token;
+use crate::deliveries::add_token;
 use crate::fixture::{Fixture, ORG, at, batch, new_caller};
 use crate::operators::session;
 
@@ -14,16 +14,19 @@ pub(crate) async fn a_copy_replaces_what_its_target_had(fixture: &Fixture) {
     let store = &fixture.store;
     fixture.import(&[batch("a", 1)]).await;
     store.keys(at(0)).await.unwrap();
-    store.add_operator_token(token("op_source", None)).await.unwrap();
+    add_token(store, "op_source", None).await.unwrap();
     store.add_session(session("browser", &fixture.caller.client, false, at(900)), None).await.unwrap();
     for is_postgres in [false, true] {
         let target = fixture.empty_target(is_postgres).await;
         target.keys(at(0)).await.unwrap();
-        target.add_operator_token(token("op_target", None)).await.unwrap();
+        add_token(&target, "op_target", None).await.unwrap();
         copy_database(store, &target, &|_, _| ()).await.unwrap();
         assert_eq!(target.audit(ALL).await.unwrap(), store.audit(ALL).await.unwrap());
         let tokens = target.operator_tokens().await.unwrap();
-        assert_eq!(tokens.iter().map(|token| token.id.as_str()).collect::<Vec<_>>(), ["op_source"]);
+        assert_eq!(
+            tokens.iter().map(|token| token.credential.client.as_str()).collect::<Vec<_>>(),
+            ["op_source"]
+        );
         let kids = async |store: &Store| {
             store.keys(at(0)).await.unwrap().into_iter().map(|key| key.kid).collect::<Vec<_>>()
         };
@@ -31,7 +34,7 @@ pub(crate) async fn a_copy_replaces_what_its_target_had(fixture: &Fixture) {
         assert_eq!(target.imports(ORG, 0, 9).await.unwrap(), store.imports(ORG, 0, 9).await.unwrap());
         assert!(target.sessions(Some(ORG), at(0)).await.unwrap().is_empty(), "everyone signs in again");
         copy_database(store, &target, &|_, _| ()).await.unwrap();
-        target.add_operator_token(token("op_later", None)).await.unwrap();
+        add_token(&target, "op_later", None).await.unwrap();
         let in_use = copy_database(store, &target, &|_, _| ()).await.unwrap_err().to_string();
         assert!(in_use.contains("its keys, operator tokens or audit log differ"), "{in_use}");
     }

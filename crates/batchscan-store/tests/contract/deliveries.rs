@@ -5,11 +5,11 @@ use std::sync::Arc;
 use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
     Actor, AdminError, CredentialStatus, DatabaseUrl, ImportEntry, ImportResult, ImportRow, ImportSource,
-    ImportStep, OpenOptions, OperatorRole, OperatorToken, Store, copy_database,
+    ImportStep, NewCredential, OpenOptions, OperatorRole, OperatorToken, Store, copy_database,
 };
 use tokio::sync::mpsc;
 
-use crate::fixture::{Fixture, ORG, at, batch, commented, new_caller};
+use crate::fixture::{Fixture, ORG, at, batch, commented, new_caller, new_credential};
 
 /// Delivers batches with a key, whose file has a hash of this byte.
 async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Result<ImportResult, AdminError> {
@@ -74,40 +74,39 @@ pub(crate) async fn of_concurrent_deliveries_with_one_key_one_is_applied(fixture
     assert_eq!(entries(&fixture.store).await.len(), 1);
 }
 
-pub(crate) fn token(id: &str, org: Option<&str>) -> OperatorToken {
-    OperatorToken {
-        id: ClientId::new(id).unwrap(),
-        role: if org.is_some() { OperatorRole::Ingest } else { OperatorRole::Admin },
-        org: org.map(str::to_owned),
-        label: "scanner".into(),
-        hash: [3; 32],
-        created_at: at(0),
-        expires_at: Some(at(100)),
-        revoked_at: None,
-        last_used_at: None,
-    }
+pub(crate) async fn add_token(store: &Store, id: &str, org: Option<&str>) -> Result<(), AdminError> {
+    let role = if org.is_some() { OperatorRole::Ingest } else { OperatorRole::Admin };
+    let new = NewCredential { expires_at: Some(at(100)), ..new_credential(&ClientId::new(id).unwrap()) };
+    store.add_operator_token(role, org, new).await
 }
 
 pub(crate) async fn operator_tokens_are_issued_used_and_revoked(fixture: &Fixture) {
     let store = &fixture.store;
-    let (admin, bound) = (token("op_a", None), token("op_b", Some(ORG)));
-    store.add_operator_token(admin.clone()).await.unwrap();
-    store.add_operator_token(bound.clone()).await.unwrap();
-    let unknown = store.add_operator_token(token("op_c", Some("Unknown"))).await;
+    let (admin, bound) = (ClientId::new("op_a").unwrap(), ClientId::new("op_b").unwrap());
+    add_token(store, "op_a", None).await.unwrap();
+    add_token(store, "op_b", Some(ORG)).await.unwrap();
+    let unknown = add_token(store, "op_c", Some("Unknown")).await;
     assert!(matches!(unknown, Err(AdminError::OrgNotFound { .. })));
-    assert_eq!(fixture.second.operator_tokens().await.unwrap(), [admin.clone(), bound.clone()]);
-    assert_eq!(store.operator_token(&bound.id).await.unwrap(), Some(bound.clone()));
-    store.record_uses(vec![(admin.id.clone(), at(5))]).await.unwrap();
-    store.revoke_operator_token(&admin.id, at(6)).await.unwrap();
-    let again = store.revoke_operator_token(&admin.id, at(7)).await;
+    let all = fixture.second.operator_tokens().await.unwrap();
+    let access = |token: &OperatorToken| (token.credential.client.clone(), token.role, token.org.clone());
+    let expected = [
+        (admin.clone(), OperatorRole::Admin, None),
+        (bound.clone(), OperatorRole::Ingest, Some(ORG.to_owned())),
+    ];
+    assert_eq!(all.iter().map(access).collect::<Vec<_>>(), expected);
+    assert_eq!(store.operator_token(&bound).await.unwrap().as_ref(), all.get(1));
+    store.record_uses(vec![(admin.clone(), at(5))]).await.unwrap();
+    store.revoke_operator_token(&admin, at(6)).await.unwrap();
+    let again = store.revoke_operator_token(&admin, at(7)).await;
     assert!(matches!(again, Err(AdminError::TokenNotFound(_))));
-    let found = store.operator_token(&admin.id).await.unwrap().unwrap();
+    let found = store.operator_token(&admin).await.unwrap().unwrap().credential;
     assert_eq!((found.last_used_at, found.revoked_at), (Some(at(5)), Some(at(6))));
     assert_eq!(found.status(at(0)), CredentialStatus::Revoked);
-    assert_eq!(bound.status(at(99)), CredentialStatus::Active);
-    assert_eq!(bound.status(at(100)), CredentialStatus::Expired);
+    let found = store.operator_token(&bound).await.unwrap().unwrap().credential;
+    assert_eq!(found.status(at(99)), CredentialStatus::Active);
+    assert_eq!(found.status(at(100)), CredentialStatus::Expired);
     store.remove_org(ORG, at(0)).await.unwrap();
-    assert_eq!(store.operator_token(&bound.id).await.unwrap(), None, "it could deliver to no other");
+    assert_eq!(store.operator_token(&bound).await.unwrap(), None, "it could deliver to no other");
 }
 
 pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture: &Fixture) {
@@ -115,8 +114,8 @@ pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture:
     store.keys(at(0)).await.unwrap();
     new_caller(store, "Other", "bs_other").await;
     deliver(store, "k1", 1, &[batch("a", 1)]).await.unwrap();
-    store.add_operator_token(token("op_a", None)).await.unwrap();
-    store.add_operator_token(token("op_b", Some(ORG))).await.unwrap();
+    add_token(store, "op_a", None).await.unwrap();
+    add_token(store, "op_b", Some(ORG)).await.unwrap();
     let backup = fixture.folder.path().join("backup.db");
     store.backup(&backup, Arc::new(|_, _| {})).await.unwrap();
     let copy = DatabaseUrl::Sqlite(fixture.folder.path().join("copy.db"));

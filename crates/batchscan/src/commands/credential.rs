@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_model::{ClientId, ClientSecret, UtcInstant};
-use batchscan_server::auth::{self, KeyRing};
+use batchscan_server::auth::KeyRing;
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::credential;
 use batchscan_store::{
-    AdminError, Credential as StoredCredential, CredentialStatus, Freshness, NewCredential, OrgOverview,
-    Rotation, Store,
+    AdminError, Credential as StoredCredential, CredentialStatus, Freshness, IdAndSecret, NewCredential,
+    OrgOverview, Rotation, Session, Store, new_secret,
 };
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
@@ -73,8 +73,8 @@ async fn rotate(
     now: UtcInstant,
     json: bool,
 ) -> anyhow::Result<()> {
-    let secret = auth::new_secret().ok_or_else(no_randomness)?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&secret);
+    let secret = new_secret().ok_or_else(no_randomness)?;
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.secret.hash(&secret);
     let ended = store.rotate_credential(client, Rotation { secret_hash, retire_at, now }).await?;
     print_once(&format_secret(client, &secret, json)).with_context(|| {
         let until = format_time(Some(retire_at));
@@ -105,7 +105,7 @@ async fn print_link(
     let keys = KeyRing::new(&store.keys(now).await?, now)?;
     let valid_until = later(now, options.link_valid);
     let expires_at = credential.expires_at.map_or(valid_until, |end| end.min(valid_until));
-    let new = auth::new_session(&keys, client.clone(), true, expires_at, now);
+    let new = Session::new(&keys.secret, client.clone(), true, expires_at, now);
     let (session, secret) = new.ok_or_else(no_randomness)?;
     store.add_session(session, None).await?;
     let url = options.public_url.as_deref().unwrap_or(LOCAL_URL);
@@ -166,11 +166,11 @@ pub(super) async fn issue(
     expires_at: Option<UtcInstant>,
     now: UtcInstant,
 ) -> anyhow::Result<(ClientId, ClientSecret)> {
-    let issued = auth::issue().ok_or_else(no_randomness)?;
-    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.hash_secret(&issued.secret);
-    let new = NewCredential { client: issued.client.clone(), label, expires_at, secret_hash, now };
+    let issued = IdAndSecret::of_client().ok_or_else(no_randomness)?;
+    let secret_hash = KeyRing::new(&store.keys(now).await?, now)?.secret.hash(&issued.secret);
+    let new = NewCredential { client: issued.id.clone(), label, expires_at, secret_hash, now };
     store.add_credential(org, new).await?;
-    Ok((issued.client, issued.secret))
+    Ok((issued.id, issued.secret))
 }
 
 fn format_secret(client: &ClientId, secret: &ClientSecret, json: bool) -> String {

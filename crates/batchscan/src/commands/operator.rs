@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use batchscan_model::{ClientId, UtcInstant};
-use batchscan_server::auth::{self, KeyRing};
+use batchscan_server::auth::KeyRing;
 use batchscan_server::clock::Clock;
-use batchscan_store::{OperatorRole, OperatorToken, Store};
+use batchscan_store::{IdAndSecret, NewCredential, OperatorRole, OperatorToken, Store};
 use serde_json::json;
 
 use super::context::{format_time, open};
@@ -21,7 +21,7 @@ pub(crate) async fn run(Operator { database, command }: Operator) -> anyhow::Res
                 usage_error("operator", "--org can only be used with --role ingest").exit();
             }
             let store = open(&database).await?;
-            issue(&store, (role, org), label, expires, json, now).await
+            issue(&store, (role, org.as_deref()), label, expires, json, now).await
         }
         TokenCommand::List { json } => {
             let all = open(&database).await?.operator_tokens().await?;
@@ -37,27 +37,27 @@ pub(crate) async fn run(Operator { database, command }: Operator) -> anyhow::Res
 
 async fn issue(
     store: &Store,
-    access: (OperatorRole, Option<String>),
+    (role, org): (OperatorRole, Option<&str>),
     label: String,
     expires_at: Option<UtcInstant>,
     json: bool,
     now: UtcInstant,
 ) -> anyhow::Result<()> {
     let keys = KeyRing::new(&store.keys(now).await?, now)?;
-    let new = auth::new_operator_token(&keys, access, label, expires_at, now);
-    let (token, secret) =
-        new.ok_or_else(|| anyhow!("the random number generator failed: nothing was issued"))?;
-    let id = token.id.clone();
-    store.add_operator_token(token).await?;
+    let issued = IdAndSecret::of_operator()
+        .ok_or_else(|| anyhow!("the random number generator failed: nothing was issued"))?;
+    let (id, secret_hash) = (&issued.id, keys.secret.hash(&issued.secret));
+    let new = NewCredential { client: id.clone(), label, expires_at, secret_hash, now };
+    store.add_operator_token(role, org, new).await?;
     let text = match json {
-        true => format!("{}\n", json!({ "id": id.as_str(), "token": secret.reveal() })),
+        true => format!("{}\n", json!({ "id": id.as_str(), "token": issued.reveal() })),
         false => format!(
             "id     {id}\ntoken  {}\n\nSave the token now; it cannot be shown again.\n",
-            secret.reveal()
+            issued.reveal()
         ),
     };
     if let Err(error) = print_once(&text) {
-        let revoked = store.revoke_operator_token(&id, now).await;
+        let revoked = store.revoke_operator_token(id, now).await;
         revoked.with_context(|| format!("cannot print the token, and cannot revoke {id}"))?;
         return Err(error.context("the token was revoked, because it could not be printed"));
     }
@@ -71,14 +71,14 @@ fn list(all: &[OperatorToken], now: UtcInstant) -> String {
     if all.is_empty() {
         return "no tokens yet: issue one with `batchscan operator token issue --role ingest`\n".into();
     }
-    let row = |token: &OperatorToken| {
+    let row = |OperatorToken { credential: token, role, org }: &OperatorToken| {
         let [issued, expires, used] =
             [Some(token.created_at), token.expires_at, token.last_used_at].map(format_time);
-        let org = token.org.as_deref().map_or_else(|| "all".into(), sanitize);
+        let org = org.as_deref().map_or_else(|| "all".into(), sanitize);
         let state = token.status(now).name().to_owned();
         [
-            token.id.to_string(),
-            token.role.name().into(),
+            token.client.to_string(),
+            role.name().into(),
             org,
             sanitize(&token.label),
             state,
@@ -93,11 +93,11 @@ fn list(all: &[OperatorToken], now: UtcInstant) -> String {
 
 fn list_json(all: &[OperatorToken], now: UtcInstant) -> String {
     let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
-    let one = |token: &OperatorToken| {
+    let one = |OperatorToken { credential: token, role, org }: &OperatorToken| {
         json!({
-            "id": token.id.as_str(),
-            "role": token.role.name(),
-            "organisation": token.org,
+            "id": token.client.as_str(),
+            "role": role.name(),
+            "organisation": org,
             "label": token.label,
             "state": token.status(now).name(),
             "created_at": token.created_at.to_string(),

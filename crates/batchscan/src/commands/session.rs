@@ -2,9 +2,8 @@
 
 use anyhow::bail;
 use batchscan_model::UtcInstant;
-use batchscan_server::auth::is_issued_id;
 use batchscan_server::clock::Clock;
-use batchscan_store::{Credential, OrgOverview, Session as StoredSession};
+use batchscan_store::{Credential, OrgOverview, Session as StoredSession, is_issued_id};
 use serde_json::json;
 
 use super::context::{format_time, open, org_name};

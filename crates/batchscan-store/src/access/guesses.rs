@@ -1,4 +1,4 @@
-//! Rate limits: for each credential if the operator sets one (decision 033), and for wrong secrets (decision 050).
+//! Rate limits: for each credential if the operator sets one (decision 033), and for guesses of secrets (decision 050).
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,8 +10,14 @@ use batchscan_model::ClientId;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::error::ApiError;
-use crate::config::Rate;
+/// At most so many requests in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Number of requests.
+    pub requests: u32,
+    /// In this time.
+    pub per: Duration,
+}
 
 /// Tracked keys. Beyond this, those without recent requests are dropped: their limit is not in use.
 const KEYS_MAX: usize = 100_000;
@@ -26,18 +32,19 @@ const DELAYED_MAX: usize = 1_000;
 /// The generic cell rate algorithm (GCRA): for each key, the time when its burst has drained. On the monotonic clock:
 /// setting the system clock changes nothing.
 #[derive(Debug)]
-pub(super) struct RateLimit<K> {
+pub struct RateLimit<K> {
     rate: Rate,
     drained_at: Mutex<HashMap<K, Instant>>,
 }
 
 impl<K: Eq + Hash + Clone> RateLimit<K> {
-    pub(super) fn new(rate: Rate) -> Self {
+    /// For every key the same rate.
+    pub fn new(rate: Rate) -> Self {
         Self { rate, drained_at: Mutex::default() }
     }
 
     /// `Err` with the seconds to wait if this request exceeds the limit.
-    pub(super) fn check(&self, key: &K) -> Result<(), u64> {
+    pub fn check(&self, key: &K) -> Result<(), u64> {
         self.check_at(key, Instant::now())
     }
 
@@ -64,28 +71,26 @@ impl<K: Eq + Hash + Clone> RateLimit<K> {
 /// Slows down clients that send wrong secrets. It cannot lock out the owner of a credential: it never rejects the right
 /// secret.
 #[derive(Debug)]
-pub(crate) struct WrongSecrets {
+pub struct WrongSecrets {
     by_client: RateLimit<ClientId>,
     by_address: RateLimit<IpAddr>,
     delayed: Semaphore,
 }
 
-impl WrongSecrets {
-    pub(super) fn new() -> Self {
+impl Default for WrongSecrets {
+    fn default() -> Self {
         let delayed = Semaphore::new(DELAYED_MAX);
         Self { by_client: RateLimit::new(WRONG_SECRETS), by_address: RateLimit::new(WRONG_SECRETS), delayed }
     }
+}
 
-    /// Counts a wrong secret. Above the limit the response is delayed, or a 429 if too many are.
-    pub(crate) async fn count(
-        &self,
-        client: Option<&ClientId>,
-        address: Option<IpAddr>,
-    ) -> Result<(), ApiError> {
+impl WrongSecrets {
+    /// Counts a wrong secret. Above the limit this takes a second; if too many do, `Err` with the seconds to wait.
+    pub async fn count(&self, client: Option<&ClientId>, address: Option<IpAddr>) -> Result<(), u64> {
         let by_client = client.map_or(Ok(()), |client| self.by_client.check(client));
         let by_address = address.map_or(Ok(()), |address| self.by_address.check(&network(address)));
         if let Err(wait_secs) = by_client.and(by_address) {
-            let _slot = self.delayed.try_acquire().map_err(|_| ApiError::TooManyRequests(wait_secs))?;
+            let _slot = self.delayed.try_acquire().map_err(|_| wait_secs)?;
             tokio::time::sleep(WRONG_SECRET_DELAY).await;
         }
         Ok(())
@@ -133,7 +138,7 @@ mod tests {
     /// Decision 050.
     #[tokio::test(start_paused = true)]
     async fn wrong_secrets_are_limited_by_client_id_and_by_address() {
-        let wrong = WrongSecrets::new();
+        let wrong = WrongSecrets::default();
         let (a, b) = (ClientId::new("a"), ClientId::new("b"));
         let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());
         for _ in 0..WRONG_SECRETS.requests {

@@ -1,9 +1,13 @@
-//! Credentials of clients and operators, and their rules: validity, rotation, revocation. An operator token is a credential
-//! with a role. Knows nothing about storage.
+//! Credentials of clients and operators: validity, rotation, revocation. An operator token is a credential with a role.
 
 use std::fmt;
 
-use batchscan_model::{ClientId, OrgId, UtcInstant};
+use batchscan_model::{ClientId, ClientSecret, OrgId, UtcInstant};
+
+use super::secret::{SecretHash, SecretKey};
+
+/// Compared with the secret of an unknown client, so that it takes as long as a known one.
+const DUMMY_HASH: SecretHash = [0; 32];
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,30 @@ impl Credential {
         CredentialStatus::new(self.revoked_at, self.expires_at, now)
     }
 
+    /// The hash of the secret, if the credential is active and the secret is one of its secrets. An unknown credential takes
+    /// as long as a wrong secret (decision 006).
+    pub fn verify(
+        found: Option<&Self>,
+        secret: &ClientSecret,
+        key: &SecretKey,
+        now: UtcInstant,
+    ) -> Result<SecretHash, Rejected> {
+        let Some(credential) = found else {
+            key.is_hash_of(&DUMMY_HASH, secret);
+            return Err(Rejected::Wrong);
+        };
+        // Every secret is compared, so that the time does not reveal which of two matched.
+        let matches = |known: &&Secret| key.is_hash_of(&known.hash, secret) & known.is_valid(now);
+        let hash = credential.secrets.iter().filter(matches).fold(None, |_, secret| Some(secret.hash));
+        match (credential.status(now), hash) {
+            (CredentialStatus::Active, Some(hash)) => Ok(hash),
+            // It has no secrets any more.
+            (CredentialStatus::Revoked, _) => Err(Rejected::Revoked),
+            (CredentialStatus::Expired, Some(_)) => Err(Rejected::Expired),
+            (_, None) => Err(Rejected::Wrong),
+        }
+    }
+
     /// When the older of two valid secrets stops working.
     pub fn old_secret_until(&self, now: UtcInstant) -> Option<UtcInstant> {
         self.secrets.iter().filter_map(|secret| secret.retires_at).filter(|at| *at > now).max()
@@ -97,7 +125,7 @@ pub enum CredentialStatus {
 }
 
 impl CredentialStatus {
-    pub(crate) fn new(
+    pub(super) fn new(
         revoked_at: Option<UtcInstant>,
         expires_at: Option<UtcInstant>,
         now: UtcInstant,
@@ -126,11 +154,33 @@ impl CredentialStatus {
     }
 }
 
+/// Why credentials were rejected. Only operators learn this (decision 006).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// The id is unknown, or the secret is wrong.
+    Wrong,
+    /// The credential has expired.
+    Expired,
+    /// The credential was revoked.
+    Revoked,
+}
+
+impl Rejected {
+    /// For the log.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Rejected::Wrong => "unknown client id or wrong secret",
+            Rejected::Expired => "the credential has expired",
+            Rejected::Revoked => "the credential was revoked",
+        }
+    }
+}
+
 /// A client secret, stored as a keyed hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     /// HMAC-SHA-256 of the secret.
-    pub hash: [u8; 32],
+    pub hash: SecretHash,
     /// When it was created.
     pub created_at: UtcInstant,
     /// When it stops working after a rotation.
@@ -160,7 +210,7 @@ pub struct NewCredential {
     /// When it expires.
     pub expires_at: Option<UtcInstant>,
     /// The hash of its first secret.
-    pub secret_hash: [u8; 32],
+    pub secret_hash: SecretHash,
     /// The current time.
     pub now: UtcInstant,
 }
@@ -187,7 +237,7 @@ impl NewCredential {
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// The hash of the new secret.
-    pub secret_hash: [u8; 32],
+    pub secret_hash: SecretHash,
     /// When the current secret stops working.
     pub retire_at: UtcInstant,
     /// The current time.
