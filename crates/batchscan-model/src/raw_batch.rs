@@ -65,6 +65,14 @@ impl<'a> RawBatch<'a> {
         self.errors.push(error);
     }
 
+    /// Sets a field, or why its value is not accepted.
+    pub fn set_or_reject(&mut self, field: Field, value: Result<Value<'a>, FieldError>) {
+        match value {
+            Ok(value) => self.set(field, value),
+            Err(error) => self.reject(field, error),
+        }
+    }
+
     /// Records a name that is not a field, as an error of the batch.
     pub fn add_unknown(&mut self, name: &str) {
         self.errors.push(FieldError::unknown_field(name));

@@ -32,6 +32,8 @@ pub(super) struct Collector<'a> {
     template: Option<&'a IdTemplate>,
     rates: Rates,
     notes: Notes,
+    /// Whether a column is missing: rows are only examples for a preview.
+    is_header_wrong: bool,
 }
 
 /// Why reading ends before the end of the file.
@@ -64,6 +66,7 @@ impl<'a> Collector<'a> {
             template: options.mapping.batch_id.as_ref(),
             rates: Rates::new(options.mapping.rates),
             notes: Notes::default(),
+            is_header_wrong: false,
         }
     }
 
@@ -77,6 +80,9 @@ impl<'a> Collector<'a> {
         self.rates.convert(raw);
         if self.notes.wants_examples() {
             self.notes.add_row(raw);
+        }
+        if self.is_header_wrong {
+            return self.stop_after_examples();
         }
         let batch = match Batch::from_raw(raw) {
             Ok(batch) => batch,
@@ -140,6 +146,12 @@ impl<'a> Collector<'a> {
     /// Adds an error after which the rest of the file cannot be read.
     pub(super) fn fail(&mut self, location: Location, error: FieldError) -> Stop {
         self.add_error(location, error).err().unwrap_or(Stop::Errors)
+    }
+
+    /// Without a required column, rows are read only as examples for a preview.
+    pub(super) fn stop_after_examples(&mut self) -> Result<(), Stop> {
+        self.is_header_wrong = true;
+        if self.notes.wants_examples() { Ok(()) } else { Err(Stop::Errors) }
     }
 
     /// The title of a column says that its rates are percentages.

@@ -6,6 +6,8 @@ use batchscan_model::{Field, Kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Field(Column),
+    /// One of the two columns with the date and the time of day.
+    DateOrTime,
     Ignored,
     /// Without a title, and so without values.
     Unnamed,

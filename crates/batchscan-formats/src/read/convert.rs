@@ -130,6 +130,10 @@ impl<'o> Converter<'o> {
         }
         match parse_local(cell) {
             Some(clock) => self.local(field, clock, cell),
+            None if is_date_form(cell) => {
+                let problem = format!("{}: there is no such day or time", quoted(&clip(cell)));
+                Err(FieldError::problem(field.name(), problem))
+            }
             None => Err(FieldError::new(field.name(), quoted(&clip(cell)), expected_date(cell))),
         }
     }
@@ -233,8 +237,27 @@ fn ambiguous(field: Field, cell: &str) -> FieldError {
     FieldError::new(field.name(), quoted(&clip(cell)), expected)
 }
 
+/// The text of a date and a time of day, whichever comes first.
+pub(super) fn join_date_and_time(first: &str, second: &str) -> String {
+    let (first, second) = (first.trim(), second.trim());
+    let is_time = |text: &str| text.contains(':') && !text.contains(['-', '/', ' ']);
+    if is_time(first) && !is_time(second) { format!("{second} {first}") } else { format!("{first} {second}") }
+        .trim()
+        .to_owned()
+}
+
 /// Parses a time without a zone as UTC's clocks would show it: `2026-11-16 08:00`, `16.11.2026 08:00:00`, `16.11.2026`.
 fn parse_local(cell: &str) -> Option<UtcInstant> {
+    UtcInstant::parse_any_offset(&local_text(cell)?).ok()
+}
+
+/// Whether it has the form of a date, which then does not exist.
+fn is_date_form(cell: &str) -> bool {
+    local_text(cell).is_some()
+}
+
+/// A time without a zone in the form of the API.
+fn local_text(cell: &str) -> Option<String> {
     let (date, time) = cell.split_once(['T', ' ']).unwrap_or((cell, "00:00"));
     let (year, month, day) = match split_three(date, '-') {
         Some((year, month, day)) if month.len() == 2 && day.len() == 2 => (year, month, day),
@@ -254,9 +277,7 @@ fn parse_local(cell: &str) -> Option<UtcInstant> {
         && [month, day, hour].iter().all(|text| is_number(text, 2))
         && [minute, second].iter().all(|text| text.len() == 2 && is_number(text, 2))
         && is_number(fraction, 9);
-    let text =
-        is_valid.then(|| format!("{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}.{fraction}Z"))?;
-    UtcInstant::parse_any_offset(&text).ok()
+    is_valid.then(|| format!("{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}.{fraction}Z"))
 }
 
 fn split_three(text: &str, separator: char) -> Option<(&str, &str, &str)> {
@@ -278,7 +299,6 @@ fn parse_with_format(format: &str, cell: &str) -> Option<Result<UtcInstant, UtcI
     UtcInstant::parse_any_offset(&format!("{}Z", date.to_datetime(time))).ok().map(Err)
 }
 
-/// The date that was expected, with the most likely setting.
 /// `%Y` also reads two digits, which must not become a year of antiquity.
 fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstant, FieldError> {
     /// 1900, in seconds since 1970.
@@ -291,13 +311,16 @@ fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstan
     Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
 }
 
+/// The date that was expected, with the most likely setting.
 fn expected_date(cell: &str) -> String {
     let time = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
         0 => "",
         1 => " %H:%M",
         _ => " %H:%M:%S",
     };
-    let setting = match cell.split(' ').next().unwrap_or_default().matches('/').count() {
+    let date = cell.split(' ').next().unwrap_or_default();
+    let setting = match date.matches('/').count() {
+        2 if date.find('/') == Some(4) => format!("date_format = \"%Y/%m/%d{time}\" in a mapping"),
         2 => format!("date_format = \"%d/%m/%Y{time}\" or date_format = \"%m/%d/%Y{time}\" in a mapping"),
         _ => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
     };

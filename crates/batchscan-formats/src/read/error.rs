@@ -65,6 +65,16 @@ pub enum Location {
     File,
 }
 
+impl Location {
+    /// The line of a text file, or the row of a sheet.
+    pub(super) fn row(self) -> Option<u64> {
+        match self {
+            Location::Line(row) | Location::SheetRow(_, row) => Some(row),
+            Location::Row(_) | Location::Columns | Location::File => None,
+        }
+    }
+}
+
 /// Why a file was not read, or is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {

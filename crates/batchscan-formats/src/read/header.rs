@@ -164,12 +164,17 @@ pub(super) fn match_columns<T: AsRef<str>>(
         matcher.add(title.as_ref().trim(), collector);
     }
     matcher.check_unknown();
-    matcher.check_mapping();
     for error in std::mem::take(&mut matcher.errors) {
         collector.add_error(location, error)?;
     }
     collector.set_columns(location, titles, &matcher.header.roles);
-    let matcher = matcher.check_required(location, collector)?;
+    matcher.check_required(location, collector)?;
+    for (title, field) in &options.mapping.columns {
+        if !matcher.taken[*field as usize] && field.is_nullable() {
+            let warning = format!("not in this file, although the mapping names it; {field} is left empty");
+            collector.warn(location, FieldError::problem(&clip(title), warning))?;
+        }
+    }
     if !matcher.unknown.is_empty() {
         let names: Vec<String> = matcher.unknown.iter().map(|title| quoted(&clip(title))).collect();
         collector.warn(location, problem(format!("ignored columns: {}", names.join(", "))))?;
@@ -213,6 +218,9 @@ impl<'t> Matcher<'_, 't> {
 
     fn field(&mut self, title: &str, field: Field, unit: Unit, collector: &mut Collector<'_>) -> Role {
         if std::mem::replace(&mut self.taken[field as usize], true) {
+            if self.is_date_and_time(field) {
+                return Role::DateOrTime;
+            }
             let problem = format!("second column for {field}; add one of them to ignore in a mapping");
             self.errors.push(FieldError::problem(&clip(title), problem));
             return Role::Ignored;
@@ -232,6 +240,17 @@ impl<'t> Matcher<'_, 't> {
         Role::Field(Column { field, kind: field.kind(), is_plain })
     }
 
+    /// A mapping may give the date of a batch two columns: one with the date, one with the time of day.
+    fn is_date_and_time(&mut self, field: Field) -> bool {
+        let mapped = self.options.mapping.columns.iter().filter(|(_, mapped)| *mapped == field).count();
+        let is_first = |role: &&mut Role| matches!(role, Role::Field(column) if column.field == field);
+        if field.kind() != Kind::Instant || mapped != 2 {
+            return false;
+        }
+        let first = self.header.roles.iter_mut().find(is_first);
+        first.map(|role| *role = Role::DateOrTime).is_some()
+    }
+
     /// A typo in a title must not become a silent null.
     fn check_unknown(&mut self) {
         let taken = self.taken;
@@ -249,32 +268,32 @@ impl<'t> Matcher<'_, 't> {
         self.errors.append(&mut misspellings);
     }
 
-    /// A field of the mapping must not become a silent null.
-    fn check_mapping(&mut self) {
-        for (title, field) in &self.options.mapping.columns {
-            if !self.taken[*field as usize] {
-                let problem = format!("column of the mapping ({field}) not found in the file");
-                self.errors.push(FieldError::problem(&clip(title), problem));
-            }
-        }
-    }
-
-    fn check_required(mut self, location: Location, collector: &mut Collector<'_>) -> Result<Self, Stop> {
+    fn check_required(&mut self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
         let is_missing = |field: &Field| !self.taken[*field as usize];
         let missing: Vec<Field> = required_fields(self.options).filter(is_missing).collect();
         for field in &missing {
             collector.add_error(location, self.missing(*field))?;
         }
-        if missing.is_empty() { Ok(self) } else { Err(Stop::Errors) }
+        if !missing.is_empty() {
+            collector.stop_after_examples()?;
+        }
+        Ok(())
     }
 
     /// Names the most likely setting, each title once.
     fn missing(&mut self, field: Field) -> FieldError {
         let mut text = String::from("missing required column");
-        if let Some(title) = most_likely(field, &self.unknown) {
+        let mapped = self.options.mapping.columns.iter().find(|(_, mapped)| *mapped == field);
+        if let Some((title, _)) = mapped {
+            text += &format!("; the mapping says that its title is {}", quoted(&clip(title)));
+        } else if let Some(title) = most_likely(field, &self.unknown) {
             self.unknown.retain(|other| *other != title);
             text += "; if it has another title here, such as ";
             text += &format!("{0}, add {0} = \"{field}\" to [columns] of a mapping", quoted(&clip(title)));
+        } else if !self.unknown.is_empty() {
+            text += &format!(
+                "; if it has another title here, add \"TITLE\" = \"{field}\" to [columns] of a mapping"
+            );
         }
         if field == Field::BatchId {
             text += "; if the file has no ids, add batch_id = \"{batch_name} {batch_creation_date}\" to a mapping";

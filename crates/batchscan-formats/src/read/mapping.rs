@@ -93,6 +93,7 @@ impl Mapping {
                 parser.reject(value.span().start, key.get_ref(), found, expected);
             }
         }
+        parser.check_words(table.get_ref());
         if parser.errors.is_empty() { Ok(parser.mapping) } else { Err(MappingErrors(parser.errors)) }
     }
 
@@ -186,7 +187,7 @@ impl Parser<'_> {
                 mapping.timezone = Some(parse_text(value, expected, Zone::parse)?);
             }
             "date_format" => {
-                let expected = "a form with year, month and day, such as \"%d.%m.%Y %H:%M\"";
+                let expected = "a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\"";
                 mapping.date_format = Some(parse_text(value, expected, check_date_format)?);
             }
             "decimal" => {
@@ -209,6 +210,22 @@ impl Parser<'_> {
             _ => return Err(unknown_key(key)),
         }
         Ok(())
+    }
+
+    /// A word that means both would silently mean one of them.
+    fn check_words(&mut self, table: &DeTable<'_>) {
+        let simple = |word: &String| word.trim().to_lowercase();
+        let words = |words: &Option<Vec<String>>| words.iter().flatten().map(simple).collect::<Vec<_>>();
+        let (yes, no) = (words(&self.mapping.true_words), words(&self.mapping.false_words));
+        let key = table.iter().find(|(key, _)| key.get_ref() == "false");
+        if let (Some(word), Some((key, _))) = (yes.iter().find(|word| no.contains(word)), key) {
+            self.reject(
+                key.span().start,
+                "false",
+                quoted(&clip(word)),
+                "a word that is not in true, too".into(),
+            );
+        }
     }
 
     fn set_columns(&mut self, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
@@ -280,12 +297,15 @@ fn parse_words(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Mistake> {
     items.iter().map(text).collect()
 }
 
-/// Accepts a form that can be read back.
+/// Accepts a form from which a date and, if it has one, a time of day can be read back.
 fn check_date_format(format: &str) -> Option<String> {
-    let sample = datetime(2026, 11, 16, 8, 5, 9, 0).to_zoned(TimeZone::UTC).ok()?;
-    let written = strtime::format(format, &sample).ok()?;
+    let sample = datetime(2026, 11, 16, 20, 5, 9, 0);
+    let written = strtime::format(format, &sample.to_zoned(TimeZone::UTC).ok()?).ok()?;
     let read = BrokenDownTime::parse(format, &written).ok()?;
-    read.to_date().is_ok().then(|| format.to_owned())
+    let has_time = read.hour().is_some() || read.minute().is_some() || read.second().is_some();
+    // Without "AM" or "PM" or without the hour, it would be another time.
+    let is_exact = !has_time || read.to_time().is_ok_and(|time| time.hour() == sample.hour());
+    (read.to_date().ok()? == sample.date() && is_exact).then(|| format.to_owned())
 }
 
 /// How to make an id from other fields: text with fields in braces.
@@ -378,6 +398,18 @@ batch_id = "{batch_name} {batch_creation_date}"
 "#;
 
     #[test]
+    fn a_form_of_dates_has_a_whole_time_of_day_or_none() {
+        for format in
+            ["%d.%m.%Y", "%d/%m/%y %H:%M", "%m/%d/%Y %I:%M %p", "%Y-%m-%dT%H:%M:%S%z", "%d.%m.%Y %H"]
+        {
+            assert!(check_date_format(format).is_some(), "{format}");
+        }
+        for format in ["%d.%m.%Y %I:%M", "%d.%m.%Y %M", "%d.%m.", "%H:%M", "%q"] {
+            assert!(check_date_format(format).is_none(), "{format}");
+        }
+    }
+
+    #[test]
     fn a_mapping_is_written_as_it_is_read() {
         let mapping = Mapping::parse(EXAMPLE).unwrap();
         assert_eq!(mapping.columns, [("Keim\"rate".to_owned(), Field::AvgGerminationRate)]);
@@ -396,7 +428,11 @@ batch_id = "{batch_name} {batch_creation_date}"
             ),
             (
                 "date_format = \"%H:%M\"",
-                "line 1: date_format: expected a form with year, month and day, such as \"%d.%m.%Y %H:%M\", found \"%H:%M\"",
+                "line 1: date_format: expected a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\", found \"%H:%M\"",
+            ),
+            (
+                "false = [\"nein\", \"X\"]\ntrue = [\"x\"]",
+                "line 1: false: expected a word that is not in true, too, found \"x\"",
             ),
             ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
             ("rates = 1", "line 1: rates: expected \"percent\" or \"fraction\", found 1"),

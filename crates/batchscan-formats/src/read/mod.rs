@@ -44,7 +44,7 @@ mod title;
 mod xlsx;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
@@ -102,9 +102,19 @@ pub fn read_text(
 
 /// Reads a file to its end and describes how it is understood.
 pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
-    let mut accept = |_, _| ControlFlow::Continue(());
-    let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
-    Preview::new(notes, options, result)
+    let read = |file, options: &ReadOptions| {
+        let mut accept = |_, _| ControlFlow::Continue(());
+        let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
+        Preview::new(notes, options, result)
+    };
+    let again = file.try_clone();
+    let preview = read(file, options);
+    // A row without all required titles turns out to be the header only at the end. Its values are read now.
+    let Some(options) = preview.as_header(options) else { return preview };
+    match again.and_then(|mut file| file.rewind().map(|()| file)) {
+        Ok(file) => read(file, &options),
+        Err(_) => preview,
+    }
 }
 
 fn read_with_notes(

@@ -10,6 +10,7 @@ use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, Mapping, RateUnit, quoted};
+use super::title::hinted;
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -65,6 +66,17 @@ impl Preview {
         Self { header, sheet, ignored_sheets, columns, missing, result, mapping }
     }
 
+    /// The options with the row that is most like a header, if none has all required titles.
+    pub(super) fn as_header(&self, options: &ReadOptions) -> Option<ReadOptions> {
+        let has_examples = self.columns.iter().any(|column| !column.examples.is_empty());
+        let row = self.header.and_then(Location::row).filter(|_| !has_examples && self.result.is_err())?;
+        let mut options = options.clone();
+        options.mapping.header_row = options.mapping.header_row.is_none().then_some(row);
+        options.mapping.header_row?;
+        options.mapping.sheet = options.mapping.sheet.or_else(|| self.sheet.clone());
+        Some(options)
+    }
+
     /// What was recognised as a mapping to be edited. Settings that may be missing are comments.
     pub fn to_toml(&self) -> String {
         let mut mapping = self.mapping.clone();
@@ -90,7 +102,8 @@ impl Preview {
         text.push_str(&mapping.to_toml());
         for title in without_field.iter().filter(|title| !mapping.ignore.iter().any(|known| known == *title))
         {
-            let _ = writeln!(text, "# {} = \"FIELD\"", quoted(title));
+            let field = hinted(title).filter(|field| self.missing.contains(field));
+            let _ = writeln!(text, "# {} = \"{}\"", quoted(title), field.map_or("FIELD", Field::name));
         }
         text
     }
@@ -125,6 +138,7 @@ impl Notes {
         let column = |(title, role): (&T, &Role)| {
             let field = match role {
                 Role::Field(column) => Some(column.field),
+                Role::DateOrTime => Some(Field::BatchCreationDate),
                 Role::Ignored | Role::Unnamed => None,
             };
             (title.as_ref().trim().to_owned(), field)
@@ -138,6 +152,12 @@ impl Notes {
 
     pub(super) fn ignore_sheet(&mut self, name: &str) {
         self.ignored_sheets.push(name.to_owned());
+    }
+
+    /// No sheet has the columns, but this one is most like it.
+    pub(super) fn set_likely_sheet(&mut self, name: &str) {
+        self.ignored_sheets.retain(|ignored| ignored != name);
+        self.set_sheet(name);
     }
 
     /// A cell of the next row, as the file has it.
@@ -171,6 +191,9 @@ impl Notes {
         let is_rate = field.unit() == Some("percent");
         match field.kind() {
             Kind::Instant => match &self.zone {
+                Some(zone) if changes && examples.iter().any(|(before, _)| !before.contains(':')) => {
+                    format!("midnight in {zone}")
+                }
                 Some(zone) if changes => format!("time in {zone}"),
                 None if examples.iter().any(|(_, after)| after.is_none()) => "needs a time zone".into(),
                 _ => String::new(),
@@ -196,10 +219,7 @@ impl Notes {
         if !self.ignored_sheets.is_empty() {
             mapping.sheet = mapping.sheet.or_else(|| self.sheet.clone());
         }
-        let row = match self.header {
-            Some(Location::Line(row) | Location::SheetRow(_, row)) => Some(row),
-            _ => None,
-        };
+        let row = self.header.and_then(Location::row);
         mapping.header_row = mapping.header_row.or(row.filter(|row| *row > 1));
         let known =
             self.columns.iter().filter_map(|(title, field)| field.map(|field| (title.clone(), field)));

@@ -133,18 +133,40 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
     (edits(known) <= edits_max).then_some(*field)
 }
 
-/// The title that most likely has this field: a similar one, or else the first.
+/// Parts of titles in English, German, French and Dutch that hint at a required field. Only suggested, never applied.
+const HINTS: [(Field, &[&str]); 5] = [
+    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure"]),
+    (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto", "aufnahme"]),
+    (Field::Warnings, &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem"]),
+    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key"]),
+    (
+        Field::BatchName,
+        &["name", "naam", "nom", "tray", "schale", "platte", "lot", "charge", "partij", "batch"],
+    ),
+];
+
+/// The title that most likely has this field: a similar one, or one with a word that hints at it.
 pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t str> {
-    const SIMILARITY_MIN: f64 = 0.7;
+    const SIMILARITY_MIN: f64 = 0.8;
     let similarity = |title: &str| {
         let simple = simplify(split_unit(title).0);
         let names = KNOWN.iter().filter(|(_, known)| **known == field);
-        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(SIMILARITY_MIN, f64::max)
+        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(0.0, f64::max)
     };
-    titles
-        .iter()
-        .copied()
-        .reduce(|best, title| if similarity(title) > similarity(best) { title } else { best })
+    let best = titles.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    best.filter(|title| similarity(title) >= SIMILARITY_MIN)
+        .or_else(|| titles.iter().copied().find(|title| hinted(title) == Some(field)))
+}
+
+/// The required field that a title hints at.
+pub(super) fn hinted(title: &str) -> Option<Field> {
+    let title = title.to_lowercase();
+    let has = |word: &&str| match word.len() {
+        // Short words are also parts of others.
+        ..=3 => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),
+        _ => title.contains(*word),
+    };
+    HINTS.iter().find(|(_, words)| words.iter().any(has)).map(|(field, _)| *field)
 }
 
 #[cfg(test)]

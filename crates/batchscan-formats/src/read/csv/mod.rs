@@ -11,13 +11,13 @@ mod tests;
 use std::borrow::Cow;
 use std::str::Utf8Error;
 
-use batchscan_model::{FieldError, Kind, RawBatch, Value};
+use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
 use memchr::{memchr, memchr2, memchr3};
 
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role};
-use super::convert::Converter;
+use super::convert::{Converter, join_date_and_time};
 use super::decoder::{Decoder, INVALID};
 use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
@@ -209,12 +209,13 @@ impl Table<'_> {
             self.note_cells(row, row_text, collector);
         }
         let mut raw = RawBatch::default();
+        let mut date_and_time = Vec::new();
         for (index, (cell, is_quoted)) in row.cells(row_text).enumerate() {
             match self.roles[index] {
-                Role::Field(column) => match self.value(column, cell, is_quoted, location) {
-                    Ok(value) => raw.set(column.field, value),
-                    Err(error) => raw.reject(column.field, error),
-                },
+                Role::DateOrTime => date_and_time.push(cell),
+                Role::Field(column) => {
+                    raw.set_or_reject(column.field, self.value(column, cell, is_quoted, location));
+                }
                 Role::Ignored => {}
                 Role::Unnamed if cell.trim().is_empty() => {}
                 Role::Unnamed => {
@@ -222,6 +223,12 @@ impl Table<'_> {
                     collector.add_error(location, FieldError::problem(&column, "missing column name"))?;
                 }
             }
+        }
+        if let [first, second] = date_and_time.as_slice() {
+            let field = Field::BatchCreationDate;
+            let cell = join_date_and_time(first, second);
+            collector.notes().add_cell(field, &cell);
+            raw.set_or_reject(field, self.converter.text(field, cell.into(), location));
         }
         collector.add(location, &mut raw)
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch, Value};
-use calamine::{DataRef, DataType as _, Reader as _, SheetType, Style, Xlsx, XlsxError};
+use calamine::{DataRef, DataType as _, Reader as _, SheetType, SheetVisible, Style, Xlsx, XlsxError};
 
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
@@ -58,23 +58,28 @@ pub(super) fn read(
     limits.open_all_parts();
     let names = sheet_names(&workbook, collector)?;
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
-    for (sheet, name) in (1..).zip(&names) {
-        if options.mapping.sheet.as_ref().is_none_or(|only| only == name) {
+    for (sheet, (name, is_visible)) in (1..).zip(&names) {
+        if options.mapping.sheet.as_ref().map_or(*is_visible, |only| only == name) {
             sheets.read(&mut workbook, sheet, name, collector)?;
         } else {
             collector.notes().ignore_sheet(name);
         }
     }
+    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
     sheets.finish(&names, collector)?;
     bytes_read.fetch_max(length, Ordering::Relaxed);
     Ok(())
 }
 
-/// The names of the sheets with cells. The library finds sheets by their names.
-fn sheet_names(workbook: &Xlsx<LimitedFile<'_>>, collector: &mut Collector<'_>) -> Result<Vec<String>, Stop> {
+/// The names of the sheets with cells, and whether people see them. The library finds sheets by their names.
+fn sheet_names(
+    workbook: &Xlsx<LimitedFile<'_>>,
+    collector: &mut Collector<'_>,
+) -> Result<Vec<(String, bool)>, Stop> {
     let sheets = workbook.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
-    let names: Vec<String> = sheets.map(|sheet| sheet.name.clone()).collect();
-    if names.iter().collect::<HashSet<_>>().len() < names.len() {
+    let names: Vec<(String, bool)> =
+        sheets.map(|sheet| (sheet.name.clone(), sheet.visible == SheetVisible::Visible)).collect();
+    if names.iter().map(|(name, _)| name).collect::<HashSet<_>>().len() < names.len() {
         let found = "two sheets with the same name";
         return Err(collector.fail(Location::File, unexpected(found, "a complete Excel workbook")));
     }
@@ -185,7 +190,10 @@ impl<'o> Sheets<'o> {
         }
         match self.search {
             _ if !self.tables.is_empty() => {}
-            Some((sheet, search)) => return Err(search.fail(Location::SheetRow(sheet, 1), collector)),
+            Some((sheet, search)) => {
+                collector.notes().set_likely_sheet(&names[sheet - 1]);
+                return Err(search.fail(Location::SheetRow(sheet, 1), collector));
+            }
             None => {
                 let error = unexpected("an empty workbook", "a header with the field names");
                 return Err(collector.fail(Location::File, error));
@@ -264,6 +272,8 @@ fn is_percent(style: &Style) -> bool {
 #[derive(Default)]
 struct Row<'a> {
     raw: RawBatch<'a>,
+    /// The cells of a date in two columns.
+    date_and_time: Vec<DataRef<'a>>,
     /// The titles, before the header is found.
     titles: Vec<String>,
     has_values: bool,
@@ -343,6 +353,10 @@ impl<'o> Table<'o> {
                 row.is_incomplete = true;
                 collector.add_error(self.location(), FieldError::problem(role.field.name(), WITHOUT_VALUE))
             }
+            Some(Role::DateOrTime) => {
+                row.date_and_time.push(cell);
+                Ok(())
+            }
             Some(Role::Field(role)) => {
                 self.set(row, role.field, cell, is_percent, collector);
                 Ok(())
@@ -369,25 +383,33 @@ impl<'o> Table<'o> {
             let mark = if is_percent { " (percent cell)" } else { "" };
             collector.notes().add_cell(field, &format!("{}{mark}", shown(&cell)));
         }
+        self.set_value(row, field, CellValue::new(field, cell, is_percent, self.is_1904));
+    }
+
+    fn set_value<'a>(&mut self, row: &mut Row<'a>, field: Field, value: CellValue<'a>) {
         let location = self.location();
         let Some(converter) = &mut self.converter else { return };
-        let value = match CellValue::new(field, cell, is_percent, self.is_1904) {
+        let value = match value {
             CellValue::Text(text) => converter.text(field, text, location),
             CellValue::Clock(clock) => converter.clock(field, clock),
             CellValue::Value(value) => Ok(value),
         };
         row.has_values |= !matches!(value, Ok(Value::Null));
-        match value {
-            // Set at the end of the row, together with the cells that the file does not have.
-            Ok(Value::Null) => {}
-            Ok(value) => row.raw.set(field, value),
-            Err(error) => row.raw.reject(field, error),
+        // Nulls are set at the end of the row, together with the cells that the file does not have.
+        if !matches!(value, Ok(Value::Null)) {
+            row.raw.set_or_reject(field, value);
         }
     }
 
     /// Passes the row on. Skips empty ones: spreadsheets write them after the last row.
     fn finish_row(&mut self, row: &mut Row<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
         let mut row = std::mem::take(row);
+        if !row.date_and_time.is_empty() {
+            let cells = std::mem::take(&mut row.date_and_time);
+            let value = CellValue::of_date_and_time(&cells, self.is_1904);
+            collector.notes().add_cell(Field::BatchCreationDate, &value.shown());
+            self.set_value(&mut row, Field::BatchCreationDate, value);
+        }
         let (Some(roles), Some(converter)) = (&self.header, &self.converter) else {
             return self.finish_title_row(&row.titles, collector);
         };
@@ -396,13 +418,13 @@ impl<'o> Table<'o> {
             return Ok(());
         }
         for role in roles {
-            if let Role::Field(column) = role
-                && row.raw.get(column.field).is_none()
-            {
-                match converter.empty(column.field) {
-                    Ok(value) => row.raw.set(column.field, value),
-                    Err(error) => row.raw.reject(column.field, error),
-                }
+            let field = match role {
+                Role::Field(column) => column.field,
+                Role::DateOrTime => Field::BatchCreationDate,
+                Role::Ignored | Role::Unnamed => continue,
+            };
+            if row.raw.get(field).is_none() {
+                row.raw.set_or_reject(field, converter.empty(field));
             }
         }
         collector.add(self.location(), &mut row.raw)

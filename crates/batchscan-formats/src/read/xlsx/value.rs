@@ -7,6 +7,7 @@ use batchscan_model::{Field, Kind, UtcInstant, Value};
 use calamine::{DataRef, DataType as _};
 
 use crate::read::RECORD_BYTES_MAX;
+use crate::read::convert::join_date_and_time;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// 1970-01-01 in days of Excel's calendar.
@@ -39,6 +40,12 @@ impl<'a> CellValue<'a> {
             DataRef::Bool(flag) => Value::Bool(flag),
             DataRef::Int(number) => Value::Cell(number.to_string().into()),
             DataRef::Float(number) if field.kind() == Kind::Instant => return clock(number, is_1904),
+            // Excel keeps 15 digits, and writes zeros for the others.
+            DataRef::Float(number)
+                if number.abs() >= 1e15 && !matches!(field.kind(), Kind::Count | Kind::Decimal) =>
+            {
+                Value::Other("a number of more than 15 digits, changed by Excel")
+            }
             DataRef::DateTime(date) if field.kind() == Kind::Instant => return clock(date.as_f64(), is_1904),
             // Shown with a percent sign, and stored as a fraction.
             DataRef::Float(number) if is_percent && field.unit() == Some("percent") => {
@@ -56,15 +63,48 @@ impl<'a> CellValue<'a> {
     }
 }
 
+impl<'a> CellValue<'a> {
+    /// The value of a date and a time of day in two cells, in any order.
+    pub(super) fn of_date_and_time(cells: &[DataRef<'a>], is_1904: bool) -> Self {
+        let days = |cell: &DataRef<'_>| match cell {
+            DataRef::DateTime(days) => Some(days.as_f64()),
+            _ => None,
+        };
+        match cells {
+            [a, b] => match (days(a), days(b)) {
+                // A time of day is a part of a day.
+                (Some(a), Some(b)) if a.min(b) < 1.0 && a.max(b).fract() == 0.0 => clock(a + b, is_1904),
+                (None, None) => CellValue::Text(join_date_and_time(&cell_text(a), &cell_text(b)).into()),
+                _ => CellValue::Value(Value::Other("a date or a time as text, the other as a number")),
+            },
+            [cell] => Self::new(Field::BatchCreationDate, cell.clone(), false, is_1904),
+            _ => CellValue::Value(Value::Null),
+        }
+    }
+
+    /// The value for people, before it is converted.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            CellValue::Text(text) => text.to_string(),
+            CellValue::Clock(clock) => clock.to_string().replace('T', " ").replace('Z', ""),
+            CellValue::Value(value) => value.to_string(),
+        }
+    }
+}
+
+fn cell_text(cell: &DataRef<'_>) -> String {
+    cell.as_string().unwrap_or_default()
+}
+
 /// A cell for people.
 pub(super) fn shown(cell: &DataRef<'_>) -> String {
     match cell {
         DataRef::Bool(flag) => flag.to_string(),
         DataRef::DateTime(date) => match clock(date.as_f64(), false) {
-            CellValue::Clock(clock) => clock.to_string().replace('T', " ").replace('Z', ""),
+            value @ CellValue::Clock(_) => value.shown(),
             _ => date.as_f64().to_string(),
         },
-        cell => cell.as_string().unwrap_or_default(),
+        cell => cell_text(cell),
     }
 }
 
