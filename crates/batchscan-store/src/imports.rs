@@ -173,6 +173,16 @@ pub(crate) async fn last(
     sql.first(&query, values![org, is_rejected], import_entry).await
 }
 
+/// The last rejection of each file that was not imported since, newest first.
+pub(crate) async fn open_rejections(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<ImportEntry>, AdminError> {
+    let query = format!(
+        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND is_rejected = 1 AND id IN
+            (SELECT max(id) FROM import WHERE org_id = $1 AND file IS NOT NULL GROUP BY file)
+         ORDER BY id DESC"
+    );
+    sql.all(&query, values![org], import_entry).await
+}
+
 fn nothing_imported(error: AdminError) -> AdminError {
     match error {
         AdminError::Store(StoreError::Unreachable(why)) => {

@@ -27,6 +27,10 @@ pub struct Organisation {
     pub batches: u64,
     /// How many credentials it has that are not revoked.
     pub credentials: u64,
+    /// The zone of times without one in its files.
+    pub timezone: Option<String>,
+    /// Whether a mapping says how its files are read.
+    pub has_mapping: bool,
 }
 
 /// An organisation without the numbers that have to be counted.
@@ -66,7 +70,8 @@ impl OrgName {
 const ORGANISATIONS: &str = "
     SELECT id, name, created_at, version, version_mark,
            (SELECT count(*) FROM batch b WHERE b.org_id = o.id),
-           (SELECT count(*) FROM credential c WHERE c.org_id = o.id AND c.role IS NULL AND c.revoked_at IS NULL)
+           (SELECT count(*) FROM credential c WHERE c.org_id = o.id AND c.role IS NULL AND c.revoked_at IS NULL),
+           timezone, CAST(CASE WHEN mapping IS NULL THEN 0 ELSE 1 END AS bigint)
     FROM organisation o ";
 
 /// The tables with rows of an organisation that are not deleted together with its row.
@@ -260,6 +265,8 @@ fn organisation(row: &dyn Columns) -> Result<Organisation, StoreError> {
         version: DataVersion { number: row.number(3)?, mark: row.number(4)? },
         batches: row.count(5)?,
         credentials: row.count(6)?,
+        timezone: row.optional_string(7)?,
+        has_mapping: row.count(8)? != 0,
     })
 }
 

@@ -26,6 +26,10 @@ pub(crate) async fn run(command: Backup) -> anyhow::Result<()> {
         Some(_) => command.path.join(file_name(now)),
         None => command.path.clone(),
     };
+    if command.keep.is_some() && !command.path.exists() {
+        std::fs::create_dir(&command.path)
+            .with_context(|| format!("cannot create {}", command.path.display()))?;
+    }
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => AdminError::TargetExists(path.clone()),
         _ => AdminError::TargetUnwritable { path: path.clone(), cause: error.to_string() },

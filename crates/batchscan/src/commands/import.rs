@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{ReadError, ReadOptions, read_text};
+use batchscan_formats::read::{Mapping, ReadError, ReadOptions, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
     ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
@@ -19,7 +19,7 @@ use batchscan_store::{
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::context::open;
+use super::context::{open, shell_quoted};
 use super::import_messages::{describe_rejection, display_name, format_hint, print_warnings};
 use super::import_preview;
 use crate::args::Import;
@@ -74,7 +74,7 @@ async fn preview(command: Import, formats: Vec<Format>, options: ReadOptions) ->
                 Some(_) => Ok(input),
                 None => spool(format, input, command.max_input, None),
             };
-            let input = spooled.map_err(|error| describe_error(file, ImportError::File(error), true))?;
+            let input = spooled.map_err(|error| describe_error(file, ImportError::File(error), true, FIX))?;
             import_preview::run(&command, file, (format, input), &options)?;
         }
         Ok(())
@@ -140,7 +140,10 @@ async fn import_one(
         Err(error) => Err(ImportError::File(error)),
     };
     bar.finish_and_clear();
-    imported.map_err(|error| describe_error(file, error, command.files.len() == 1))
+    imported.map_err(|error| {
+        let advice = advice(command, format, options);
+        describe_error(file, error, command.files.len() == 1, &advice)
+    })
 }
 
 /// The file and its hash, for the record of imports.
@@ -241,10 +244,25 @@ async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
     }
 }
 
+const FIX: &str = "fix the file and import it again";
+
+/// What to do about a file with errors.
+fn advice(command: &Import, format: Format, options: &ReadOptions) -> String {
+    if matches!(format, Format::Json | Format::Ndjson) {
+        return FIX.to_owned();
+    }
+    let org = shell_quoted(&command.org);
+    let is_stored = command.mapping.is_none() && options.mapping != Mapping::default();
+    let stored = match is_stored {
+        true => format!(". The mapping stored for it was used: `batchscan org mapping {org}` shows it"),
+        false => String::new(),
+    };
+    format!("{FIX}, or add --preview to see how it is read{stored}")
+}
+
 /// Prints each error of the file on its own line; returns the summary.
-fn describe_error(file: &Path, error: ImportError, is_only: bool) -> anyhow::Error {
+fn describe_error(file: &Path, error: ImportError, is_only: bool, advice: &str) -> anyhow::Error {
     let nothing = if is_only { "Nothing was imported" } else { "Nothing of it was imported" };
-    let advice = "fix the file and import it again";
     match error {
         ImportError::File(error) => {
             let (errors, summary) = describe_rejection(&display_name(file), &error, nothing, advice);
@@ -269,7 +287,8 @@ fn summary(command: &Import, file: &Path, imported: &ImportResult, took: Duratio
     let verb = if command.dry_run { "would import" } else { "imported" };
     let duplicates = match counts.duplicates {
         0 => String::new(),
-        duplicates => format!(", {} duplicates (the last one counts)", grouped(duplicates)),
+        1 => ", 1 repeated in the file (the last one counts)".into(),
+        repeated => format!(", {} repeated in the file (the last ones count)", grouped(repeated)),
     };
     let warnings = match imported.warnings {
         0 => String::new(),
@@ -302,6 +321,8 @@ mod tests {
             version: DataVersion { number: 0, mark: 0 },
             batches: 0,
             credentials: 0,
+            timezone: None,
+            has_mapping: false,
         };
         let issue = "Next: `batchscan credential issue --org \"Green Valley\"`, then `batchscan serve`.\n";
         assert_eq!(next_step(&org), issue);

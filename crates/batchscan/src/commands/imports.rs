@@ -28,7 +28,9 @@ fn list(imports: &[ImportEntry]) -> String {
     let rows: Vec<_> = imports.iter().map(row).collect();
     let listed = table(["TIME", "FILE", "RESULT", "NEW", "CORRECTED", "UNCHANGED", "WARNINGS", "BY"], &rows);
     let messages = |import: &ImportEntry| {
-        let line = |message: &String| format!("  {}: {}\n", file(import), sanitize(message));
+        let line = |message: &String| {
+            format!("  {} {}: {}\n", format_time(Some(import.at)), file(import), sanitize(message))
+        };
         import.messages.iter().map(line).collect::<String>()
     };
     let messages: String = imports.iter().map(messages).collect();

@@ -92,9 +92,14 @@ fn list(orgs: &[Organisation]) -> String {
     }
     let row = |org: &Organisation| {
         let (batches, credentials) = (grouped(org.batches), grouped(org.credentials));
-        [org.name.clone(), batches, credentials, format_time(Some(org.created_at))]
+        let zone = org.timezone.clone().unwrap_or("-".into());
+        let mapping = if org.has_mapping { "yes" } else { "-" }.to_owned();
+        [org.name.clone(), batches, credentials, zone, mapping, format_time(Some(org.created_at))]
     };
-    table(["NAME", "BATCHES", "CREDENTIALS", "ADDED"], &orgs.iter().map(row).collect::<Vec<_>>())
+    table(
+        ["NAME", "BATCHES", "CREDENTIALS", "TIME ZONE", "MAPPING", "ADDED"],
+        &orgs.iter().map(row).collect::<Vec<_>>(),
+    )
 }
 
 fn list_json(orgs: &[Organisation]) -> String {

@@ -12,17 +12,19 @@ use batchscan_store::{
 use rustix::fs::statvfs;
 use serde_json::{Value, json};
 
-use super::context::{format_time, open};
+use super::context::{format_time, open, shell_quoted};
 use crate::args;
-use crate::numbers::{grouped, size};
+use crate::numbers::{count, grouped, size};
 use crate::table::{sanitize, table};
 use crate::terminal::print;
 
 const DAY_SECS: i64 = 86_400;
 /// Credentials that expire earlier are reported.
 const EXPIRY_DAYS: i64 = 30;
-/// Tries of ended credentials are reported for this time.
+/// Rejected files and tries of ended credentials are reported for this time.
 const REJECTION_DAYS: i64 = 7;
+/// Rejected files of an organisation that are listed.
+const REJECTED_FILES_MAX: usize = 5;
 /// An older backup is reported.
 const BACKUP_DAYS: i64 = 7;
 const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
@@ -54,7 +56,9 @@ impl Report<'_> {
         }
         let has_batches = self.status.orgs.iter().any(|org| org.org.batches > 0);
         match self.status.backed_up_at {
-            None if has_batches => found.push("there is no backup: run `batchscan backup`".into()),
+            None if has_batches => {
+                found.push("there is no backup: run `batchscan backup --keep 14 FOLDER`".into());
+            }
             Some(at) if self.days_since(at) >= BACKUP_DAYS => {
                 found.push(format!("the last backup is {} days old", self.days_since(at)));
             }
@@ -66,16 +70,21 @@ impl Report<'_> {
 
     fn attention_of(&self, org: &OrgStatus) -> Vec<String> {
         let name = &org.org.name;
-        let is_newer =
-            |rejected: &&ImportEntry| org.last_import.as_ref().is_none_or(|last| last.id < rejected.id);
-        let rejected = org.last_rejected.as_ref().filter(is_newer).map(|rejected| {
-            let error =
-                rejected.messages.first().map_or(String::new(), |error| format!(": {}", sanitize(error)));
-            format!("{name}: {} was rejected at {}{error}", file(rejected), format_time(Some(rejected.at)))
-        });
-        let credentials =
-            org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential));
-        rejected.into_iter().chain(credentials.map(|text| format!("{name}: {text}"))).collect()
+        let is_recent = |rejected: &&ImportEntry| self.days_since(rejected.at) < REJECTION_DAYS;
+        let rejected: Vec<&ImportEntry> = org.open_rejections.iter().filter(is_recent).collect();
+        let mut found: Vec<String> =
+            rejected.iter().take(REJECTED_FILES_MAX).map(|one| describe(one)).collect();
+        let more = rejected.len().saturating_sub(REJECTED_FILES_MAX);
+        if more > 0 {
+            found.push(format!(
+                "{}: `batchscan imports --org {}` lists them",
+                count(more as u64, "more rejected file", "more rejected files"),
+                shell_quoted(name)
+            ));
+        }
+        found
+            .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
+        found.into_iter().map(|text| format!("{name}: {text}")).collect()
     }
 
     fn attention_of_credential(&self, credential: &Credential) -> Option<String> {
@@ -185,6 +194,12 @@ fn org_row(org: &OrgStatus) -> [String; 6] {
         by,
         rejected,
     ]
+}
+
+/// When a file was rejected, and why.
+fn describe(rejected: &ImportEntry) -> String {
+    let error = rejected.messages.first().map_or(String::new(), |error| format!(": {}", sanitize(error)));
+    format!("{} was rejected at {}{error}", file(rejected), format_time(Some(rejected.at)))
 }
 
 fn file(import: &ImportEntry) -> String {

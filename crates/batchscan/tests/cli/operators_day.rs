@@ -43,8 +43,11 @@ fn status_puts_what_needs_attention_first() {
         assert_eq!(org["last_import"]["new"], 1);
         let text = site.run(&["status"]).out;
         assert!(text.starts_with("needs attention:\n"), "{text}");
-        // A later import settles it.
+        // Only an import of the same file settles it.
         site.run(&["import", "--org", ORG, &good]).succeeds();
+        assert!(status(&site).1["attention"].to_string().contains("bad.csv was rejected"));
+        std::fs::copy(site.path("good.csv"), site.path("bad.csv")).unwrap();
+        site.run(&["import", "--org", ORG, &bad]).succeeds();
         assert!(!status(&site).1["attention"].to_string().contains("rejected"));
         let imports = site.run(&["imports", "--org", ORG]).succeeds();
         assert_eq!(imports.matches("rejected").count(), 1, "{imports}");
