@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `tidy`, `gate`, `sbom`, `package`, `cluster`, `failover`.
+//! Developer commands: `cargo xtask test`, `tidy`, `gate`, `sbom`, `package`, `release`, `cluster`, `failover`.
 //!
 //! Links no crate of the workspace except the testbed, so that it builds in seconds even if the tree does not compile.
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use workspace::Workspace;
+use workspace::{Workspace, run_command};
 
 mod cluster;
 mod conformance;
@@ -25,7 +25,9 @@ Usage: cargo xtask COMMAND
   tidy            Check decisions, links between documents, and migrations
   gate            Count the instructions of the hot paths and compare them with xtask/gate-budget.txt
   sbom            Print what the executable is made of, as CycloneDX JSON
-  package         Build the Debian package, with manual pages and shell completions
+  package [--target TARGET]
+                  Build the Debian package, with manual pages and shell completions; of what was built for a target
+  release         Build what is published into target/release-files, and try each file
   cluster         Run three PostgreSQL servers, three nodes and HAProxy with demo data; kill parts on request
   failover [--rounds N] [--write]
                   Kill parts of such a cluster under load and check every response; --write updates docs/FAILOVER.md
@@ -53,6 +55,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["gate"] => gate::run(&workspace),
         ["sbom"] => dependencies::print_sbom(&workspace),
         ["package"] => package::run(&workspace),
+        ["package", "--target", target] => package::run_for(&workspace, target),
+        ["release"] => run_command(&mut workspace.command("xtask/release.sh")),
         ["cluster"] => cluster::run(&workspace, false),
         ["cluster", "--json"] => cluster::run(&workspace, true),
         ["failover", options @ ..] => failover::run(&workspace, options),

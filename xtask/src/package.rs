@@ -1,7 +1,6 @@
 //! `cargo xtask package`: a Debian package with the executable, its systemd units, manual pages and shell completions.
 
 use std::fs::File;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -17,17 +16,29 @@ const COMPLETIONS: [(&str, &str); 3] =
 /// Builds the package. Its content is listed in the manifest of the executable.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     run_command(&mut workspace.cargo("build --profile dist --package batchscan"))?;
-    generate(workspace, &workspace.built("dist", "package"))?;
+    generate(workspace, "dist")?;
+    run_cargo_deb(workspace, &[])
+}
+
+/// Packages an executable that was built for this target before.
+pub(crate) fn run_for(workspace: &Workspace, target: &str) -> Result<()> {
+    generate(workspace, &format!("{target}/dist"))?;
+    run_cargo_deb(workspace, &["--target", target])
+}
+
+fn run_cargo_deb(workspace: &Workspace, target: &[&str]) -> Result<()> {
     let cargo_deb = workspace.install_tool(CARGO_DEB)?;
-    let options = "--package batchscan --profile dist --no-build --no-strip --locked";
-    run_command(workspace.command(cargo_deb).args(options.split(' ')))
+    let options = "--package batchscan --profile dist --no-build --no-strip --locked --output";
+    let mut command = workspace.command(cargo_deb);
+    run_command(command.args(options.split(' ')).arg(workspace.built("debian", "")).args(target))
 }
 
 /// Writes what the executable and the deployment files are the source of.
-fn generate(workspace: &Workspace, folder: &Path) -> Result<()> {
+fn generate(workspace: &Workspace, built: &str) -> Result<()> {
+    let folder = workspace.built(built, "package");
     let man = folder.join("man");
     std::fs::create_dir_all(&man).with_context(|| format!("cannot create {}", man.display()))?;
-    let executable = workspace.built("dist", "batchscan");
+    let executable = workspace.built(built, "batchscan");
     let write_pages = "test --workspace --bin batchscan every_command_has_a_manual_page";
     run_command(workspace.cargo(write_pages).env("MAN_PAGES", &man))?;
     for (shell, name) in COMPLETIONS {

@@ -22,6 +22,18 @@ def test_every_value_survives_parsing(service, v1_batches):
     assert read == json.loads(json.dumps(v1_batches))
 
 
+def test_one_batch_is_read_by_its_id(service, v1_batches, scripted, connect):
+    client = service.client()
+    expected = Batch.from_json(v1_batches[7])
+    assert client.batch(expected.batch_id) == expected
+    assert client.batch("no such/id?") is None
+    with pytest.raises(BadSettings):
+        client.batch("")
+    scripted.batches.append(Reply(404, b"<html>"))
+    with pytest.raises(NotBatchscan):
+        connect().batch("a")
+
+
 def test_pages_are_those_of_the_service(service):
     pages = list(service.client().pages())
     assert [len(page.batches) for page in pages] == [1000, 1000, 500]

@@ -21,6 +21,9 @@
 | `secret`     | redaction of secrets                            |
 """
 
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as _installed_version
+
 from batchscan.batch import Batch
 from batchscan.client import Changes, Client, Page
 from batchscan.errors import (
@@ -37,6 +40,11 @@ from batchscan.errors import (
     Unreachable,
     Untrusted,
 )
+
+try:
+    __version__ = _installed_version("batchscan")
+except PackageNotFoundError:  # the source tree, without an installation
+    __version__ = "0"
 
 __all__ = [
     "BadRequest",
@@ -55,4 +63,5 @@ __all__ = [
     "ServiceUnavailable",
     "Unreachable",
     "Untrusted",
+    "__version__",
 ]

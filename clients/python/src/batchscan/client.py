@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from batchscan import frames, responses
 from batchscan.batch import Batch
@@ -119,6 +119,14 @@ class Client:
             raise BadSettings(f"version is {version!r}; give 1 or 2")
         query = date_range(start, end)
         return self._pages_v1(query) if version == 1 else self._pages_v2(query)
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """The batch with this id; None if there is none."""
+        if not isinstance(batch_id, str) or not batch_id or not is_text(batch_id):
+            raise BadSettings(f"{batch_id!r} is not an id of a batch; give its batch_id")
+        response = self._get(2, f"/v2/batches/{quote(batch_id, safe='')}", {}, _PAGE_BODY_MAX_BYTES)
+        document = responses.batch(response)
+        return None if document is None else Batch.from_json(document, self._transport.redact)
 
     def changes(self, since: str | None = None, wait: int = 0) -> Iterator[Changes]:
         """What changed after the position `since`, until nothing more follows. Without `since`: everything.

@@ -63,6 +63,13 @@ def page(response: Response) -> tuple[list[object], str | None]:
     raise _not_batchscan(response, "the response is not an object with data and next_token")
 
 
+def batch(response: Response) -> object | None:
+    """The unparsed batch; None if the service has no batch with this id."""
+    if response.status == 404 and isinstance(response.document, dict) and "detail" in response.document:
+        return None
+    return _document(response)
+
+
 def changes(response: Response) -> tuple[list[object], list[str], str, bool]:
     """The unparsed batches of a response of `/v2/changes`, the removed ids, the position, and whether there is more."""
     document = _document(response)
