@@ -106,6 +106,12 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
+    /// A row without a date and another required field is no batch: a sum below the table, for example.
+    pub(super) fn ignore_row(&mut self, location: Location) -> Result<(), Stop> {
+        self.notes.forget_cells();
+        self.warn(location, problem("ignored: it has no date and not all other required fields"))
+    }
+
     /// Adds a warning about the file.
     pub(super) fn warn(&mut self, location: Location, warning: FieldError) -> Result<(), Stop> {
         self.add_warnings(location, vec![warning])

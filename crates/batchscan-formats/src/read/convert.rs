@@ -313,11 +313,17 @@ fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstan
 
 /// The date that was expected, with the most likely setting.
 fn expected_date(cell: &str) -> String {
-    let time = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
-        0 => "",
-        1 => " %H:%M",
-        _ => " %H:%M:%S",
+    let (clock, is_half_day) = match cell.to_ascii_uppercase() {
+        upper if upper.ends_with("AM") || upper.ends_with("PM") => (" %I:%M", true),
+        _ => (" %H:%M", false),
     };
+    let seconds = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
+        0 => None,
+        1 => Some(""),
+        _ => Some(":%S"),
+    };
+    let half = if is_half_day { " %p" } else { "" };
+    let time = seconds.map_or_else(String::new, |seconds| format!("{clock}{seconds}{half}"));
     let date = cell.split(' ').next().unwrap_or_default();
     let setting = match date.matches('/').count() {
         2 if date.find('/') == Some(4) => format!("date_format = \"%Y/%m/%d{time}\" in a mapping"),

@@ -8,7 +8,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role};
 use super::error::Location;
 use super::mapping::quoted;
-use super::title::{Title, Unit, misspelt, most_likely, simplify};
+use super::title::{Title, Unit, hinted, misspelt, most_likely, simplify};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
@@ -169,14 +169,13 @@ pub(super) fn match_columns<T: AsRef<str>>(
     }
     collector.set_columns(location, titles, &matcher.header.roles);
     matcher.check_required(location, collector)?;
-    for (title, field) in &options.mapping.columns {
-        if !matcher.taken[*field as usize] && field.is_nullable() {
-            let warning = format!("not in this file, although the mapping names it; {field} is left empty");
-            collector.warn(location, FieldError::problem(&clip(title), warning))?;
-        }
-    }
+    matcher.check_mapping(location, collector)?;
     if !matcher.unknown.is_empty() {
-        let names: Vec<String> = matcher.unknown.iter().map(|title| quoted(&clip(title))).collect();
+        let name = |title: &&str| match hinted(title).filter(|field| !matcher.taken[*field as usize]) {
+            Some(field) => format!("{} ({field}?)", quoted(&clip(title))),
+            None => quoted(&clip(title)),
+        };
+        let names: Vec<String> = matcher.unknown.iter().map(name).collect();
         collector.warn(location, problem(format!("ignored columns: {}", names.join(", "))))?;
     }
     Ok(matcher.header)
@@ -266,6 +265,32 @@ impl<'t> Matcher<'_, 't> {
             }
         }
         self.errors.append(&mut misspellings);
+    }
+
+    /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
+    fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        for (title, field) in &self.options.mapping.columns {
+            if self.taken[*field as usize] || !field.is_nullable() {
+                continue;
+            }
+            let title = clip(title);
+            match self.unknown.first() {
+                Some(other) => {
+                    let problem = format!(
+                        "not in this file, although the mapping names it for {field}. Has {} replaced it? Add that to \
+                         [columns] or to ignore in the mapping",
+                        quoted(&clip(other))
+                    );
+                    collector.add_error(location, FieldError::problem(&title, problem))?;
+                }
+                None => {
+                    let warning =
+                        format!("not in this file, although the mapping names it; {field} is left empty");
+                    collector.warn(location, FieldError::problem(&title, warning))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_required(&mut self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {

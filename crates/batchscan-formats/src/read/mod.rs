@@ -43,12 +43,13 @@ mod text_buffer;
 mod title;
 mod xlsx;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::Zone;
+use batchscan_model::{Batch, FieldError, Zone};
 
 pub use collector::Accept;
 pub use error::{
@@ -61,6 +62,7 @@ pub use text_buffer::RECORD_BYTES_MAX;
 
 use crate::Format;
 use collector::Collector;
+use mapping::quoted;
 use preview::Notes;
 use text_buffer::TextBuffer;
 
@@ -73,6 +75,13 @@ pub struct ReadOptions {
     pub mapping: Mapping,
     /// The zone of times without one, before that of the mapping. A zone in a title comes first.
     pub timezone: Option<Zone>,
+}
+
+impl ReadOptions {
+    /// The zone of times without one, unless a title has another.
+    fn zone_name(&self) -> Option<&str> {
+        self.timezone.as_ref().or(self.mapping.timezone.as_ref()).map(Zone::name)
+    }
 }
 
 /// Reads a file to its end and passes each batch with its JSON text to `accept`, in file order.
@@ -103,8 +112,27 @@ pub fn read_text(
 /// Reads a file to its end and describes how it is understood.
 pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
     let read = |file, options: &ReadOptions| {
-        let mut accept = |_, _| ControlFlow::Continue(());
+        let (mut ids, mut equal) = (HashSet::new(), None);
+        let mut accept = |batch: Batch, _| {
+            if options.mapping.batch_id.is_some() && equal.is_none() && !ids.insert(batch.batch_id.clone()) {
+                equal = Some(batch.batch_id);
+            }
+            ControlFlow::Continue(())
+        };
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
+        // An import would reject them, too.
+        let result = match equal {
+            Some(id) if result.is_ok() => {
+                let text = format!(
+                    "two batches get the id {} from the template in the mapping",
+                    quoted(id.as_str())
+                );
+                let error =
+                    LocatedError { location: Location::File, error: FieldError::problem("batch_id", text) };
+                Err(ReadError::Invalid { errors: vec![error], more: false, only_implausible: false })
+            }
+            _ => result,
+        };
         Preview::new(notes, options, result)
     };
     let again = file.try_clone();

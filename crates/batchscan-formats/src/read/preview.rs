@@ -10,7 +10,7 @@ use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, Mapping, RateUnit, quoted};
-use super::title::hinted;
+use super::title::most_likely;
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -91,6 +91,15 @@ impl Preview {
         ] {
             text.push_str(if is_shown { line } else { "" });
         }
+        // Recognised again, also if the next file has another name of the sheet or more rows above.
+        if let Some(sheet) = self.sheet.as_ref().filter(|_| mapping.sheet.is_none()) {
+            let _ = writeln!(text, "# sheet = {}", quoted(sheet));
+        }
+        if let Some(row) =
+            self.header.and_then(Location::row).filter(|row| *row > 1 && mapping.header_row.is_none())
+        {
+            let _ = writeln!(text, "# header_row = {row}");
+        }
         let is_lost = |column: &&PreviewColumn| column.field.is_none() && !column.title.is_empty();
         let without_field: Vec<&str> =
             self.columns.iter().filter(is_lost).map(|column| &*column.title).collect();
@@ -100,10 +109,17 @@ impl Preview {
             return text + &mapping.to_toml();
         }
         text.push_str(&mapping.to_toml());
-        for title in without_field.iter().filter(|title| !mapping.ignore.iter().any(|known| known == *title))
-        {
-            let field = hinted(title).filter(|field| self.missing.contains(field));
-            let _ = writeln!(text, "# {} = \"{}\"", quoted(title), field.map_or("FIELD", Field::name));
+        let is_new = |title: &&str| !mapping.ignore.iter().any(|known| known == *title);
+        let mut titles: Vec<&str> = without_field.into_iter().filter(is_new).collect();
+        // As the errors say it.
+        for field in &self.missing {
+            if let Some(title) = most_likely(*field, &titles) {
+                titles.retain(|other| *other != title);
+                let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+            }
+        }
+        for title in titles {
+            let _ = writeln!(text, "# {} = \"FIELD\"", quoted(title));
         }
         text
     }
@@ -190,7 +206,7 @@ impl Notes {
             examples.iter().any(|(before, after)| after.as_ref().is_some_and(|after| after != before));
         let is_rate = field.unit() == Some("percent");
         match field.kind() {
-            Kind::Instant => match &self.zone {
+            Kind::Instant => match self.zone.as_deref().or(options.zone_name()) {
                 Some(zone) if changes && examples.iter().any(|(before, _)| !before.contains(':')) => {
                     format!("midnight in {zone}")
                 }
@@ -216,11 +232,6 @@ impl Notes {
         let mut mapping = options.mapping.clone();
         mapping.timezone = options.timezone.clone().or(mapping.timezone);
         mapping.decimal = mapping.decimal.or(self.decimal);
-        if !self.ignored_sheets.is_empty() {
-            mapping.sheet = mapping.sheet.or_else(|| self.sheet.clone());
-        }
-        let row = self.header.and_then(Location::row);
-        mapping.header_row = mapping.header_row.or(row.filter(|row| *row > 1));
         let known =
             self.columns.iter().filter_map(|(title, field)| field.map(|field| (title.clone(), field)));
         mapping.columns = known.collect();

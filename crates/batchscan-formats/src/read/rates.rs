@@ -22,10 +22,13 @@ pub(super) struct Rates {
     unit: Option<RateUnit>,
     /// Whether the title or the type of a column says percent, whatever the mapping says.
     is_percent: [bool; FIELDS.len()],
-    /// Whether the unit of a column is known: stated, or shown by a rate above 1.
+    /// Whether the unit of a column is stated.
     is_known: [bool; FIELDS.len()],
-    /// The first rate of each column that is not 0.
+    /// The first rate of each column that is above 0 and at most 1.
     first: [Option<(Location, String)>; FIELDS.len()],
+    /// The rates above 0 and at most 1, and those above 1.
+    small: [u64; FIELDS.len()],
+    large: [u64; FIELDS.len()],
     /// Rates in the form of the API, and whether there are others.
     api_rates: [u64; FIELDS.len()],
     has_others: [bool; FIELDS.len()],
@@ -76,7 +79,7 @@ impl Rates {
             let text = match raw.get(FIELDS[index]) {
                 Some(Value::Percent(_)) => continue,
                 Some(_) if rate.count() > FRACTION_MAX => {
-                    self.is_known[index] = true;
+                    self.large[index] += 1;
                     continue;
                 }
                 Some(Value::Text(text)) if text.len() == "0.50".len() => {
@@ -91,23 +94,29 @@ impl Rates {
             };
             // Also 0.001 is above 0, before it is rounded.
             if text.contains(|c| ('1'..='9').contains(&c)) {
+                self.small[index] += 1;
                 self.first[index].get_or_insert_with(|| (location, text.to_string()));
             }
         }
     }
 
-    /// The errors of columns without a rate above 1: both readings and the setting that decides.
+    /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
     pub(super) fn finish(self) -> Vec<LocatedError> {
         let mut errors = Vec::new();
         for (index, first) in self.first.into_iter().enumerate() {
-            let is_chance = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
+            let (small, large) = (self.small[index], self.large[index]);
+            let is_chance = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX || small < large;
             let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_chance) else {
                 continue;
             };
             let read =
                 |text: &str| Hundredths::parse(text).map_or_else(|_| String::new(), |rate| rate.to_string());
+            let how_many = match large {
+                0 => "no value is above 1".to_owned(),
+                _ => format!("{small} of {} values are at most 1", small + large),
+            };
             let problem = format!(
-                "no value is above 1: {text} is {} % (rates = \"percent\" in a mapping) or {} % (rates = \"fraction\")",
+                "{how_many}: {text} is {} % (rates = \"percent\" in a mapping) or {} % (rates = \"fraction\")",
                 read(&text),
                 read(&times_hundred(&text)),
             );

@@ -133,15 +133,32 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
     (edits(known) <= edits_max).then_some(*field)
 }
 
-/// Parts of titles in English, German, French and Dutch that hint at a required field. Only suggested, never applied.
-const HINTS: [(Field, &[&str]); 5] = [
-    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure"]),
+/// Parts of titles in English, German, French and Dutch that hint at a field. Only suggested, never applied.
+const HINTS: [(Field, &[&str]); 9] = [
     (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto", "aufnahme"]),
     (Field::Warnings, &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem"]),
-    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key"]),
+    (Field::ScannedByEmail, &["mail"]),
+    (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
+    (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
+    (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
+    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
+    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key", "ref"]),
     (
         Field::BatchName,
-        &["name", "naam", "nom", "tray", "schale", "platte", "lot", "charge", "partij", "batch"],
+        &[
+            "name",
+            "naam",
+            "nom",
+            "bezeichnung",
+            "label",
+            "tray",
+            "schale",
+            "platte",
+            "lot",
+            "charge",
+            "partij",
+            "batch",
+        ],
     ),
 ];
 
@@ -158,9 +175,9 @@ pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t st
         .or_else(|| titles.iter().copied().find(|title| hinted(title) == Some(field)))
 }
 
-/// The required field that a title hints at.
+/// The field that a title hints at.
 pub(super) fn hinted(title: &str) -> Option<Field> {
-    let title = title.to_lowercase();
+    let title = title.to_lowercase().replace('#', " nr ");
     let has = |word: &&str| match word.len() {
         // Short words are also parts of others.
         ..=3 => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),

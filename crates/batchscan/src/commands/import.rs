@@ -130,7 +130,7 @@ async fn import_one(
             let bytes_read = Arc::new(AtomicU64::new(0));
             let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
             let source =
-                ImportSource { file: Some(display_name(file)), hash: Some(hash), ..ImportSource::default() };
+                ImportSource { file: Some(recorded_name(file)), hash: Some(hash), ..ImportSource::default() };
             let (now, dry_run, read) = (Clock::system().now(), command.dry_run, options.clone());
             let options = ImportOptions { source, now, dry_run, read };
             let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
@@ -244,6 +244,12 @@ async fn update_bar(bar: ProgressBar, bytes_read: Arc<AtomicU64>) {
     }
 }
 
+/// The name in the list of imports: that of the file, wherever it is. A corrected copy in another folder has the same.
+fn recorded_name(file: &Path) -> String {
+    let name = file.file_name().filter(|_| file != Path::new("-"));
+    name.map_or_else(|| display_name(file), |name| name.to_string_lossy().into_owned())
+}
+
 const FIX: &str = "fix the file and import it again";
 
 /// What to do about a file with errors.
@@ -254,7 +260,7 @@ fn advice(command: &Import, format: Format, options: &ReadOptions) -> String {
     let org = shell_quoted(&command.org);
     let is_stored = command.mapping.is_none() && options.mapping != Mapping::default();
     let stored = match is_stored {
-        true => format!(". The mapping stored for it was used: `batchscan org mapping {org}` shows it"),
+        true => format!(". The mapping stored for it was used: `batchscan org mapping {org} --show`"),
         false => String::new(),
     };
     format!("{FIX}, or add --preview to see how it is read{stored}")

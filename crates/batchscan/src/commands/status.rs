@@ -82,6 +82,11 @@ impl Report<'_> {
                 shell_quoted(name)
             ));
         }
+        let warned = org.last_import.as_ref().filter(|last| last.warnings > 0 && is_recent(last));
+        found.extend(warned.map(|last| {
+            let first = last.messages.first().map_or(String::new(), |first| format!(": {}", sanitize(first)));
+            format!("{} was imported with {}{first}", file(last), count(last.warnings, "warning", "warnings"))
+        }));
         found
             .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
         found.into_iter().map(|text| format!("{name}: {text}")).collect()

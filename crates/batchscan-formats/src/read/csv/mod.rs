@@ -16,7 +16,7 @@ use memchr::{memchr, memchr2, memchr3};
 
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
-use super::columns::{Column, Role};
+use super::columns::{Column, Role, is_no_batch};
 use super::convert::{Converter, join_date_and_time};
 use super::decoder::{Decoder, INVALID};
 use super::error::Location;
@@ -204,6 +204,10 @@ impl Table<'_> {
         }
         if row.cells.len() != self.roles.len() {
             return collector.add_error(location, self.wrong_count(row.cells.len()));
+        }
+        let is_empty = |index: usize| row.cells[index].start == row.cells[index].end;
+        if is_no_batch(&self.roles, is_empty) {
+            return collector.ignore_row(location);
         }
         if collector.notes().wants_examples() {
             self.note_cells(row, row_text, collector);

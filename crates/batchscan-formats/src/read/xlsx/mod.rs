@@ -20,7 +20,7 @@ use calamine::{DataRef, DataType as _, Reader as _, SheetType, SheetVisible, Sty
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
 use super::collector::{Collector, Stop, problem, unexpected};
-use super::columns::Role;
+use super::columns::{Role, is_no_batch};
 use super::convert::Converter;
 use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
@@ -416,6 +416,13 @@ impl<'o> Table<'o> {
         if !row.has_values || row.is_incomplete {
             collector.notes().forget_cells();
             return Ok(());
+        }
+        let is_empty = |index: usize| match roles[index] {
+            Role::Field(column) => row.raw.get(column.field).is_none(),
+            _ => row.raw.get(Field::BatchCreationDate).is_none(),
+        };
+        if is_no_batch(roles, is_empty) {
+            return collector.ignore_row(self.location());
         }
         for role in roles {
             let field = match role {

@@ -131,20 +131,14 @@ fn errors_name_the_row_and_the_field() {
         sheet.write_with_format(1, 5, 1.5, &date).unwrap();
         write_row(sheet, 2, "b");
         sheet.write(2, 2, 0.5).unwrap().write(2, 4, "yes").unwrap();
-        sheet.write_string(3, 0, "c").unwrap();
         write_row(sheet, 4, "d");
         sheet.write(4, 7, "x").unwrap();
     });
     let date = "expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
-    let null = "required field is null; if an empty cell means false, add false = [\"\"] to a mapping";
     let expected = format!(
         "row 1: coment: unknown field; did you mean comment? If not, add it to ignore in a mapping\n\
         row 2: avg_germination_rate: expected a decimal such as 92.5, found a date\n\
         row 3: batch_creation_date: {date}, found a date before 1900-03-01 or after 9999\n\
-        row 4: warnings: {null}\n\
-        row 4: batch_name: required field is null\n\
-        row 4: batch_creation_date: required field is null\n\
-        row 4: number_of_images: required field is null\n\
         row 5: column 8: missing column name"
     );
     assert_eq!(errors(XLSX, file), expected);

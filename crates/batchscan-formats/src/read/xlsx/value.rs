@@ -74,6 +74,12 @@ impl<'a> CellValue<'a> {
             [a, b] => match (days(a), days(b)) {
                 // A time of day is a part of a day.
                 (Some(a), Some(b)) if a.min(b) < 1.0 && a.max(b).fract() == 0.0 => clock(a + b, is_1904),
+                (Some(date), None) | (None, Some(date)) if date >= FIRST_DAY && date.fract() == 0.0 => {
+                    let text = if days(a).is_some() { b } else { a };
+                    let date = clock(date, is_1904).shown();
+                    let day = date.split(' ').next().unwrap_or_default();
+                    CellValue::Text(join_date_and_time(day, &cell_text(text)).into())
+                }
                 (None, None) => CellValue::Text(join_date_and_time(&cell_text(a), &cell_text(b)).into()),
                 _ => CellValue::Value(Value::Other("a date or a time as text, the other as a number")),
             },
