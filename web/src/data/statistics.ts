@@ -118,14 +118,8 @@ function byName(a: string | null, b: string | null): number {
   return a < b ? -1 : 1;
 }
 
-interface Steps {
-  starts: string[];
-  firstDay: number;
-  /** The step of each day. */
-  stepOfDay: Int32Array;
-}
-
-function stepsOf(period: Period, step: Step): Steps {
+/** The starts of the steps, and the step of each day. */
+function stepsOf(period: Period, step: Step) {
   const firstDay = dayNumber(period.from);
   const starts: string[] = [];
   const stepOfDay = new Int32Array(dayCount(period));
@@ -142,7 +136,7 @@ function stepStart(day: number, step: Step): string {
   return dayText(step === 'week' ? weekStart(day) : day);
 }
 
-function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Measure): SeriesPoint[] {
+function pointsOf(columns: Columns, rows: Int32Array, steps: ReturnType<typeof stepsOf>, measure: Measure): SeriesPoint[] {
   const { starts, firstDay, stepOfDay } = steps;
   return splitRows(rows, starts.length, (row) => stepOfDay[columns.day[row]! - firstDay] ?? -1).map((stepRows, at) => {
     return { start: starts[at]!, batches: stepRows.length, mean: mean(presentValues(columns[measure], stepRows)) };
