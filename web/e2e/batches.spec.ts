@@ -30,7 +30,7 @@ const toCells = (batch: Batch, names = NAMES): string[] =>
   names.map((name) => {
     if (name === 'warnings') return batch.warnings ? 'Yes' : 'No';
     const text = String(batch[name] ?? '');
-    return name === 'batch_creation_date' ? text.slice(0, 19).replace('T', ' ') : text;
+    return name === 'batch_creation_date' ? text.replace('T', ' ').replace('Z', '') : text;
   });
 
 async function exportAs(page: Page, file: string): Promise<Download> {

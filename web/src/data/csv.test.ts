@@ -32,7 +32,7 @@ it('has decimal commas and semicolons where the reader expects them', async () =
   const fields: (keyof Batch)[] = ['batch_id', 'avg_germination_rate', 'comment', 'batch_creation_date'];
   const change = { avg_germination_rate: '92.50', comment: 'a; 1.5', batch_creation_date: '2026-03-02T08:00:00.5Z' };
   expect(await fileOf([change], fields, 'de')).toBe(
-    'Batch ID;Germination rate (%);Comment;Scanned (UTC)\r\nb-0;92,50;"a; 1.5";2026-03-02 08:00:00\r\n',
+    'Batch ID;Germination rate (%);Comment;Scanned (UTC)\r\nb-0;92,50;"a; 1.5";2026-03-02 08:00:00.5\r\n',
   );
 });
 
