@@ -82,7 +82,7 @@ function placesOf(columns: Columns, row: number): string[] {
   return [...new Set(found.map((place) => place[0]!.toUpperCase() + place.slice(1).toLowerCase().replace(/\s*(?=\d)/, ' ')))];
 }
 
-// The most telling first. Almost all new batches are of the same day, so that needs more of them.
+// The most telling first. Most new batches are of the same day, so that needs more of them.
 const CAUSES = [
   { kind: 'place', min: 3, namesOf: placesOf },
   { kind: 'crop', min: 3, namesOf: (columns: Columns, row: number) => columns.crops.slice(columns.crop[row]!, columns.crop[row]! + 1) },
