@@ -67,10 +67,20 @@ test('an empty organisation has its own message', async ({ page }) => {
   const service = await serve('Empty', []);
   await page.goto(service.url);
   await signIn(page, service);
-  await expect(message(page, 'No batches yet')).toBeVisible();
+  await expect(message(page, 'No batches in the last 365 days')).toBeVisible();
+  await expect(page.getByText('Ask the person who gave you access')).toBeVisible();
+  await expect(button(page, 'Refresh')).toHaveCount(1);
   await link(page, 'Batches').click();
   await expect(heading(page, 'Batches')).toBeVisible();
+  await link(page, 'Look for earlier batches').click();
   await expect(message(page, 'No batches yet')).toBeVisible();
+});
+
+test('batches that are older than a year can be found', async ({ page }) => {
+  const service = await serve('Older', [{ batch_id: 'a', batch_creation_date: `${plusDays(today(), -500)}T08:00:00Z` }]);
+  await openSignedIn(page, service);
+  await link(page, 'Look for earlier batches').click();
+  await expectRows(page, 1);
 });
 
 test('an empty period shows when the latest batch was scanned, and opens that day', async ({ page }) => {

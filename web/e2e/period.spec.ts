@@ -69,10 +69,3 @@ test('the page opens with the preset used last, unless the address has a period'
   await page.goto(`${demo.url}/batches?window=30d`);
   await expect(page.getByRole('button', { name: 'Period 30 days' })).toBeVisible();
 });
-
-test('an address of the former overview opens the analysis with its period and filters', async ({ page, demo }) => {
-  await openSignedIn(page, demo, '/?window=this-month&warnings=with');
-  await expect(page).toHaveURL(`${demo.url}/analysis?window=30d&warnings=with`);
-  const batches = await fetchBatches(demo, lastDays(30));
-  await expectFigures(page, batches.filter(({ warnings }) => warnings));
-});

@@ -3,7 +3,7 @@
 import { fetchBatches, serve, type Service } from './service';
 import { lastDays } from './expected';
 import { MORNINGS, nursery, type Morning } from './nursery';
-import { goSignedIn, test, type Page } from './test';
+import { goSignedIn, loaded, test, type Page } from './test';
 
 const DESKTOP = { viewport: { width: 1440, height: 900 } };
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
@@ -56,6 +56,8 @@ async function open(page: Page, { morning, view }: Picture): Promise<void> {
   const last = (await fetchBatches(service, lastDays(7))).findLast(({ comment }) => comment !== null)?.batch_id ?? 'unknown';
   const paths = { today: '/', batches: '/batches', analysis: '/analysis', batch: `/batches/${last}`, offline: '/' };
   await goSignedIn(page, service, paths[view]);
+  if (view === 'batch') await page.getByRole('heading', { level: 2 }).first().waitFor();
+  else await loaded(page);
   await page.waitForLoadState('networkidle');
   if (view !== 'offline') return;
   await page.context().setOffline(true);

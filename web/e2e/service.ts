@@ -69,7 +69,11 @@ export class Database {
     const file = join(folder, `${organisation}.ndjson`);
     const required = { batch_name: 'Tray', number_of_images: 1, warnings: false };
     writeFileSync(file, batches.map((batch) => JSON.stringify({ ...required, ...batch })).join('\n'));
-    this.#run('import', '--org', organisation, file);
+    this.importFile(organisation, file);
+  }
+
+  importFile(organisation: string, file: string): void {
+    this.#run('import', '--strict', '--org', organisation, file);
   }
 
   /** A link that signs in once. */

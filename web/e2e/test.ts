@@ -76,7 +76,7 @@ export const grid = (page: Page): Locator => page.getByRole('grid', { name: 'Bat
 export const field = (page: Page, name: string): Locator => page.getByRole('search').getByLabel(name, { exact: true });
 export const warnings = (page: Page): Locator => page.getByRole('combobox', { name: 'Show' });
 export const chart = (page: Page, name: string): Locator => page.locator(`[data-chart="${name}"]`);
-export const cards = (page: Page): Locator => page.getByRole('list', { name: 'Batches that need a look' }).getByRole('listitem');
+export const cards = (page: Page): Locator => page.getByRole('list', { name: 'Batches that need a look' }).locator('> li');
 
 /** The key figures of the analysis: label to value, as displayed. */
 export async function keyFigures(page: Page): Promise<Record<string, string>> {

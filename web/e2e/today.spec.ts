@@ -104,6 +104,25 @@ test('an unusual batch can be marked as seen, on this device, and that can be un
   await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
 });
 
+test('several batches of a house are one card, which is seen at once', async ({ page }) => {
+  const house = [41, 30, 52].map((rate, at) => ({
+    batch_name: `Tray ${at}`,
+    crop_type: `Crop ${at}`,
+    avg_germination_rate: `${rate - 10}.00`,
+    comment: at === 1 ? 'House 3: vents open' : 'In house 3',
+  }));
+  await openSignedIn(page, await serve('House', morning({}, ...house, failed)));
+  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
+  await expect(page.getByText('The worst first.')).toBeVisible();
+  const card = cards(page).filter({ hasText: '3 batches in House 3' });
+  await expect(card).toHaveText(/20–42% germinated.*Tray 1\s*20%.*Tray 0\s*31%.*Tray 2\s*42%.*House 3: vents open/s);
+  await button(page, 'Seen: 3 batches in House 3').click();
+  await expect(page.getByText('Hidden on this device: 3 batches.')).toBeVisible();
+  await expect(message(page, '1 of 5 batches needs a look')).toBeVisible();
+  await button(page, 'Undo').click();
+  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
+});
+
 test('an earlier batch stays for seven days', async ({ page }) => {
   const ago = (days: number) => ({ ...failed, batch_creation_date: `${plusDays(today(), -days)}T08:00:00Z` });
   await openSignedIn(page, await serve('Earlier', morning(ago(6), ago(7))));
@@ -140,6 +159,8 @@ test('a decline is the plain average of four weeks against that of the year', as
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
   await expect(region(page, 'Germination, last four weeks')).toContainText('▼ 86%, year 93%');
+  await expect(message(page, 'No new batches, 1 crop declining')).toBeVisible();
+  await expect(page.getByText('▼ Leek: 86% on average in four weeks, 93% in the year.')).toBeVisible();
   await link(page, 'Analysis').click();
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/▼ 86\.0%\s*93\.0%/);

@@ -44,11 +44,6 @@ class Batches {
     this.other = this.#ensure(this.other, period);
   }
 
-  reload(period: Period): void {
-    this.#discardOthers();
-    this.#loadMain(period);
-  }
-
   clear(): void {
     this.main?.discard();
     this.main = null;
@@ -76,7 +71,8 @@ class Batches {
   /** Checks for changes now, and then regularly. */
   async refresh(): Promise<void> {
     const { main } = this;
-    if (main === null || this.#next !== null || main.state === 'loading') return;
+    if (main === null || this.#next !== null) return;
+    if (main.state === 'loading') return main.retryNow();
     clearTimeout(this.#timer);
     if (main.state === 'failed') return main.start();
     try {

@@ -16,7 +16,7 @@ import { reasonText } from './views/shared-text';
 /** Saves the shown batches. The suffix is added to the file name. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
   const { sortedRows: rows } = results;
-  const reasons = new Map(results.unusualBatches.map(({ row, reasons }) => [row, reasons.map(reasonText).join(' ')]));
+  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ')]));
   const columns = exportColumns(results.columns, fields, reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }

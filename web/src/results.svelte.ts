@@ -7,7 +7,7 @@ import { morningOf } from './data/morning';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
 import { dots, headline, rowsBy, type Measure } from './data/statistics';
-import { averages, findUnusual, unusualRows, usualRanges, type Averages, type UsualRanges } from './data/usual';
+import { averages, findUnusual, usualRanges, type Averages, type UsualRanges } from './data/usual';
 import { seen } from './seen.svelte';
 import { dayNumber, dayText } from './time/day';
 import { view } from './view.svelte';
@@ -67,12 +67,7 @@ class Results {
   /** The usual ranges of each crop, in every period and on every screen. */
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** The averages of each crop, whatever the period. */
-  averages: ReadonlyMap<string | null, Averages> = $derived.by(() => {
-    const { columns, rows } = this.#yearRows;
-    const firstDay = dayNumber(fourWeeks(view.today).from);
-    const groups = rowsBy('crop', columns, rows);
-    return new Map(groups.map(({ name, rows }) => [name, averages(columns, rows, firstDay, this.measure)]));
-  });
+  averages = $derived({ germination: this.#averagesOf('germination'), usable: this.#averagesOf('usable') });
 
   /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */
   latestDay = $derived.by(() => {
@@ -93,9 +88,8 @@ class Results {
 
   // Other filters do not depend on them.
   #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
-  /** The unusual batches that are shown. None until everything is compared. */
-  unusualBatches = $derived(this.isComparing ? [] : findUnusual(this.columns, this.rows, this.ranges));
-  unusual = $derived(unusualRows(this.unusualBatches));
+  /** Why batches that are shown are unusual, by row. None until everything is compared. */
+  reasons = $derived(new Map((this.isComparing ? [] : findUnusual(this.columns, this.rows, this.ranges)).map(({ row, reasons }) => [row, reasons])));
   /** How many batches of the last 365 days match the filter; null if it is not known. */
   matchesOfYear = $derived.by(() => {
     if (this.#year === null) return null;
@@ -106,6 +100,12 @@ class Results {
   rowsWith(change: Partial<Filter>, columns = this.columns, period = this.#period): Int32Array {
     void batches.version;
     return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
+  }
+
+  #averagesOf(measure: Measure): ReadonlyMap<string | null, Averages> {
+    const { columns, rows } = this.#yearRows;
+    const firstDay = dayNumber(fourWeeks(view.today).from);
+    return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure)]));
   }
 
   #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {

@@ -9,8 +9,8 @@ class Seen {
   #changes = $state(0);
   #setting = $derived(`seen.${session.organisation}`);
   #ids: ReadonlySet<string> = $derived.by(() => (void this.#changes, new Set(parse(readSetting(this.#setting)))));
-  /** The batch that was marked last, to undo it. */
-  last = $state<string | null>(null);
+  /** The batches that were marked last, to undo it. */
+  last = $state.raw<readonly string[]>([]);
 
   constructor() {
     // Another tab is the same device.
@@ -21,14 +21,14 @@ class Seen {
     return this.#ids.has(batchId);
   }
 
-  mark(batchId: string): void {
-    this.last = batchId;
-    this.#store([...this.#ids, batchId]);
+  mark(...batchIds: string[]): void {
+    this.last = batchIds;
+    this.#store([...this.#ids, ...batchIds]);
   }
 
-  undo(batchId: string): void {
-    this.last = null;
-    this.#store([...this.#ids].filter((id) => id !== batchId));
+  undo(...batchIds: readonly string[]): void {
+    this.last = [];
+    this.#store([...this.#ids].filter((id) => !batchIds.includes(id)));
   }
 
   #store(ids: string[]): void {

@@ -69,14 +69,9 @@ class CurrentView {
     return toUrl({ ...this.current, screen });
   }
 
-  /** The URL of the table with some of the shown batches. */
-  tableHref(filter: Partial<Filter> = {}, sort: SortKey = this.current.sort): string {
-    return toUrl({ ...this.current, screen: { name: 'table' }, filter: { ...this.current.filter, ...filter }, sort });
-  }
-
-  /** The same of the analysis. */
-  analysisHref(filter: Partial<Filter>): string {
-    return toUrl({ ...this.current, screen: { name: 'analysis' }, filter: { ...this.current.filter, ...filter } });
+  /** The URL of the table or the analysis with some of the shown batches. */
+  listHref(name: ListName, filter: Partial<Filter> = {}, sort: SortKey = this.current.sort): string {
+    return toUrl({ ...this.current, screen: { name }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
   /** The URL of the table of a period, whatever the filters shown. */

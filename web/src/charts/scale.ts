@@ -39,19 +39,26 @@ export function roundFactors(low: number, high: number): number[] {
   return found;
 }
 
+// How near a pointer must be to a dot.
+const NEAR_PX = 16;
+
+/** The item that is drawn nearest to a point, with its place. */
+export function nearest<T>(items: Iterable<T>, px: number, py: number, placeOf: (item: T) => [number, number]) {
+  let found: { item: T; x: number; y: number; distance: number } | null = null;
+  for (const item of items) {
+    const [x, y] = placeOf(item);
+    const distance = Math.hypot(x - px, y - py);
+    if (distance < (found?.distance ?? NEAR_PX)) found = { item, x, y, distance };
+  }
+  return found;
+}
+
 // In percentage points. A shorter axis would make a small difference look like a fall.
 const RATES_MIN = 20;
-// A longer one has labels every 10 or 20.
-const FINE_RATES_MAX = 25;
 
-/** The ends of an axis that fits the rates, with round ends. Not from zero, because rates differ by a few points. */
+/** The ends of an axis that fits the rates, in tens. Not from zero, because rates differ by a few points. */
 export function rateEnds(rates: readonly (number | null | undefined)[]): { low: number; high: number } {
   const known = rates.filter((rate) => rate != null);
-  const fit = (step: number): { low: number; high: number } => {
-    const low = Math.max(0, Math.min(100 - RATES_MIN, Math.floor(Math.min(...known) / step) * step));
-    const high = Math.min(100, Math.max(low + RATES_MIN, Math.ceil(Math.max(...known) / step) * step));
-    return { low, high };
-  };
-  const fine = fit(5);
-  return fine.high - fine.low > FINE_RATES_MAX ? fit(10) : fine;
+  const low = Math.max(0, Math.min(100 - RATES_MIN, Math.floor(Math.min(...known) / 10) * 10));
+  return { low, high: Math.min(100, Math.max(low + RATES_MIN, Math.ceil(Math.max(...known) / 10) * 10)) };
 }

@@ -32,7 +32,7 @@ it('has decimal commas and semicolons where the reader expects them', async () =
   const fields: (keyof Batch)[] = ['batch_id', 'avg_germination_rate', 'comment', 'batch_creation_date'];
   const change = { avg_germination_rate: '92.50', comment: 'a; 1.5', batch_creation_date: '2026-03-02T08:00:00.5Z' };
   expect(await fileOf([change], fields, 'de')).toBe(
-    'Batch ID;Germination rate (%);Comment;Scanned (UTC)\r\nb-0;92,50;"a; 1.5";2026-03-02 08:00:00\r\n',
+    'Batch ID;Germination rate (%);Comment;Scanned (UTC)\r\nb-0;92,50;"a; 1.5";2026-03-02 08:00:00.5\r\n',
   );
 });
 
@@ -72,8 +72,8 @@ it('writes all fields, the rows in the given order, and no rows', async () => {
   expect(csv(columns, new Int32Array(), 'en').type).toBe('text/csv;charset=utf-8');
 });
 
-it('writes names of people, and why a batch is unusual before its comment', async () => {
+it('writes the addresses of people, as an import reads them, and why a batch is unusual before its comment', async () => {
   const columns = sampleColumns([{ scanned_by_email: 'ines.moreau@example.org', comment: 'Dry' }, { scanned_by_email: null, comment: null }]);
   const file = csv(exportColumns(columns, ['scanned_by_email', 'comment'], new Map([[0, 'Only 50%.']])), allRows(columns), 'en');
-  expect(await file.text()).toMatch(/Scanned by,Why unusual,Comment\r\nInes Moreau,Only 50%\.,Dry\r\n,,\r\n$/);
+  expect(await file.text()).toMatch(/Scanned by,Why unusual,Comment\r\nines.moreau@example.org,Only 50%\.,Dry\r\n,,\r\n$/);
 });

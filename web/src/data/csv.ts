@@ -40,8 +40,14 @@ function toCell(value: Batch[keyof Batch], kind: string, style: Style): string {
   if (value === null) return '';
   if (kind === 'decimal' || kind === 'percent') return (value as string).replace('.', style.decimalPoint);
   if (kind === 'flag') return value === true ? text.batch.yes : text.batch.no;
-  if (kind === 'instant') return new Date(clockMs(value as string)).toISOString().slice(0, 19).replace('T', ' ');
+  if (kind === 'instant') return clockText(value as string);
   return quote(kind === 'text' || kind === 'link' ? escapeFormula(value as string) : String(value));
+}
+
+/** "2026-03-02 11:20:30", with the fraction of the second if there is one: an import must read back the same instant. */
+function clockText(instant: string): string {
+  const [fraction = ''] = /\.\d+/.exec(instant) ?? [];
+  return new Date(clockMs(instant)).toISOString().slice(0, 19).replace('T', ' ') + fraction;
 }
 
 /** Prefixes texts that a spreadsheet would run as a formula. Numbers are safe: -1.50 is a number. */

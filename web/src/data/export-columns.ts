@@ -1,7 +1,7 @@
 // The columns of an exported file: the headings of the screen with the unit or the time zone, and the values.
 
 import { text } from '../text';
-import { findField, personName, type Batch, type Field, type FieldKind } from './batch';
+import { findField, type Batch, type Field, type FieldKind } from './batch';
 import type { Columns } from './columns';
 import { timeZone } from '../time/zone';
 
@@ -19,9 +19,7 @@ export function exportColumns(
 ): ExportColumn[] {
   const found = fields.map((name): ExportColumn => {
     const field = findField(name)!;
-    const value = (row: number) => columns.batch(row)[name];
-    if (name !== 'scanned_by_email') return { head: headOf(field), kind: field.kind, value };
-    return { head: headOf(field), kind: field.kind, value: (row) => value(row) && personName(String(value(row))) };
+    return { head: headOf(field), kind: field.kind, value: (row) => columns.batch(row)[name] };
   });
   if (reasons.size === 0) return found;
   const why: ExportColumn = { head: text.reasons.why, kind: 'text', value: (row) => reasons.get(row) ?? null };

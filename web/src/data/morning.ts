@@ -1,7 +1,8 @@
 // What the start page shows: the batches since the last working day, those that need a look, and four weeks of each crop.
 
 import type { Columns } from './columns';
-import { dayNumber } from '../time/day';
+import { dayNumber, dayText } from '../time/day';
+import { groupBy } from './percentile';
 import { plusDays, recentPeriod } from './period';
 import { rowsBy, type Group } from './statistics';
 import { findUnusual, pointsOutside, type Reason, type UnusualBatch, type UsualRanges } from './usual';
@@ -13,22 +14,27 @@ export interface Morning {
   open: OpenBatch[];
   /** How many of `open` are in `recent`. */
   newlyOpen: number;
+  /** `open` in the same order, but together what has something in common. */
+  groups: OpenGroup[];
   /** How many unusual batches of the last seven days were marked as seen. */
   seen: number;
   /** How many of `recent` are of a crop with a usual range. */
   compared: number;
-  crops: CropRow[];
+  crops: Group[];
   /** Crops of the four weeks that are not in `crops`. */
   omitted: number;
+  /** The unusual batches of the four weeks. */
+  unusual: ReadonlySet<number>;
 }
 
 export interface OpenBatch extends UnusualBatch {
   isNew: boolean;
 }
 
-export interface CropRow extends Group {
-  /** The unusual batches of all crops. */
-  unusual: ReadonlySet<number>;
+/** Several batches with something in common, or one batch without. A day is 'YYYY-MM-DD'. */
+export interface OpenGroup {
+  cause: { kind: 'place' | 'crop' | 'day'; name: string } | null;
+  batches: OpenBatch[];
 }
 
 // Older ones leave by themselves.
@@ -58,25 +64,54 @@ export function morningOf(
     recent,
     open,
     newlyOpen: open.filter(({ isNew }) => isNew).length,
+    groups: groupsOf(columns, open),
     seen: late.length - open.length,
     compared: recent.filter((row) => ranges.has(columns.cropName(columns.crop[row]!))).length,
-    ...cropRows(columns, rows, unusual, open),
+    ...cropRows(columns, rows, open),
+    unusual: new Set(unusual.map(({ row }) => row)),
   };
 }
 
+// Where a batch is, in its name or comment, in English or German.
+const PLACE = /(?<!\p{L})(?:greenhouse|house|tunnel|bay|bench|gewächshaus|haus|halle|abteil|tisch)\s*\d+\p{L}?(?![\p{L}\d])/giu;
+
+/** `House 3` for any spelling of it. */
+function placesOf(columns: Columns, row: number): string[] {
+  const { batch_name, comment } = columns.batch(row);
+  const found = `${batch_name}\n${comment ?? ''}`.match(PLACE) ?? [];
+  return [...new Set(found.map((place) => place[0]!.toUpperCase() + place.slice(1).toLowerCase().replace(/\s*(?=\d)/, ' ')))];
+}
+
+// The most telling first. Most new batches are of the same day, so that needs more of them.
+const CAUSES = [
+  { kind: 'place', min: 3, namesOf: placesOf },
+  { kind: 'crop', min: 3, namesOf: (columns: Columns, row: number) => columns.crops.slice(columns.crop[row]!, columns.crop[row]! + 1) },
+  { kind: 'day', min: 4, namesOf: (columns: Columns, row: number) => [dayText(columns.day[row]!)] },
+] as const;
+
+function groupsOf(columns: Columns, open: OpenBatch[]): OpenGroup[] {
+  const groups: OpenGroup[] = [];
+  let rest = open;
+  for (const { kind, min, namesOf } of CAUSES) {
+    for (;;) {
+      const named = rest.flatMap((batch) => namesOf(columns, batch.row).map((name) => ({ name, batch })));
+      const [largest] = groupBy(named, ({ name }) => name).sort(([, a], [, b]) => b.length - a.length);
+      if (largest === undefined || largest[1].length < min) break;
+      const batches = largest[1].map(({ batch }) => batch);
+      groups.push({ cause: { kind, name: largest[0] }, batches });
+      rest = rest.filter((batch) => !batches.includes(batch));
+    }
+  }
+  const place = ({ batches }: OpenGroup): number => open.indexOf(batches[0]!);
+  return [...groups, ...rest.map((batch) => ({ cause: null, batches: [batch] }))].sort((a, b) => place(a) - place(b));
+}
+
 /** The most frequent crops, and all with a batch that needs a look. By name: each is at its place every morning. */
-function cropRows(
-  columns: Columns,
-  rows: Int32Array,
-  unusual: UnusualBatch[],
-  open: UnusualBatch[],
-): Pick<Morning, 'crops' | 'omitted'> {
-  const [unusualRows, openRows] = [unusual, open].map((batches) => new Set(batches.map(({ row }) => row)));
-  const measured = rows.filter((row) => !Number.isNaN(columns.germination[row]!));
-  const all = rowsBy('crop', columns, measured).map((group) => ({ ...group, unusual: unusualRows! }));
-  const isOpen = ({ rows }: CropRow): boolean => rows.some((row) => openRows!.has(row));
-  const shown = new Set([...all.filter(isOpen), ...all].slice(0, CROPS_MAX));
-  const crops = [...shown].sort((a, b) => Number(a.name === null) - Number(b.name === null) || ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
+function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<Morning, 'crops' | 'omitted'> {
+  const openCrops = new Set(open.map(({ row }) => columns.cropName(columns.crop[row]!)));
+  const all = rowsBy('crop', columns, rows.filter((row) => !Number.isNaN(columns.germination[row]!)));
+  const crops = [...new Set([...all.filter(({ name }) => openCrops.has(name)), ...all])].slice(0, CROPS_MAX);
+  crops.sort((a, b) => Number(a.name === null) - Number(b.name === null) || ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
   return { crops, omitted: all.length - crops.length };
 }
 

@@ -2,7 +2,6 @@ import { expect, it } from 'vitest';
 import {
   dayCount,
   isPeriod,
-  parsePreset,
   PERIOD_DAYS_MAX,
   periodBefore,
   presetPeriod,
@@ -16,17 +15,6 @@ it('has presets that include today', () => {
   expect(presetPeriod('30d', '2026-03-02')).toEqual({ from: '2026-02-01', to: '2026-03-02' });
   expect(presetPeriod('1d', '2026-03-02')).toEqual({ from: '2026-03-02', to: '2026-03-02' });
   expect(dayCount(usualRangePeriod('2024-03-02'))).toBe(365);
-});
-
-it('replaces the presets of earlier links', () => {
-  expect(['7d', 'this-week', 'last-month', 'last-year', 'constructor', null].map(parsePreset)).toEqual([
-    '7d',
-    '7d',
-    '90d',
-    '365d',
-    null,
-    null,
-  ]);
 });
 
 it('starts a morning with the last working day', () => {

@@ -13,23 +13,9 @@ export const PRESETS = ['1d', '7d', '30d', '90d', '365d'] as const;
 
 export type Preset = (typeof PRESETS)[number];
 
-// What earlier links and settings have, and the preset with the same days.
-const FORMER_PRESETS: Record<string, Preset> = {
-  today: '1d',
-  yesterday: '7d',
-  'since-friday': '7d',
-  'this-week': '7d',
-  'last-week': '30d',
-  'this-month': '30d',
-  'last-month': '90d',
-  'this-year': '365d',
-  'last-year': '365d',
-};
-
 /** Null for an unknown name. */
 export function parsePreset(text: string | null): Preset | null {
-  if (text === null) return null;
-  return PRESETS.find((preset) => preset === text) ?? (Object.hasOwn(FORMER_PRESETS, text) ? FORMER_PRESETS[text]! : null);
+  return PRESETS.find((preset) => preset === text) ?? null;
 }
 
 export const DEFAULT_PRESET: Preset = '90d';
@@ -52,6 +38,11 @@ function lastDays(days: number, today: string): Period {
 /** The days for the usual ranges, whatever the period shown. */
 export function usualRangePeriod(today: string): Period {
   return lastDays(365, today);
+}
+
+/** As many days as a period can have. */
+export function longestPeriod(today: string): Period {
+  return lastDays(PERIOD_DAYS_MAX, today);
 }
 
 /** The days on the start page. */

@@ -67,20 +67,20 @@ describe('series', () => {
     const { step, points: all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-03-03' }, 'germination');
     expect(step).toBe('day');
     expect(all).toMatchObject([
-      { start: '2026-03-01', batches: 2, mean: 90, low: 90, high: 90 },
-      { start: '2026-03-02', batches: 0, mean: null, low: null, high: null },
-      { start: '2026-03-03', batches: 1, mean: 70, low: 70, high: 70 },
+      { start: '2026-03-01', batches: 2, mean: 90 },
+      { start: '2026-03-02', batches: 0, mean: null },
+      { start: '2026-03-03', batches: 1, mean: 70 },
     ]);
   });
 
-  it('starts weeks on Monday and uses the 10th and 90th percentile', () => {
+  it('starts weeks on Monday', () => {
     // 2026-03-02 is a Monday. By hand, of 50 60 70 80 90 100: the position of 0.1 is 0.5, that of 0.9 is 4.5.
     const rates = ['50.00', '60.00', '70.00', '80.00', '90.00', '100.00'];
     const columns = sampleColumns(rates.map((rate, at) => on(`2026-03-0${at + 2}`, rate)));
     const { step, points: all } = series(columns, allRows(columns), { from: '2026-03-01', to: '2026-04-30' }, 'germination');
     expect(step).toBe('week');
     expect(all[0]!.start).toBe('2026-02-23');
-    expect(all[1]).toMatchObject({ start: '2026-03-02', batches: 6, mean: 75, low: 55, high: 95 });
+    expect(all[1]).toMatchObject({ start: '2026-03-02', batches: 6, mean: 75 });
     expect(all.at(-1)!.start).toBe('2026-04-27');
   });
 

@@ -2,7 +2,7 @@
 
 import type { Columns } from './columns';
 import { dayNumber, dayText, weekStart, type Step } from '../time/day';
-import { ascendingValues, mean, percentile, presentValues, splitRows } from './percentile';
+import { mean, presentValues, splitRows } from './percentile';
 import { dayCount, type Period } from './period';
 
 export type Measure = 'germination' | 'usable';
@@ -52,9 +52,6 @@ export interface SeriesPoint {
   start: string;
   batches: number;
   mean: number | null;
-  /** 10th and 90th percentile. */
-  low: number | null;
-  high: number | null;
 }
 
 export interface Series {
@@ -121,14 +118,8 @@ function byName(a: string | null, b: string | null): number {
   return a < b ? -1 : 1;
 }
 
-interface Steps {
-  starts: string[];
-  firstDay: number;
-  /** The step of each day. */
-  stepOfDay: Int32Array;
-}
-
-function stepsOf(period: Period, step: Step): Steps {
+/** The starts of the steps, and the step of each day. */
+function stepsOf(period: Period, step: Step) {
   const firstDay = dayNumber(period.from);
   const starts: string[] = [];
   const stepOfDay = new Int32Array(dayCount(period));
@@ -145,16 +136,9 @@ function stepStart(day: number, step: Step): string {
   return dayText(step === 'week' ? weekStart(day) : day);
 }
 
-function pointsOf(columns: Columns, rows: Int32Array, steps: Steps, measure: Measure): SeriesPoint[] {
+function pointsOf(columns: Columns, rows: Int32Array, steps: ReturnType<typeof stepsOf>, measure: Measure): SeriesPoint[] {
   const { starts, firstDay, stepOfDay } = steps;
   return splitRows(rows, starts.length, (row) => stepOfDay[columns.day[row]! - firstDay] ?? -1).map((stepRows, at) => {
-    const values = ascendingValues(columns[measure], stepRows);
-    return {
-      start: starts[at]!,
-      batches: stepRows.length,
-      mean: mean(values),
-      low: percentile(values, 0.1),
-      high: percentile(values, 0.9),
-    };
+    return { start: starts[at]!, batches: stepRows.length, mean: mean(presentValues(columns[measure], stepRows)) };
   });
 }

@@ -139,10 +139,8 @@ describe('parseUrl and toUrl', () => {
     expect(parseUrl(at('/analysis?window=soon'), TODAY)).toEqual(defaultView());
   });
 
-  it('lead from an address of the former overview to the analysis', () => {
-    const former = parseUrl(at('/?window=this-month&crop=Leek&compare=person&with=a&with=b#rates'), TODAY);
-    expect(toUrl(former)).toBe('/analysis?window=30d&crop=Leek');
-    expect(toUrl(parseUrl(at('/?utm=1'), TODAY))).toBe('/');
+  it('have no parameters on the start page', () => {
+    expect(toUrl(parseUrl(at('/?utm=1&crop=Leek'), TODAY))).toBe('/');
   });
 
   it('return independent objects', () => {

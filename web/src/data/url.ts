@@ -126,12 +126,9 @@ export function parseSignIn(url: URL): SignInFragment | null {
 
 const PATHS: Record<ListName, string> = { table: '/batches', analysis: '/analysis' };
 
-// The start page has no parameters. It once had these, and showed what the analysis shows now.
-const LIST_PARAMETERS = ['from', 'to', 'window', 'crop', 'warnings', 'by', 'q', 'compare'];
-
 function parseScreen(url: URL): Screen {
   const path = url.pathname;
-  if (path === '/') return { name: LIST_PARAMETERS.some((name) => url.searchParams.has(name)) ? 'analysis' : 'today' };
+  if (path === '/') return { name: 'today' };
   if (path === PATHS.analysis) return { name: 'analysis' };
   if (path !== PATHS.table && !path.startsWith(`${PATHS.table}/`)) return { name: 'not-found' };
   const id = decode(path.slice(PATHS.table.length + 1)) ?? '';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
 import type { Columns } from './columns';
 import { dayNumber } from '../time/day';
-import { averages, BATCHES_FOR_RANGE_MIN, findUnusual, isUnusual, pointsOutside, unusualRows, usualRanges } from './usual';
+import { averages, BATCHES_FOR_RANGE_MIN, findUnusual, isUnusual, pointsOutside, usualRanges } from './usual';
 import { allRows, sampleColumns } from './test-data';
 
 /** Germination rates 80.00, 81.00 … 100.00. By hand: 10 % of 21 values are 82, 90 % are 98. */
@@ -45,7 +45,7 @@ describe('findUnusual', () => {
   it('finds a rate five points below the range or more, as rounded, and none above', () => {
     const rows = found(germination('80.00', '77.50', '77.49', '41.00', '140.00'));
     expect(rows.map(({ row }) => row)).toEqual([2, 3]);
-    expect(rows[1]!.reasons).toEqual([{ kind: 'low-germination', value: 41, range: { low: 82, high: 98, mean: 90 } }]);
+    expect(rows[1]!.reasons).toEqual([{ kind: 'low-germination', field: 'avg_germination_rate', value: 41, range: { low: 82, high: 98, mean: 90 } }]);
   });
 
   it('finds a low usable rate, and a high variation, not a low one', () => {
@@ -60,10 +60,6 @@ describe('findUnusual', () => {
       [1, ['high-variation']],
       [3, ['low-germination', 'low-usable']],
     ]);
-    expect(unusualRows(rows)).toMatchObject({
-      avg_germination_rate: new Map([[3, expect.anything()]]),
-      avg_usable_seedling_rate: new Map([[0, expect.anything()], [3, expect.anything()]]),
-    });
   });
 
   it('finds warnings, and less than half in a crop without a range', () => {
@@ -74,7 +70,7 @@ describe('findUnusual', () => {
       { ...rare, warnings: true, avg_germination_rate: null },
     ]);
     expect(rows).toEqual([
-      { row: 0, reasons: [{ kind: 'low-germination', value: 41, range: null }] },
+      { row: 0, reasons: [{ kind: 'low-germination', field: 'avg_germination_rate', value: 41, range: null }] },
       { row: 2, reasons: [{ kind: 'warning', isMeasured: false }] },
     ]);
   });

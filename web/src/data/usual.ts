@@ -79,7 +79,7 @@ export function isUnusual(field: keyof Batch, value: number, range: Range | null
 }
 
 export type Reason =
-  | { kind: (typeof MEASURED)[number]['kind']; value: number; range: Range | null }
+  | { kind: (typeof MEASURED)[number]['kind']; field: keyof Batch; value: number; range: Range | null }
   | { kind: 'warning'; isMeasured: boolean };
 
 export interface UnusualBatch {
@@ -104,23 +104,10 @@ function reasonsOf(columns: Columns, row: number, ranges: CropRanges | undefined
     // NaN for a batch without the value: every comparison with it is false.
     const value = columns[name][row]!;
     const range = ranges?.[name] ?? null;
-    if (isUnusual(field, value, range)) reasons.push({ kind, value, range });
+    if (isUnusual(field, value, range)) reasons.push({ kind, field, value, range });
   }
   if (columns.warning[row] === 1) reasons.push({ kind: 'warning', isMeasured: !Number.isNaN(columns.germination[row]!) });
   return reasons;
-}
-
-/** The unusual values: by field, the rows with their usual range. */
-export type UnusualRows = Partial<Record<keyof Batch, ReadonlyMap<number, Range | null>>>;
-
-export function unusualRows(unusual: readonly UnusualBatch[]): UnusualRows {
-  const rows = MEASURED.map(({ kind, field }) => {
-    const found = unusual.flatMap(({ row, reasons }) =>
-      reasons.flatMap((reason) => (reason.kind === kind ? [[row, reason.range] as const] : [])),
-    );
-    return [field, new Map(found)];
-  });
-  return Object.fromEntries(rows) as UnusualRows;
 }
 
 export interface Averages {

@@ -4,8 +4,6 @@ import type { Text } from './en';
 
 const batches = (n: number): string => (n === 1 ? '1 Charge' : `${count(n)} Chargen`);
 
-const MINUTE_MS = 60_000;
-
 export const de: Text = {
   batches,
   someBatches: (some, all) => `${count(some)} von ${batches(all)}`,
@@ -134,8 +132,9 @@ export const de: Text = {
     unavailable: 'Der Dienst ist nicht verfügbar.',
     lost: 'Die Verbindung ist unterbrochen.',
     retryingIn: 'Nächster Versuch in',
-    asOf: (time) => `Stand ${time}.`,
-    outdated: (ageMs) => `Angezeigt wird der Stand von ${ageMs < MINUTE_MS ? 'gerade eben' : ago(ageMs)}.`,
+    asOf: (time) => `Stand heute, ${time}.`,
+    outdated: (ageMs) => `Angezeigt wird der Stand von ${ago(ageMs)}.`,
+    stillWorks: 'Was geladen ist, funktioniert weiter.',
     backTo: { today: 'Zurück zu Heute', table: 'Zurück zu den Chargen', analysis: 'Zurück zur Analyse' },
     retry: 'Jetzt versuchen',
     refresh: 'Aktualisieren',
@@ -152,7 +151,10 @@ export const de: Text = {
 
   empty: {
     noneTitle: 'Noch keine Chargen',
-    none: 'In den letzten 365 Tagen gibt es keine. Nach dem nächsten Import erscheinen sie hier.',
+    noneOfYearTitle: 'Keine Chargen in den letzten 365 Tagen',
+    none: 'Nach dem nächsten Import erscheinen Chargen hier von selbst. Diese Seite kann offen bleiben.',
+    ask: 'Haben Sie welche erwartet? Fragen Sie die Person, von der Sie den Zugang haben, ob die Dateien Ihrer Scanner importiert werden.',
+    showEarlier: 'Frühere Chargen suchen',
     periodTitle: 'Keine Chargen in diesem Zeitraum',
     period: (phrase) => `Es gibt keine Chargen ${phrase}.`,
     latest: (day) => `Die letzte Charge wurde am ${date(day)} gescannt.`,
@@ -174,6 +176,10 @@ export const de: Text = {
     needLook: (n, all) => `${count(n)} von ${batches(all)} ansehen`,
     earlier: (n) => (n === 1 ? '1 frühere Charge ansehen' : `${count(n)} frühere Chargen ansehen`),
     andEarlier: (n) => `Und ${count(n)} aus den letzten 7 Tagen.`,
+    butDeclines: (n, crops) =>
+      `${n === 0 ? 'Keine neuen Chargen' : `${batches(n)} wie üblich`}, ${crops === 1 ? '1 Kultur lässt' : `${count(crops)} Kulturen lassen`} nach`,
+    declineOf: (crop, weeks, year) => `▼ ${crop}: im Durchschnitt ${weeks} in vier Wochen, ${year} im Jahr.`,
+    declinesOf: (crops) => `▼ Vier Wochen unter dem Jahr: ${crops.join(', ')}.`,
     fine: (n) => (n === 1 ? '1 Charge, wie üblich' : `${batches(n)}, alle wie üblich`),
     nothingUnusual: (n) => `${batches(n)}, nichts Auffälliges`,
     plain: (n) => (n === 1 ? '1 neue Charge' : `${count(n)} neue Chargen`),
@@ -185,18 +191,27 @@ export const de: Text = {
     notComparable: 'Kein Vergleich: Die letzten 365 Tage konnten nicht geladen werden.',
     seen: (n) => `${count(n)} als gesehen markiert`,
     cards: 'Chargen zum Ansehen',
+    order: (hasEarlier) => (hasEarlier ? 'Neue zuerst, dann die schlechtesten.' : 'Die schlechtesten zuerst.'),
+    seenNote: '„Gesehen“ blendet eine Charge nur auf diesem Gerät aus.',
+    causes: {
+      place: (n, place) => `${batches(n)}: ${place}`,
+      crop: (n, crop) => `${batches(n)} ${crop}`,
+      day: (n, day) => `${batches(n)} am selben Tag: ${day}`,
+    },
+    andMore: (n) => `und ${count(n)} weitere`,
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Gesehen',
     markSeenOf: (name) => `Gesehen: ${name}`,
     markSeenHere: 'Als gesehen markieren',
     markUnseen: 'Als nicht gesehen markieren',
-    marked: (name) => `${name} ist als gesehen markiert.`,
+    marked: (what) => `Auf diesem Gerät ausgeblendet: ${what}.`,
     undo: 'Rückgängig',
     usually: (range) => `üblich ${range}`,
-    nothingMeasured: 'nichts gemessen',
+    nothingMeasured: 'des Scanners: nichts gemessen',
+    warning: 'des Scanners: Platten selbst prüfen',
     reasons: {
       'low-germination': 'gekeimt',
-      'low-usable': 'brauchbar',
+      'low-usable': 'brauchbare Sämlinge',
       'high-variation': 'Größenstreuung',
     },
     weeks: 'Keimrate, letzte vier Wochen',
@@ -218,6 +233,7 @@ export const de: Text = {
     asTable: 'Als Tabelle anzeigen',
     tableLabel: (title) => `${title} als Tabelle`,
     noBatches: 'keine Chargen',
+    show: 'Diagramm anzeigen',
   },
 
   crops: {
@@ -257,8 +273,8 @@ export const de: Text = {
 
   reasons: {
     why: 'Warum auffällig',
-    warning: 'Warnung des Scanners.',
-    warningOnly: 'Warnung des Scanners, nichts gemessen.',
+    warning: 'Der Scanner hat gewarnt: Platten selbst prüfen.',
+    warningOnly: 'Der Scanner hat gewarnt und nichts gemessen.',
   },
 
   uniformity: {
@@ -311,7 +327,7 @@ export const de: Text = {
     notFound: 'Keine Charge Ihrer Organisation hat diese ID.',
     showAll: 'Alle Chargen anzeigen',
     warningTitle: 'Warnung.',
-    warning: 'Der Scanner hat eine Warnung gemeldet, ohne Grund. Die Werte dieser Charge sind vielleicht ungenau.',
+    warning: 'Der Scanner hat sie gemeldet, ohne einen Grund zu nennen. Die Werte dieser Charge können falsch sein: Prüfen Sie die Platten selbst.',
     compared: 'Verglichen mit dem üblichen Bereich',
     noCrop: 'Die Kultur ist nicht erfasst, darum gibt es keinen üblichen Bereich.',
     tooFew: (min, crop) =>
@@ -328,7 +344,8 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, range) => `${isLow ? 'Unter' : 'Über'} dem üblichen Bereich (${range})`,
+    outside: (isLow, isUnusual, range) =>
+      `${isLow ? 'Unter' : 'Über'} dem üblichen Bereich (${range})${isUnusual ? ': auffällig' : ', nicht auffällig'}`,
     within: (range) => `Im üblichen Bereich (${range})`,
     to: (low, high) => `${low} bis ${high}`,
     sameName: 'Weitere Chargen mit diesem Namen',
@@ -340,7 +357,8 @@ export const de: Text = {
     usable: (n) => `${count(n)} brauchbar`,
     unusable: (n) => `${count(n)} gekeimt, nicht brauchbar`,
     notGerminated: (n) => `${count(n)} nicht gekeimt`,
-    trayNote: (total) => `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen. Die Lage der Zellen ist nicht echt.`,
+    trayNote: (total) =>
+      `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen. Brauchbar: gut genug zum Weiterkultivieren. Die Lage der Zellen ist nicht echt.`,
     noCells: 'Keine Zellen erfasst.',
   },
 };

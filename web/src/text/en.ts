@@ -3,8 +3,6 @@ import { ago, count, date, percent } from './format';
 
 const batches = (n: number): string => (n === 1 ? '1 batch' : `${count(n)} batches`);
 
-const MINUTE_MS = 60_000;
-
 export const en = {
   batches,
   /** "12 of 30 batches". */
@@ -137,8 +135,9 @@ export const en = {
     unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
     retryingIn: 'Retrying in',
-    asOf: (time: string): string => `As of ${time}.`,
-    outdated: (ageMs: number): string => `Showing data from ${ageMs < MINUTE_MS ? 'just now' : ago(ageMs)}.`,
+    asOf: (time: string): string => `As of today, ${time}.`,
+    outdated: (ageMs: number): string => `Showing data from ${ago(ageMs)}.`,
+    stillWorks: 'What is loaded still works.',
     backTo: { today: 'Back to today', table: 'Back to batches', analysis: 'Back to analysis' },
     retry: 'Retry now',
     refresh: 'Refresh',
@@ -155,7 +154,10 @@ export const en = {
 
   empty: {
     noneTitle: 'No batches yet',
-    none: 'There are none in the last 365 days. They appear here after the next import.',
+    noneOfYearTitle: 'No batches in the last 365 days',
+    none: 'Batches appear here by themselves after the next import. You can leave this page open.',
+    ask: 'Did you expect some? Ask the person who gave you access whether your scanners’ files are imported.',
+    showEarlier: 'Look for earlier batches',
     periodTitle: 'No batches in this period',
     period: (phrase: string): string => `There are no batches ${phrase}.`,
     latest: (day: string): string => `The latest batch was scanned on ${date(day)}.`,
@@ -177,6 +179,10 @@ export const en = {
     needLook: (n: number, all: number): string => `${count(n)} of ${batches(all)} ${n === 1 ? 'needs' : 'need'} a look`,
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} from the last 7 days.`,
+    butDeclines: (n: number, crops: number): string =>
+      `${n === 0 ? 'No new batches' : `${batches(n)} as usual`}, ${crops === 1 ? '1 crop' : `${count(crops)} crops`} declining`,
+    declineOf: (crop: string, weeks: string, year: string): string => `▼ ${crop}: ${weeks} on average in four weeks, ${year} in the year.`,
+    declinesOf: (crops: string[]): string => `▼ Four weeks below the year: ${crops.join(', ')}.`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
     nothingUnusual: (n: number): string => `${batches(n)}, nothing unusual`,
     plain: (n: number): string => (n === 1 ? '1 new batch' : `${count(n)} new batches`),
@@ -188,18 +194,27 @@ export const en = {
     notComparable: 'Not compared: the last 365 days could not be loaded.',
     seen: (n: number): string => `${count(n)} marked as seen`,
     cards: 'Batches that need a look',
+    order: (hasEarlier: boolean): string => (hasEarlier ? 'New ones first, then the worst.' : 'The worst first.'),
+    seenNote: '“Seen” hides a batch on this device only.',
+    causes: {
+      place: (n: number, place: string): string => `${batches(n)} in ${place}`,
+      crop: (n: number, crop: string): string => `${batches(n)} of ${crop}`,
+      day: (n: number, day: string): string => `${batches(n)} on the same day: ${day}`,
+    },
+    andMore: (n: number): string => `and ${count(n)} more`,
     more: (n: number): string => `Show ${count(n)} more`,
     markSeen: 'Seen',
     markSeenOf: (name: string): string => `Seen: ${name}`,
     markSeenHere: 'Mark as seen',
     markUnseen: 'Mark as not seen',
-    marked: (name: string): string => `${name} is marked as seen.`,
+    marked: (what: string): string => `Hidden on this device: ${what}.`,
     undo: 'Undo',
     usually: (range: string): string => `usually ${range}`,
-    nothingMeasured: 'nothing measured',
+    nothingMeasured: 'from the scanner: nothing measured',
+    warning: 'from the scanner: check the trays by eye',
     reasons: {
       'low-germination': 'germinated',
-      'low-usable': 'usable',
+      'low-usable': 'usable seedlings',
       'high-variation': 'size variation',
     },
     weeks: 'Germination, last four weeks',
@@ -221,6 +236,7 @@ export const en = {
     asTable: 'Show as table',
     tableLabel: (title: string): string => `${title} as a table`,
     noBatches: 'no batches',
+    show: 'Show chart',
   },
 
   crops: {
@@ -260,8 +276,8 @@ export const en = {
 
   reasons: {
     why: 'Why unusual',
-    warning: 'Scanner warning.',
-    warningOnly: 'Scanner warning, nothing measured.',
+    warning: 'The scanner reported a warning: check the trays by eye.',
+    warningOnly: 'The scanner reported a warning and measured nothing.',
   },
 
   uniformity: {
@@ -314,7 +330,7 @@ export const en = {
     notFound: 'No batch of your organisation has this ID.',
     showAll: 'Show all batches',
     warningTitle: 'Warning.',
-    warning: 'The scanner reported a warning, without a reason. The figures of this batch may be inaccurate.',
+    warning: 'The scanner reported one, without a reason. The figures of this batch may be wrong: check the trays by eye.',
     compared: 'Compared with the usual range',
     noCrop: 'The crop is not recorded, so there is no usual range.',
     tooFew: (min: number, crop: string): string =>
@@ -332,7 +348,8 @@ export const en = {
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, range: string): string => `${isLow ? 'Below' : 'Above'} the usual range (${range})`,
+    outside: (isLow: boolean, isUnusual: boolean, range: string): string =>
+      `${isLow ? 'Below' : 'Above'} the usual range (${range})${isUnusual ? ': unusual' : ', not unusual'}`,
     within: (range: string): string => `In the usual range (${range})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     sameName: 'Other batches with this name',
@@ -344,7 +361,8 @@ export const en = {
     usable: (n: number): string => `${count(n)} usable`,
     unusable: (n: number): string => `${count(n)} germinated, not usable`,
     notGerminated: (n: number): string => `${count(n)} not germinated`,
-    trayNote: (total: number): string => `Average of this batch’s trays, with ${count(total)} cells each. The positions are not real.`,
+    trayNote: (total: number): string =>
+      `Average of this batch’s trays, with ${count(total)} cells each. Usable: good enough to grow on. The positions are not real.`,
     noCells: 'No cell counts recorded.',
   },
 };

@@ -8,38 +8,11 @@ import { timeZone } from '../time/zone';
 /** Shown for a missing value. */
 export const NONE = '–';
 
-interface Formatter {
-  count(n: number | null): string;
-  /** 92.5 is "92.5%". */
-  percent(n: number | null, digits?: number): string;
-  /** A decimal with the digits it was sent with; a number with two. */
-  decimal(value: string | number | null, digits?: number): string;
-  /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
-  date(day: string | null): string;
-  /** With its day of the week. */
-  weekday(day: string): string;
-  /** Without the year. */
-  shortDate(day: string): string;
-  /** The month and year of a day. */
-  month(day: string): string;
-  /** The name of the month of a day, and that of its day of the week, for axes. */
-  shortMonth(day: string): string;
-  shortWeekday(day: string): string;
-  /** An instant to the minute. */
-  instant(iso: string | null): string;
-  /** The time of day of a timestamp. */
-  time(ms: number): string;
-  /** How long ago something was, a minute at least, such as "3 minutes ago". */
-  ago(ms: number): string;
-  /** Such as "4 seconds". */
-  seconds(n: number): string;
-}
-
 // The digits of a double; Intl rejects more than 20.
 const DIGITS_MAX = 15;
 
 /** The formatter of a language tag and a time zone. */
-export function formatter(tag: string, timeZone: string): Formatter {
+export function formatter(tag: string, timeZone: string) {
   const numbers = formatterCache((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(tag, options));
   const dates = formatterCache((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(tag, options));
   const fixed = (digits: number): Intl.NumberFormatOptions => ({
@@ -55,32 +28,38 @@ export function formatter(tag: string, timeZone: string): Formatter {
     Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
 
   return {
-    count: (n) => (n === null ? NONE : number(n, 'count', { maximumFractionDigits: 0 })),
-    percent: (n, digits = 1) => (n === null ? NONE : number(n, `percent${digits}`, { ...PERCENT, ...fixed(digits) })),
-    decimal: (value, digits) => {
+    count: (n: number | null) => (n === null ? NONE : number(n, 'count', { maximumFractionDigits: 0 })),
+    /** 92.5 is "92.5%". */
+    percent: (n: number | null, digits = 1) => (n === null ? NONE : number(n, `percent${digits}`, { ...PERCENT, ...fixed(digits) })),
+    /** A decimal with the digits it was sent with; a number with two. */
+    decimal: (value: string | number | null, digits?: number) => {
       if (value === null) return NONE;
       const shown = digits ?? (typeof value === 'string' ? digitsOf(value) : 2);
       return number(Number(value), `decimal${shown}`, fixed(shown));
     },
-    date: (text) => (text === null ? NONE : day(text, 'date', { dateStyle: 'medium' })),
-    weekday: (text) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
-    shortDate: (text) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
-    month: (text) => day(text, 'month', { month: 'short', year: 'numeric' }),
-    shortMonth: (text) => day(text, 'shortMonth', { month: 'short' }),
-    shortWeekday: (text) => day(text, 'shortWeekday', { weekday: 'short' }),
-    instant: (iso) => {
+    /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
+    date: (text: string | null) => (text === null ? NONE : day(text, 'date', { dateStyle: 'medium' })),
+    weekday: (text: string) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
+    shortDate: (text: string) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
+    month: (text: string) => day(text, 'month', { month: 'short', year: 'numeric' }),
+    shortMonth: (text: string) => day(text, 'shortMonth', { month: 'short' }),
+    shortWeekday: (text: string) => day(text, 'shortWeekday', { weekday: 'short' }),
+    /** An instant to the minute. */
+    instant: (iso: string | null) => {
       if (iso === null) return NONE;
       const ms = instantMs(iso);
       const options = { dateStyle: 'medium', timeStyle: 'short', timeZone } as const;
       return Number.isNaN(ms) ? iso : dates('instant', options).format(ms);
     },
-    time: (ms) => dates('time', { timeStyle: 'short', timeZone }).format(ms),
-    ago: (ms) => {
+    time: (ms: number) => dates('time', { timeStyle: 'short', timeZone }).format(ms),
+    /** How long ago something was, a minute at least, such as "3 minutes ago". */
+    ago: (ms: number) => {
       const minutes = Math.max(1, Math.round(ms / 60_000));
       const [, length, unit] = AGO.find(([from]) => minutes >= from)!;
       return new Intl.RelativeTimeFormat(tag).format(-Math.round(minutes / length), unit);
     },
-    seconds: (n) =>
+    /** Such as "4 seconds". */
+    seconds: (n: number) =>
       number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'long', maximumFractionDigits: 0 }),
   };
 }

@@ -2,6 +2,8 @@
 import { personName, type Batch, type Field } from '../data/batch';
 import { count, decimal, instant, NONE, percent } from '../text/format';
 import { text } from '../text';
+import { view } from '../view.svelte';
+import { momentText, recentDate } from './shared-text';
 
 /** Rates are whole numbers, as the usual ranges are, unless digits are requested. */
 export function cellText(batch: Batch, field: Field, digits = 0): string {
@@ -15,7 +17,7 @@ export function cellText(batch: Batch, field: Field, digits = 0): string {
     case 'percent':
       return percent(Number(value), digits);
     case 'instant':
-      return instant(value as string);
+      return digits > 0 ? instant(value as string) : momentText(value as string, view.today, recentDate);
     case 'flag':
       return value === true ? text.table.warning : NONE;
     case 'text':

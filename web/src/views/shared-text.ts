@@ -5,7 +5,7 @@ import type { Failure } from '../data/errors';
 import { isSearch } from '../data/filter';
 import { dayCount, plusDays, type Period } from '../data/period';
 import type { View } from '../data/url';
-import { pointsOutside, type Range, type Reason } from '../data/usual';
+import type { Range, Reason } from '../data/usual';
 import { instantMs } from '../time/day';
 import { dayOf } from '../time/zone';
 import { text } from '../text';
@@ -15,11 +15,19 @@ export function formatPeriod(period: Period): string {
   return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
 }
 
+/** "Today", "Yesterday", or the date. */
+export function dayName(day: string, today: string): string {
+  return day === today ? text.today.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
+}
+
+/** The date, with its year only if it is another one. */
+export function recentDate(day: string, today: string): string {
+  return day.slice(0, 4) === today.slice(0, 4) ? shortDate(day) : date(day);
+}
+
 /** "Today, 08:12", "Yesterday, 08:12", or with the date. */
-export function momentText(instant: string, today: string): string {
-  const day = dayOf(instant);
-  const name = day === today ? text.today.today : day === plusDays(today, -1) ? text.today.yesterday : shortDate(day);
-  return `${name}, ${time(instantMs(instant))}`;
+export function momentText(instant: string, today: string, label = dayName): string {
+  return `${label(dayOf(instant), today)}, ${time(instantMs(instant))}`;
 }
 
 /** "Since yesterday", or since Friday. */
@@ -54,13 +62,6 @@ const DAYS_AROUND = 45;
 export function periodAround(day: string, today: string): Period {
   const last = plusDays(day, DAYS_AROUND);
   return { from: plusDays(day, -DAYS_AROUND), to: last > today && day <= today ? today : last };
-}
-
-/** Whether a value is in the usual range, below or above, with the range. */
-export function comparisonText(value: number, range: Range, show = (n: number) => percent(n, 0)): string {
-  const usual = text.batch.to(show(range.low), show(range.high));
-  const points = pointsOutside(value, range);
-  return points === 0 ? text.batch.within(usual) : text.batch.outside(points < 0, usual);
 }
 
 /** Why a batch is unusual. */
