@@ -110,7 +110,16 @@ impl Target {
 
     pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
         let Some(format) = file.format else {
-            return Ok(Outcome::Refused(format!("it {}", format_hint(Path::new(&file.name)))));
+            let reason = format!("it {}", format_hint(Path::new(&file.name)));
+            if let Destination::Database(store) = &self.destination {
+                let source =
+                    ImportSource { file: Some(file.name), hash: Some(file.hash), ..ImportSource::default() };
+                let recorded = store
+                    .record_rejected(&self.org, source, vec![reason.clone()], Clock::system().now())
+                    .await;
+                recorded.map_err(|error| Failure::Temporary(error.to_string()))?;
+            }
+            return Ok(Outcome::Refused(reason));
         };
         match &self.destination {
             Destination::Database(store) => import_into_database(store, &self.org, format, file).await,
