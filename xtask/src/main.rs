@@ -16,6 +16,7 @@ mod gate;
 mod package;
 mod test;
 mod tidy;
+mod windows;
 mod workspace;
 
 const USAGE: &str = "\
