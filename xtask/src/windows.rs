@@ -216,7 +216,7 @@ fn watch(wine: &Wine, workspace: &Workspace) -> Result<()> {
     ensure!(wait_until(TIMEOUT, has_started), "the files are not held open");
 
     let url = format!("http://127.0.0.1:{}", service.operator_port);
-    let options = format!("watch inbox --url {url} --token-file token --stable 1s --poll 200ms --org");
+    let options = format!("watch inbox --url {url} --token-file token --stable 1s --poll 1s --org");
     let mut arguments: Vec<&str> = options.split(' ').collect();
     arguments.push(ORGANISATION);
     let count = |folder: &str| fs::read_dir(wine.path(folder)).map_or(0, |entries| entries.flatten().count());

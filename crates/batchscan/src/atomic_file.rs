@@ -131,6 +131,9 @@ pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
     if !folder.exists() {
         bail!("folder {} does not exist; create it first", folder.display());
     }
+    if path.file_name().is_some_and(|name| !platform::is_valid_name(name)) {
+        bail!("{} is not a valid file name on this system", path.display());
+    }
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
     if metadata.is_dir() {
         bail!("{} is a folder; name a file in it", path.display());

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, Read, Stdin, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -84,9 +85,19 @@ pub(crate) fn remove_abandoned(path: &Path, remove_others: impl FnOnce()) -> io:
     }
 }
 
+/// Whether a file can have this name.
+pub(crate) fn is_valid_name(_name: &OsStr) -> bool {
+    true
+}
+
 /// Whether another program prevents that the file is replaced.
 pub(crate) fn is_in_use(_path: &Path) -> bool {
     false
+}
+
+/// Standard input without a buffer.
+pub(crate) fn open_stdin() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// Opens a file that is complete. A pipe would block, and a link would import another file.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::io::AsHandle;
 use std::path::Path;
 
 use console::{Key, Term};
@@ -71,8 +72,18 @@ pub(crate) fn remove_abandoned(path: &Path, remove_others: impl FnOnce()) -> io:
     }
 }
 
+/// A colon would name a hidden stream of another file.
+pub(crate) fn is_valid_name(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    !name.ends_with(['.', ' ']) && !name.contains(['<', '>', ':', '"', '|', '?', '*'])
+}
+
 pub(crate) fn is_in_use(path: &Path) -> bool {
     File::options().access_mode(DELETE).open(path).is_err_and(|error| is_sharing_violation(&error))
+}
+
+pub(crate) fn open_stdin() -> io::Result<File> {
+    io::stdin().as_handle().try_clone_to_owned().map(File::from)
 }
 
 /// Fails while another program can write to it.
@@ -106,7 +117,9 @@ pub(crate) fn read_hidden_line(question: &str, bytes_max: usize) -> io::Result<O
     loop {
         match terminal.read_key()? {
             Key::Enter => break,
-            Key::Backspace => drop(line.pop()),
+            Key::Backspace => {
+                line.pop();
+            }
             Key::Char(c) if line.len() < bytes_max => line.push(c),
             _ => {}
         }
