@@ -51,8 +51,8 @@ fn cargo(workspace: &Workspace, command: &str) -> Result<Command> {
     let mut cargo = if Path::new(String::from_utf8(installed.stdout)?.trim()).is_dir() {
         workspace.cargo(&arguments)
     } else {
-        let mut cargo = workspace.command("/usr/bin/cargo");
-        cargo.args(arguments.split(' ')).args(["-Z", "build-std=std,panic_unwind"]);
+        let arguments = format!("{arguments} -Z build-std=std,panic_unwind");
+        let mut cargo = workspace.cargo_at("/usr/bin/cargo", &arguments);
         cargo.envs([("RUSTC", "/usr/bin/rustc"), ("RUSTC_BOOTSTRAP", "1")]);
         cargo
     };
@@ -116,6 +116,14 @@ impl Wine {
         command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Process::start(&mut command)
     }
+
+    /// Waits until a program has printed this.
+    fn wait_for(&self, program: &str, text: &str) -> Result<()> {
+        let path = self.path(&format!("{program}.log"));
+        let has_printed = || fs::read_to_string(&path).is_ok_and(|log| log.contains(text));
+        ensure!(wait_until(TIMEOUT, has_printed), "{program} did not print {text:?}");
+        Ok(())
+    }
 }
 
 impl Drop for Wine {
@@ -128,7 +136,8 @@ impl Drop for Wine {
 fn pull_and_mirror(wine: &Wine, workspace: &Workspace, demo: &Service) -> Result<()> {
     let (cli, Credential { client_id, client_secret }) = (wine.cli(""), demo.demo_credential()?);
     let url = demo.url();
-    cli.run(&["login", "--url", &url, "--client-id", &client_id], client_secret.as_bytes())?;
+    let login = ["login", "--url", &url, "--client-id", &client_id, "--client-secret-file", "-"];
+    cli.run(&login, client_secret.as_bytes())?;
     for format in FORMATS {
         cli.run(&["pull", "--output", &format!("all.{format}")], b"")?;
     }
@@ -159,17 +168,17 @@ fn interrupted_pulls(wine: &Wine) -> Result<()> {
     wine.start("batchscan", &pull)?.wait(TIMEOUT)?;
     let (whole, complete) = (started.elapsed(), fs::read(&path)?);
     for moment in 0..MOMENTS {
-        fs::remove_file(&path).or_else(|error| if path.exists() { Err(error) } else { Ok(()) })?;
+        let _ = fs::remove_file(&path);
         let mut pulling = wine.start("batchscan", &pull)?;
-        sleep(whole * moment / MOMENTS);
+        // Starting it takes the first half.
+        sleep(whole * (MOMENTS + moment) / (2 * MOMENTS));
         let _ = pulling.signal("INT");
         let status = pulling.wait(TIMEOUT)?;
-        let is_complete = path.exists() && fs::read(&path)? == complete;
-        println!(
-            "Ctrl-C at {moment}/{MOMENTS}: {status}, {}",
-            if is_complete { "complete" } else { "absent" }
-        );
-        ensure!(is_complete == status.success() && is_complete == path.exists(), "after Ctrl-C: {status}");
+        let is_complete = fs::read(&path).is_ok_and(|bytes| bytes == complete);
+        println!("Ctrl-C {moment}: {status}, {}", if is_complete { "complete" } else { "absent" });
+        ensure!(is_complete == path.exists(), "the file is not complete");
+        // Before the program handles Ctrl-C, wine ends it with status 0.
+        ensure!(status.success() || !is_complete, "complete, but {status}");
         let left = fs::read_dir(&wine.folder)?.flatten().map(|entry| entry.file_name());
         let left: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with("-partial")).collect();
         ensure!(left.is_empty(), "left behind: {left:?}");
@@ -189,8 +198,8 @@ fn operators_commands(wine: &Wine) -> Result<()> {
     }
     let Credential { client_id, client_secret } = cli.issue_credential(ORGANISATION)?;
     let service = Service::serve(&cli, PAGE_SIZE, wine.path("serve.log"))?;
-    let mut check = cli.killed_after("300", &["check", &service.url(), "--client-id", &client_id]);
-    run_command(check.env("BATCHSCAN_CLIENT_SECRET", client_secret))?;
+    let check = ["check", &service.url(), "--client-id", &client_id, "--client-secret-file", "-"];
+    cli.run(&check, client_secret.as_bytes())?;
     cli.run(&["backup", "backup.db"], b"")?;
     cli.run(&["status", "--json"], b"")?;
     service.interrupt()?;
@@ -212,8 +221,7 @@ fn watch(wine: &Wine, workspace: &Workspace) -> Result<()> {
     let (names, invalid) = write_files(wine)?;
     let held: Vec<&str> = names.iter().skip(FIRST_HELD).step_by(FILES / 10).map(String::as_str).collect();
     let mut holding = wine.start("hold", &held)?;
-    let has_started = || fs::read_to_string(wine.path("hold.log")).is_ok_and(|text| text.contains("holding"));
-    ensure!(wait_until(TIMEOUT, has_started), "the files are not held open");
+    wine.wait_for("hold", "holding")?;
 
     let url = format!("http://127.0.0.1:{}", service.operator_port);
     let options = format!("watch inbox --url {url} --token-file token --stable 1s --poll 1s --org");
@@ -222,6 +230,7 @@ fn watch(wine: &Wine, workspace: &Workspace) -> Result<()> {
     let count = |folder: &str| fs::read_dir(wine.path(folder)).map_or(0, |entries| entries.flatten().count());
     for moment in 1..=MOMENTS {
         let mut watching = wine.start("batchscan", &arguments)?;
+        wine.wait_for("batchscan", "watching ")?;
         if moment == MOMENTS / 2 {
             // The files before the first one that is held open.
             wait_until(TIMEOUT, || count("inbox/done") == FIRST_HELD);
@@ -229,13 +238,14 @@ fn watch(wine: &Wine, workspace: &Workspace) -> Result<()> {
             ensure!(count("inbox/done") == FIRST_HELD, "newer files did not wait");
             holding.kill()?;
         }
-        sleep(Duration::from_millis(500) * moment);
+        sleep(Duration::from_millis(100) * moment);
         watching.signal("INT")?;
         let status = watching.wait(TIMEOUT)?;
         println!("Ctrl-C {moment}: {status}, {} imported", count("inbox/done"));
         ensure!(status.success(), "watch: {status}");
     }
     let mut watching = wine.start("batchscan", &arguments)?;
+    wine.wait_for("batchscan", "watching ")?;
     let is_done = || count("inbox/done") + count("inbox/failed") / 2 == FILES;
     wait_until(TIMEOUT, is_done);
     watching.signal("INT")?;

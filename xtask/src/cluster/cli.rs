@@ -54,7 +54,7 @@ impl Cli {
     }
 
     /// A command that is killed after some seconds.
-    pub(crate) fn killed_after(&self, secs: &str, arguments: &[&str]) -> Command {
+    fn killed_after(&self, secs: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         remove_settings(&mut command);
         command.args(["--signal=KILL", secs]).arg(&self.executable).args(arguments);
