@@ -238,7 +238,8 @@ fn watch(wine: &Wine, workspace: &Workspace) -> Result<()> {
             ensure!(count("inbox/done") == FIRST_HELD, "newer files did not wait");
             holding.kill()?;
         }
-        sleep(Duration::from_millis(100) * moment);
+        // After a second, the first files are known to be complete.
+        sleep(Duration::from_millis(1_000 + 200 * u64::from(moment)));
         watching.signal("INT")?;
         let status = watching.wait(TIMEOUT)?;
         println!("Ctrl-C {moment}: {status}, {} imported", count("inbox/done"));
