@@ -262,6 +262,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     use tokio::time::sleep;
@@ -286,6 +287,7 @@ mod tests {
             ("a.csv", 2),
             ("notes.txt", 1),
             (".hidden.csv", 1),
+            ("~$open.xlsx", 1),
             ("x.csv.part", 1),
         ] {
             fs::write(path(name), "x").unwrap();
