@@ -38,6 +38,14 @@ find_missing() {
     need nodejs node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
     need npm has npm
     need chromium has chromium
+    need gcc-mingw-w64-x86-64 has x86_64-w64-mingw32-gcc
+    need wine64 ls /usr/lib/wine/wine64
+    # The standard library for Windows: not needed after `rustup target add x86_64-pc-windows-gnu`.
+    if [[ ! -d $(rustc --print target-libdir --target x86_64-pc-windows-gnu) ]]; then
+        need rustc-web ls /usr/bin/rustc
+        need cargo-web ls /usr/bin/cargo
+        need rust-web-src ls /usr/lib/rustlib/src/rust/library/std
+    fi
     need r-base-core has Rscript
     need r-cran-httr2 Rscript -e 'library(httr2)'
     need r-cran-jsonlite Rscript -e 'library(jsonlite)'

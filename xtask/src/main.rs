@@ -16,12 +16,13 @@ mod gate;
 mod package;
 mod test;
 mod tidy;
+mod windows;
 mod workspace;
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
-  test [STEP...]  Run every check, or only the named steps
+  test [STEP...]  Run every check, or only the named steps; windows runs only if it is named
   tidy            Check decisions, links between documents, and migrations
   gate            Count the instructions of the hot paths and compare them with xtask/gate-budget.txt
   sbom            Print what the executable is made of, as CycloneDX JSON

@@ -27,7 +27,12 @@ impl Workspace {
     /// A cargo command in the root of the workspace: `cargo("build --workspace")`.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         // The cargo that started us, so that a toolchain chosen with `cargo +name` is used for every step.
-        let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        self.cargo_at(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), arguments)
+    }
+
+    /// The same with another cargo.
+    pub(crate) fn cargo_at(&self, program: impl Into<OsString>, arguments: &str) -> Command {
+        let mut command = self.command(program);
         command.args(arguments.split(' '));
         // `cargo run` sets these for xtask. Some build scripts watch them and would rebuild every time.
         remove_variables(&mut command, &["CARGO_PKG_", "CARGO_MANIFEST_"]);

@@ -45,11 +45,10 @@ impl Spool {
 
     /// The free bytes of the disk above the reserve.
     fn free_bytes(&self) -> io::Result<u64> {
-        let disk = rustix::fs::statvfs(&self.0.dir)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-        let reserve = self.0.reserve_bytes.unwrap_or((bytes(disk.f_blocks) / 10).min(RESERVE_BYTES_MAX));
-        // Some file systems without a limit have no blocks.
-        let free = if disk.f_blocks == 0 { u64::MAX } else { bytes(disk.f_bavail) };
+        let disk = fs4::statvfs(&self.0.dir)?;
+        let reserve = self.0.reserve_bytes.unwrap_or((disk.total_space() / 10).min(RESERVE_BYTES_MAX));
+        // Some file systems without a limit have no size.
+        let free = if disk.total_space() == 0 { u64::MAX } else { disk.available_space() };
         Ok(free.saturating_sub(reserve))
     }
 

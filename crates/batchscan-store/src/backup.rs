@@ -1,7 +1,6 @@
 //! Backups: the whole database as one SQLite file.
 
 use std::fs::OpenOptions as FileOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use batchscan_model::UtcInstant;
@@ -9,6 +8,7 @@ use batchscan_model::UtcInstant;
 use crate::change::Change;
 use crate::dump::DumpFilter;
 use crate::errors::{AdminError, OpenError, unwritable};
+use crate::platform;
 use crate::sqlite::SqliteStore;
 use crate::store::{Database, Store};
 use crate::types::{OpenOptions, Progress};
@@ -16,7 +16,7 @@ use crate::types::{OpenOptions, Progress};
 impl Store {
     /// Writes a snapshot of the whole database to a new or empty SQLite file, which only its owner can read.
     pub async fn backup(&self, to: &Path, progress: Progress) -> Result<(), AdminError> {
-        let file = FileOptions::new().write(true).create(true).truncate(false).mode(0o600).open(to);
+        let file = platform::private(FileOptions::new().write(true).create(true).truncate(false)).open(to);
         let bytes = file.and_then(|file| file.metadata()).map_err(|error| unwritable(to, &error))?.len();
         if bytes > 0 {
             return Err(AdminError::TargetExists(to.to_owned()));

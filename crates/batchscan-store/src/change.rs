@@ -3,6 +3,7 @@
 use batchscan_model::UtcInstant;
 
 use crate::errors::AdminError;
+use crate::platform;
 use crate::sql::{Sql, values};
 
 /// Who makes the changes of a store.
@@ -17,13 +18,7 @@ pub struct Actor {
 impl Actor {
     /// The user that runs this process, and the host.
     pub(crate) fn of_process() -> Self {
-        // With sudo, the user who typed the command.
-        let user = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-        let name = user.filter(|name| !name.is_empty());
-        Self {
-            name: name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw())),
-            source: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        }
+        Self { name: platform::user_name(), source: platform::host_name() }
     }
 }
 

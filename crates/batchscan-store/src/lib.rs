@@ -40,6 +40,7 @@ mod operator_tokens;
 mod organisations;
 mod page;
 mod page_builder;
+pub mod platform;
 mod postgres;
 mod sessions;
 mod shares;

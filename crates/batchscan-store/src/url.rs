@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::platform::sqlite_path;
 use crate::postgres::{PostgresUrl, PostgresUrlError};
 
 /// Which database to use.
@@ -37,7 +38,7 @@ impl FromStr for DatabaseUrl {
         }
         let path = text.strip_prefix("sqlite:").ok_or(DatabaseUrlError::Form)?;
         // Other tools write sqlite:///abs/path and sqlite://path.
-        let path = path.strip_prefix("//").unwrap_or(path);
+        let path = path.strip_prefix("//").map_or(path, sqlite_path);
         // SQLite's own URLs have parameters that could override our settings.
         if path.is_empty() || path.contains('\0') || path.starts_with("file:") || path.contains("://") {
             return Err(DatabaseUrlError::Form);

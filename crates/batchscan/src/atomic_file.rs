@@ -1,13 +1,15 @@
 //! Files that get their name only when they are complete: readers see the old content or the new one, also after a crash.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use batchscan_store::platform::private;
 use tempfile::TempPath;
+
+use crate::platform;
 
 /// The end of the temporary name.
 const PARTIAL: &str = ".batchscan-partial";
@@ -28,7 +30,7 @@ pub(crate) struct NewFile {
 
 impl NewFile {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Self::with_mode(path, 0o666)
+        Self::open(path, OpenOptions::new().write(true).create_new(true))
     }
 
     /// A file that only its owner can read. Removes what killed processes have left in the folder, under any name.
@@ -39,7 +41,7 @@ impl NewFile {
                 remove_left(&entry.path())?;
             }
         }
-        Self::with_mode(path, 0o600)
+        Self::open_private(path)
     }
 
     /// Where it is until it is complete.
@@ -66,25 +68,31 @@ impl NewFile {
         self.replace()
     }
 
-    fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
+    fn open_private(path: &Path) -> io::Result<Self> {
+        Self::open(path, private(OpenOptions::new().write(true).create_new(true)))
+    }
+
+    fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         let busy = || io::Error::new(ErrorKind::ResourceBusy, "another process is writing it");
         let partial = with_suffix(path, PARTIAL);
         remove_left(&partial)?;
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial);
-        let file = file.map_err(|error| match error.kind() {
+        let file = options.open(&partial).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => busy(),
             _ => error,
         })?;
         // Before it was locked, another process may have removed it.
-        if !lock(&file) || !is_at(&file, &partial) {
+        if !platform::lock_new_file(&file, &partial) {
             return Err(busy());
         }
         let _side_files = SideFiles(partial.clone());
         Ok(Self { path: path.to_owned(), _side_files, partial: TempPath::try_from_path(partial)?, file })
     }
 
-    fn replace(self) -> io::Result<()> {
-        self.partial.persist(&self.path).map_err(|failed| failed.error)
+    fn replace(mut self) -> io::Result<()> {
+        // Not `persist`, which fails on Windows while a program reads the old file.
+        fs::rename(&self.partial, &self.path)?;
+        self.partial.disable_cleanup(true);
+        Ok(())
     }
 }
 
@@ -109,12 +117,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes a file that only its owner can read, and that survives a power failure.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut new = NewFile::with_mode(path, 0o600)?;
+    let mut new = NewFile::open_private(path)?;
     new.file.write_all(bytes)?;
     new.file.sync_all()?;
     new.replace()?;
     // The rename must reach the disk as well.
-    File::open(folder_of(path))?.sync_all()
+    platform::sync_folder(folder_of(path))
 }
 
 /// Checks that a file of `--output` can be created or replaced.
@@ -122,6 +130,9 @@ pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
     let folder = folder_of(path);
     if !folder.exists() {
         bail!("folder {} does not exist; create it first", folder.display());
+    }
+    if path.file_name().is_some_and(|name| !platform::is_valid_name(name)) {
+        bail!("{} is not a valid file name on this system", path.display());
     }
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
     if metadata.is_dir() {
@@ -132,6 +143,9 @@ pub(crate) fn check_free(path: &Path, may_replace: bool) -> anyhow::Result<()> {
     }
     if !may_replace {
         bail!("{} already exists; use --force to replace it", path.display());
+    }
+    if platform::is_in_use(path) {
+        bail!("{} is open in another program; close it there first", path.display());
     }
     Ok(())
 }
@@ -147,30 +161,12 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes what a killed process has left. A file that is being written is locked.
+/// Removes what a killed process has left, but not a file that is being written.
 fn remove_left(partial: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(partial).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(());
     }
-    match File::open(partial) {
-        Ok(left) if lock(&left) && is_at(&left, partial) => {
-            drop(SideFiles(partial.to_owned()));
-            fs::remove_file(partial)
-        }
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Whether no other process has locked the file. Some file systems have no locks.
-fn lock(file: &File) -> bool {
-    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// Whether the path refers to the open file.
-fn is_at(file: &File, path: &Path) -> bool {
-    let inode = |metadata: io::Result<fs::Metadata>| metadata.map(|metadata| metadata.ino()).ok();
-    inode(file.metadata()) == inode(fs::symlink_metadata(path))
+    platform::remove_abandoned(partial, || drop(SideFiles(partial.to_owned())))
 }
 
 #[cfg(test)]

@@ -2,20 +2,18 @@
 //! Never from the command line, where other users could see it. No error contains any part of it.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Stdin, Write};
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_model::ClientSecret;
-use rustix::process::{Signal, getpid, kill_process};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::platform::read_hidden_line;
 
 const VARIABLE: &str = "BATCHSCAN_CLIENT_SECRET";
 
 /// A secret has 43 bytes. The limit bounds the memory for a wrong file.
 const SECRET_BYTES_MAX: usize = 4_096;
-
-const CTRL_C: u8 = 3;
 
 /// Reads the secret from a file (`-` is standard input), or from the environment if no file is given.
 pub(crate) fn from_file_or_env(file: Option<&Path>) -> anyhow::Result<Option<ClientSecret>> {
@@ -39,12 +37,8 @@ pub(crate) fn from_prompt(question: &str) -> anyhow::Result<Option<ClientSecret>
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);
     }
-    let line = read_hidden_line(question).context("cannot read the client secret from the terminal")?;
-    if line.last() == Some(&CTRL_C) {
-        // The terminal is restored by now.
-        kill_process(getpid(), Signal::INT)?;
-        bail!("interrupted");
-    }
+    let line = read_hidden_line(question, SECRET_BYTES_MAX);
+    let line = line.context("cannot read the client secret from the terminal")?.context("interrupted")?;
     parse(&String::from_utf8(line).map_err(|_| anyhow!("the client secret is not UTF-8 text"))?)
 }
 
@@ -55,47 +49,6 @@ fn parse(text: &str) -> anyhow::Result<Option<ClientSecret>> {
         bail!("the client secret contains a control character; type or paste it again");
     }
     Ok((!text.is_empty()).then(|| ClientSecret::new(text)))
-}
-
-/// Turns off the terminal's echo until it is dropped.
-///
-/// Not the `rpassword` crate: on Ctrl-C it raises SIGINT before it restores the terminal, so that the shell is left
-/// without echo. Here Ctrl-C only ends the line.
-struct HiddenInput {
-    terminal: Stdin,
-    original: Termios,
-}
-
-impl HiddenInput {
-    fn new(terminal: Stdin) -> std::io::Result<Self> {
-        let original = tcgetattr(&terminal)?;
-        let mut hidden = original.clone();
-        hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-        hidden.local_modes.insert(LocalModes::ICANON);
-        hidden.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-        tcsetattr(&terminal, OptionalActions::Now, &hidden)?;
-        Ok(Self { terminal, original })
-    }
-}
-
-impl Drop for HiddenInput {
-    fn drop(&mut self) {
-        // Fails only if the terminal is gone.
-        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.original);
-    }
-}
-
-/// One line with the key that ended it; empty after Ctrl-D.
-fn read_hidden_line(question: &str) -> std::io::Result<Vec<u8>> {
-    let input = HiddenInput::new(std::io::stdin())?;
-    let mut prompt = std::io::stderr().lock();
-    write!(prompt, "{question}")?;
-    let mut line = vec![0; SECRET_BYTES_MAX];
-    // A terminal returns at most one line per read.
-    let length = input.terminal.lock().read(&mut line)?;
-    writeln!(prompt)?;
-    line.truncate(length);
-    Ok(line)
 }
 
 fn from_file(path: &Path) -> anyhow::Result<ClientSecret> {

@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 
 use crate::args::Connection;
 use crate::client_secret;
+use crate::platform::CONFIG_VARIABLE;
 use crate::profiles::{self, Profile, Profiles};
 use crate::terminal::note;
 
@@ -165,7 +166,7 @@ fn saved_profile(connection: &Connection) -> anyhow::Result<Option<Profile>> {
 
 pub(crate) fn config_folder() -> anyhow::Result<PathBuf> {
     let variable = |name| std::env::var_os(name);
-    profiles::folder(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
+    profiles::folder(variable(CONFIG_VARIABLE).as_deref(), variable("HOME").as_deref())
 }
 
 fn prompt_for_secret(client_id: &str, or_else: &str) -> anyhow::Result<ClientSecret> {

@@ -10,6 +10,7 @@ mod demo_data;
 mod log;
 mod mirror;
 mod numbers;
+mod platform;
 mod profiles;
 mod progress;
 mod pull;
@@ -29,7 +30,7 @@ use tokio::runtime::{Builder, Runtime};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    disable_huge_pages();
+    platform::disable_huge_pages();
     terminal::catch_panic(|| {
         let cli = Cli::from_command_line();
         // These two log the warnings.
@@ -44,13 +45,6 @@ fn main() -> ExitCode {
         log::flush();
         done.unwrap_or_else(|error| terminal::fail(&error))
     })
-}
-
-/// The allocator requests huge pages. They made every command 10 to 40 MiB larger, and nothing faster that we measured.
-fn disable_huge_pages() {
-    // Fails only on kernels without huge pages.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// A service uses every core. A client waits for one response at a time and is faster on one thread.

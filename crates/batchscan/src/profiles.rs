@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use batchscan_model::ClientSecret;
+use batchscan_store::platform::private;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::error::Category;
 
-use crate::atomic_file;
+use crate::{atomic_file, platform};
 
 /// Enough for thousands of profiles. Bounds the memory for a wrong file.
 const PROFILES_BYTES_MAX: u64 = 1024 * 1024;
@@ -70,12 +70,14 @@ fn read_secret<'de, D: Deserializer<'de>>(file: D) -> Result<ClientSecret, D::Er
     String::deserialize(file).map(ClientSecret::new)
 }
 
-/// `$XDG_CONFIG_HOME/batchscan`, or `.config/batchscan` in the home folder.
-pub(crate) fn folder(xdg_config_home: Option<&OsStr>, home: Option<&OsStr>) -> anyhow::Result<PathBuf> {
+/// `$XDG_CONFIG_HOME/batchscan` (`%LOCALAPPDATA%\batchscan` on Windows), or `.config/batchscan` in the home folder.
+pub(crate) fn folder(config_home: Option<&OsStr>, home: Option<&OsStr>) -> anyhow::Result<PathBuf> {
     // The XDG specification says to ignore relative paths.
     let absolute = |path: Option<&OsStr>| path.map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute(xdg_config_home).or_else(|| absolute(home).map(|home| home.join(".config")));
-    Ok(config.context("no config folder: set HOME or XDG_CONFIG_HOME")?.join("batchscan"))
+    let config = absolute(config_home).or_else(|| absolute(home).map(|home| home.join(".config")));
+    let config =
+        config.with_context(|| format!("no config folder: set HOME or {}", platform::CONFIG_VARIABLE));
+    Ok(config?.join("batchscan"))
 }
 
 /// The profiles of a folder.
@@ -145,15 +147,15 @@ fn file_of(folder: &Path) -> PathBuf {
 }
 
 fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
-    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    created.with_context(|| format!("cannot create the folder {}", folder.display()))
+    platform::create_private_folder(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))
 }
 
 /// Locks out other logins until it is dropped: each holds the lock for milliseconds. Locks a separate file, because
 /// `profiles.json` gets replaced.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("profiles.lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = private(OpenOptions::new().write(true).create(true).truncate(false)).open(&path);
     let locked = file.and_then(|file| file.lock().map(|()| file));
     locked.with_context(|| format!("cannot lock {}", path.display()))
 }
@@ -164,8 +166,8 @@ fn read(path: &Path) -> anyhow::Result<BTreeMap<ProfileName, Profile>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
         file => file.with_context(|| format!("cannot read {shown}"))?,
     };
-    let mode = file.metadata().with_context(|| format!("cannot read {shown}"))?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let metadata = file.metadata().with_context(|| format!("cannot read {shown}"))?;
+    if platform::is_open_to_others(&metadata) {
         bail!("{shown} contains secrets, but other users can read or write it: run `chmod 600 {shown}`");
     }
     let mut bytes = Vec::new();
@@ -225,7 +227,7 @@ mod tests {
         let home = TempDir::new().unwrap();
         let path = file_of(home.path());
         std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let error = Profiles::load(home.path()).unwrap_err();
         format!("{error:#}").replace(&path.display().to_string(), "PATH")
     }

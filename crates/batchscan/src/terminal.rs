@@ -8,8 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use batchscan_server::clock::Clock;
-use rustix::termios::tcgetwinsize;
 use serde_json::json;
+
+use crate::platform;
 
 /// Prints a result. It is not an error if the reader has closed the pipe (`| head`).
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -122,7 +123,7 @@ pub(crate) fn is_confirmed(question: &str, expected: &str) -> anyhow::Result<boo
 }
 
 pub(crate) fn use_colours() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() && platform::enable_colours()
 }
 
 /// The terminal that a table is printed on.
@@ -135,10 +136,9 @@ pub(crate) struct Screen {
 
 impl Screen {
     pub(crate) fn stdout() -> Self {
-        let out = std::io::stdout();
-        let size = out.is_terminal().then(|| tcgetwinsize(&out).ok()).flatten();
+        let columns = std::io::stdout().is_terminal().then(platform::terminal_columns).flatten();
         // Some terminals report 0 for unknown.
-        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let columns = columns.map(usize::from).filter(|columns| *columns > 0);
         Self { colours: use_colours(), columns }
     }
 

@@ -49,25 +49,30 @@ impl Cli {
         let mut command = Command::new(&self.executable);
         remove_settings(&mut command);
         command.args(arguments);
-        if !self.database.is_empty() {
-            command.env("BATCHSCAN_DATABASE", &self.database);
-        }
+        self.set_database(&mut command);
         command
     }
 
     /// A command that is killed after some seconds.
-    pub(crate) fn killed_after(&self, secs: &str, arguments: &[&str]) -> Command {
+    fn killed_after(&self, secs: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         remove_settings(&mut command);
         command.args(["--signal=KILL", secs]).arg(&self.executable).args(arguments);
+        self.set_database(&mut command);
         command
     }
 
-    fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String> {
+    fn set_database(&self, command: &mut Command) {
+        if !self.database.is_empty() {
+            command.env("BATCHSCAN_DATABASE", &self.database);
+        }
+    }
+
+    /// Runs a command with this input. Returns what it prints.
+    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<String> {
         let mut command = self.killed_after(COMMAND_TIMEOUT_SECS, arguments);
-        command.env("BATCHSCAN_DATABASE", &self.database);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let name = arguments[..2].join(" ");
+        let name = arguments[..2.min(arguments.len())].join(" ");
         let mut child = command.spawn().with_context(|| format!("cannot start `batchscan {name}`"))?;
         if let Some(mut stdin) = child.stdin.take() {
             // A command that fails early reads nothing. Its own error is better than our broken pipe.

@@ -74,10 +74,19 @@ impl Service {
 
     /// SIGTERM: the service must finish its responses and exit with 0.
     pub(crate) fn stop(&mut self) -> Result<()> {
-        self.process.signal("TERM")?;
+        self.stop_with("TERM")
+    }
+
+    /// Ctrl-C, which wine passes on to a program for Windows.
+    pub(crate) fn interrupt(mut self) -> Result<()> {
+        self.stop_with("INT")
+    }
+
+    fn stop_with(&mut self, signal: &str) -> Result<()> {
+        self.process.signal(signal)?;
         let status = self.process.wait(STOP_TIMEOUT).with_context(|| self.log_tail())?;
         if status.code() != Some(0) {
-            bail!("the service did not exit with 0 after SIGTERM: {status}\n{}", self.log_tail());
+            bail!("the service did not exit with 0 after SIG{signal}: {status}\n{}", self.log_tail());
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::platform;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout of a request's statement: later, the response would be late (decision 028).
 const STATEMENT_TIMEOUT_MILLIS: u32 = 4_000;
@@ -62,6 +64,9 @@ pub enum PostgresUrlError {
     /// No host, or too many.
     #[error("specify 1 to {HOSTS_MAX} hosts")]
     Hosts,
+    /// A Unix socket on a system without them.
+    #[error("this system has no Unix sockets; write postgres://USER@HOST:PORT/DATABASE")]
+    UnixSocket,
     /// No database.
     #[error("add the database after the last host: postgres://USER@HOST:PORT/DATABASE")]
     NoDatabase,
@@ -189,18 +194,10 @@ fn hosts(config: &Config, mode: SslMode) -> Result<Vec<(String, Config)>, Postgr
     let one = |(index, host): (usize, &Host)| {
         let mut one = shared_settings(config);
         one.ssl_mode(mode).port(port(index));
-        match host {
-            Host::Tcp(name) => {
-                one.host(name);
-                (format!("{name}:{}", port(index)), one)
-            }
-            Host::Unix(path) => {
-                one.host_path(path);
-                (format!("{}:{}", path.display(), port(index)), one)
-            }
-        }
+        let name = platform::set_host(&mut one, host).ok_or(PostgresUrlError::UnixSocket)?;
+        Ok((format!("{name}:{}", port(index)), one))
     };
-    Ok(hosts.iter().enumerate().map(one).collect())
+    hosts.iter().enumerate().map(one).collect()
 }
 
 fn shared_settings(config: &Config) -> Config {

@@ -2,12 +2,12 @@
 //!
 //! The open file would stay readable: this process would serve old data and miss revocations.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::errors::StoreError;
+use crate::platform::file_id;
 
 /// How often the path is checked. A revocation must take effect within five seconds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,14 +24,14 @@ pub(super) struct FileIdentity {
 impl FileIdentity {
     pub(super) fn new(path: &Path) -> Self {
         let checked = Mutex::new((Instant::now(), false));
-        Self { path: path.to_owned(), opened: device_and_inode(path), checked }
+        Self { path: path.to_owned(), opened: file_id(path).ok(), checked }
     }
 
     /// `Ok` if the path still leads to the open file, as of a second ago at most.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if checked.0.elapsed() >= CHECK_INTERVAL {
-            *checked = (Instant::now(), device_and_inode(&self.path) != self.opened);
+            *checked = (Instant::now(), file_id(&self.path).ok() != self.opened);
         }
         if !checked.1 {
             return Ok(());
@@ -39,8 +39,4 @@ impl FileIdentity {
         let why = "the database file was moved or replaced: restart the service";
         Err(StoreError::Unreachable(why.into()))
     }
-}
-
-fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::permissions;
 use super::store::SqliteStore;
 use crate::doctor::DoctorReport;
 use crate::errors::{AdminError, StoreError, unwritable};
+use crate::platform;
 use crate::types::Progress;
 
 /// Database pages copied between two progress reports: about 16 MiB.
@@ -25,7 +25,7 @@ impl SqliteStore {
     pub(crate) async fn check_file(&self) -> Result<Vec<String>, AdminError> {
         let path = self.path.clone();
         self.read_slowly(move |connection| {
-            let mut findings = Vec::from_iter(permissions::check(&path));
+            let mut findings = Vec::from_iter(platform::check_permissions(&path));
             match check_integrity(connection, &mut findings) {
                 Err(AdminError::Store(StoreError::Unreadable(cause) | StoreError::Broken(cause))) => {
                     findings.push(format!("the file is damaged ({cause}): restore a backup"));

@@ -9,7 +9,6 @@ mod import;
 mod maintenance;
 mod open;
 mod pages;
-mod permissions;
 mod sql;
 mod store;
 mod threads;

@@ -1,6 +1,5 @@
 //! Opens the file: creates, locks and migrates it, and configures connections.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,9 +7,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use super::permissions;
 use crate::errors::OpenError;
 use crate::migrations;
+use crate::platform;
 use crate::types::OpenOptions;
 
 /// How long a command waits for another process that writes: importing a million batches takes seconds.
@@ -100,7 +99,7 @@ fn create_file(path: &Path, create: bool) -> Result<(), OpenError> {
     if !create {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    match permissions::create(path, &folder_of(path)?) {
+    match platform::create_database(path, &folder_of(path)?) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(OpenError::Unwritable { path: path.to_owned(), cause: error.to_string() }),
@@ -114,11 +113,9 @@ fn migrate(connection: &mut Connection, path: &Path, folder: &Path, create: bool
     if !create && schema_version(connection).map_err(|error| open_error(path, &error))? == 0 {
         return Err(OpenError::Empty(format!("sqlite:{}", path.display())));
     }
-    // Only one process may migrate. The lock is on the folder: SQLite locks the file itself, and a separate lock file
-    // would be left behind.
-    let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
-    let _lock =
-        lock.map_err(|error| OpenError::Other(format!("cannot lock {}: {error}", folder.display())))?;
+    // Only one process may migrate.
+    let _lock = platform::lock_for_migration(path, folder)
+        .map_err(|error| OpenError::Other(format!("cannot lock {}: {error}", folder.display())))?;
     let Some(script) = migration_script(connection, path)? else { return Ok(()) };
     let mut run = || -> rusqlite::Result<()> {
         if schema_version(connection)? == 0 {

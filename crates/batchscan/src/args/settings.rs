@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use clap::{Arg, Command};
 
-/// The file that systemd reads for the service.
-const FILE: &str = "/etc/batchscan/environment";
+use crate::platform::SETTINGS_FILE;
+
 /// Another file.
 pub(super) const VARIABLE: &str = "BATCHSCAN_SETTINGS";
 /// What commands and the service have in common. The other settings are those of `serve`.
 const SHARED: [&str; 2] = ["BATCHSCAN_DATABASE", "BATCHSCAN_PUBLIC_URL"];
 
 pub(crate) fn path() -> PathBuf {
-    std::env::var_os(VARIABLE).unwrap_or_else(|| FILE.into()).into()
+    std::env::var_os(VARIABLE).unwrap_or_else(|| SETTINGS_FILE.into()).into()
 }
 
 /// Whether there are settings that this user cannot read.

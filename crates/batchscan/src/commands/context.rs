@@ -7,12 +7,12 @@ use anyhow::anyhow;
 use batchscan_formats::write::Columns;
 use batchscan_model::{Field, OrgId, UtcInstant};
 use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, OrgOverview, Store};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::args::{ColumnsArgs, DatabaseArg, DateRangeArgs, settings, usage_error};
 use crate::date_range::DateArgRange;
+use crate::platform::stop_signal;
 use crate::terminal::note;
 
 /// How long a command waits for PostgreSQL before it says so.
@@ -67,12 +67,6 @@ pub(super) fn columns(command: &str, args: &ColumnsArgs) -> Columns {
     if fields.is_empty() { Columns::All } else { Columns::Chosen(fields.clone()) }
 }
 
-/// A name as one word of a shell command.
-pub(super) fn shell_quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
-}
-
 /// The name of an organisation.
 pub(super) fn org_name(orgs: &[OrgOverview], id: Option<OrgId>) -> &str {
     orgs.iter().find(|org| Some(org.id) == id).map_or("-", |org| &org.name)
@@ -88,19 +82,26 @@ pub(super) fn later(now: UtcInstant, time: Duration) -> UtcInstant {
     now.plus_secs(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// Completes at SIGTERM or SIGINT. A second signal ends the process, whatever its other threads are doing.
+/// Completes at SIGTERM or Ctrl-C. A second signal ends the process, whatever its other threads are doing: signals have a
+/// thread and a runtime of their own.
 pub(super) fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let first_signal = {
+        let _context = runtime.enter();
+        stop_signal()?
+    };
     let (first, received) = oneshot::channel();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        signals.forever().next();
+    let wait_twice = async {
+        first_signal.await;
         let _ = first.send(());
         // Ignores a duplicate of the first signal.
-        std::thread::sleep(Duration::from_millis(200));
-        signals.pending().for_each(drop);
-        signals.forever().next();
-        std::process::exit(1);
-    })?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        if let Ok(second_signal) = stop_signal() {
+            second_signal.await;
+            std::process::exit(1);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(wait_twice))?;
     Ok(async move {
         let _ = received.await;
         tracing::info!("stopping: finishing what is in progress");

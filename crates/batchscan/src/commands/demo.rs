@@ -15,11 +15,12 @@ use tokio::sync::mpsc;
 
 use super::context::shutdown_signal;
 use super::credential::issue;
-use super::serve::raise_file_limit;
+use super::serve::FILES_MAX;
 use crate::args::{Demo, LogFormat};
 use crate::demo_data;
 use crate::log;
 use crate::numbers::count;
+use crate::platform;
 use crate::progress::progress_bar;
 use crate::terminal::print;
 
@@ -34,7 +35,7 @@ pub(crate) async fn run(command: Demo) -> anyhow::Result<()> {
     if std::env::var_os("BATCHSCAN_LOG").is_some() {
         log::start("demo", LogFormat::Text)?;
     }
-    raise_file_limit();
+    platform::raise_file_limit(FILES_MAX);
     // Before the folder exists, so that a signal cannot leave it behind.
     let mut stop = std::pin::pin!(shutdown_signal()?);
     let folder = tempfile::Builder::new()
@@ -109,9 +110,10 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
 
 fn instructions(url: &str, command: &Demo, id: &str, secret: &str, end: UtcInstant) -> String {
     let batches = count(command.batches, "batch", "batches");
-    let month = end.plus_secs(-30 * 86_400);
+    let month = end.plus_secs(-30 * 86_400).to_string();
     // The path it was called with, so that the command below works here.
     let program = std::env::args().next().unwrap_or_else(|| "batchscan".into());
+    let commands = platform::demo_commands(url, id, secret, &month, &program);
     let failing = if command.fail_rate > 0.0 {
         format!("\n{:.0} of 100 batch requests fail with 503 (--fail-rate).\n", command.fail_rate * 100.0)
     } else {
@@ -130,10 +132,7 @@ Dashboard, signed in:
 
 Commands to paste:
 
-  TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
-  curl -s -H "Authorization: Bearer $TOKEN" "{url}/v2/batches?start_date={month}"
-  curl -s -H "Authorization: Bearer $TOKEN" --compressed {url}/v1/batches -o batches.json && wc -c batches.json
-  BATCHSCAN_CLIENT_SECRET={secret} {program} pull --url {url} --client-id {id} --output batches.xlsx
+{commands}
 
 Ctrl-C stops it and removes the data.
 listening on {url}

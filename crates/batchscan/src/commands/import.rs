@@ -1,9 +1,8 @@
 //! `batchscan import`.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal, Read, Seek, Write};
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +23,7 @@ use super::import_messages::{describe_rejection, display_name, format_hint, prin
 use super::import_preview;
 use crate::args::Import;
 use crate::numbers::{count, grouped};
+use crate::platform;
 use crate::progress::progress_bar;
 use crate::terminal::{note, print};
 
@@ -156,19 +156,23 @@ fn with_hash(mut file: File) -> Result<(File, [u8; 32]), ReadError> {
 fn open_input(file: &Path) -> anyhow::Result<(File, Option<u64>)> {
     let is_stdin = file == Path::new("-");
     let opened = match is_stdin {
-        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        true => platform::open_stdin(),
         false => File::open(file),
     };
-    let opened = opened.and_then(|opened| opened.metadata().map(|metadata| (opened, metadata)));
+    let opened = opened.and_then(|opened| match opened.metadata() {
+        // Windows has none for a pipe.
+        Err(_) if is_stdin => Ok((opened, None)),
+        metadata => metadata.map(|metadata| (opened, Some(metadata))),
+    });
     let (opened, metadata) = opened.map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!("{} not found{}", file.display(), folder_hint(file)),
         _ => anyhow!("cannot read {}: {error}", file.display()),
     })?;
-    if metadata.is_dir() {
+    if metadata.as_ref().is_some_and(Metadata::is_dir) {
         bail!("{} is a folder: name the files in it", file.display());
     }
     // A pipe or a device has no length and cannot seek.
-    let length = (metadata.is_file() && !is_stdin).then_some(metadata.len());
+    let length = metadata.filter(|metadata| metadata.is_file() && !is_stdin).map(|metadata| metadata.len());
     Ok((opened, length))
 }
 

@@ -7,10 +7,11 @@ use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
 
-use super::context::{format_time, is_new, open, open_database, shell_quoted};
+use super::context::{format_time, is_new, open, open_database};
 use super::import_preview::read_mapping;
 use crate::args::{DatabaseArg, Org, OrgCommand, ZoneOrNone};
 use crate::numbers::{count, grouped};
+use crate::platform::shell_quoted;
 use crate::table::table;
 use crate::terminal::{is_confirmed, note, print, print_hint};
 

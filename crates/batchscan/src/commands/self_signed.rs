@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use batchscan_server::tls::Tls;
+use batchscan_store::platform::host_name;
 
 use crate::atomic_file;
 
@@ -40,7 +41,7 @@ fn check_replaceable(file: &Path) -> anyhow::Result<()> {
 /// The names under which clients may reach the service.
 fn names(listen: &str) -> Vec<String> {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
-    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let machine = host_name();
     let mut names = ["localhost", "127.0.0.1", "::1", host, &machine].map(str::to_owned).to_vec();
     names.retain(|name| !name.is_empty());
     names.sort();

@@ -8,18 +8,21 @@ use batchscan_server::listener::CONNECTIONS_MAX;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_server::tls::Tls;
 use batchscan_store::{OpenOptions, Store};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::context::{is_new, shutdown_signal};
 use super::self_signed;
 use crate::args::{Serve, unknown_variables};
 use crate::log;
+use crate::platform::raise_file_limit;
 use crate::terminal::print;
+
+/// Each connection needs a file descriptor, and the usual limit is 1024.
+pub(super) const FILES_MAX: u64 = CONNECTIONS_MAX as u64 + 256;
 
 pub(crate) async fn run(command: Serve) -> anyhow::Result<()> {
     log::start("serve", command.log_format)?;
     unknown_variables().iter().for_each(|warning| tracing::warn!("{warning}"));
-    raise_file_limit();
+    raise_file_limit(FILES_MAX);
     let database = command.database.database.clone();
     let read_from = command.read_from;
     let connections = usize::from(command.database_connections);
@@ -81,14 +84,4 @@ fn tls(command: &Serve) -> anyhow::Result<Option<Arc<Tls>>> {
     }
     let files = command.tls_cert.clone().zip(command.tls_key.clone());
     Ok(files.map(|(cert, key)| Tls::load(TlsFiles { cert, key })).transpose()?)
-}
-
-/// Each connection needs a file descriptor, and the usual limit is 1024.
-pub(super) fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = CONNECTIONS_MAX as u64 + 256;
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    if limit.current.is_some_and(|current| current < raised) {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum });
-    }
 }

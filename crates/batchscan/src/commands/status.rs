@@ -9,7 +9,6 @@ use batchscan_server::operator::json::{credential, import};
 use batchscan_store::{
     Credential, CredentialStatus, DatabaseUrl, HostHealth, ImportEntry, OrgStatus, Status,
 };
-use rustix::fs::statvfs;
 use serde_json::{Value, json};
 
 use super::context::{format_time, open, shell_quoted};
@@ -117,8 +116,7 @@ impl Report<'_> {
     fn free_bytes(&self) -> Option<u64> {
         let DatabaseUrl::Sqlite(path) = self.database else { return None };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let disk = statvfs(folder).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+        fs4::available_space(folder).ok()
     }
 
     fn text(&self, attention: &[String]) -> String {

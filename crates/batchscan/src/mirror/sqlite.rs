@@ -1,11 +1,11 @@
 //! A mirror in an SQLite file.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use batchscan_model::FieldValue;
+use batchscan_store::platform::file_id;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params, params_from_iter};
 
@@ -117,10 +117,6 @@ fn value(value: FieldValue<'_>) -> Value {
         FieldValue::Decimal(decimal) => (decimal.count() as f64 / 100.0).into(),
         FieldValue::Flag(flag) => flag.into(),
     }
-}
-
-fn file_id(path: &Path) -> io::Result<(u64, u64)> {
-    path.metadata().map(|file| (file.dev(), file.ino()))
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

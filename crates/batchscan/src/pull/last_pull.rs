@@ -1,8 +1,8 @@
 //! `FILE.pulled.json`: the ETag and the size and time of the file after the last pull, for `--if-changed`.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,9 @@ fn path_for(file: &Path) -> PathBuf {
 
 fn size_and_time(file: &Path) -> std::io::Result<(u64, i128)> {
     let metadata = std::fs::metadata(file)?;
-    Ok((metadata.len(), i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())))
+    let nanos = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+    let modified = metadata.modified()?.duration_since(UNIX_EPOCH);
+    Ok((metadata.len(), modified.map_or_else(|before| -nanos(before.duration()), nanos)))
 }
 
 /// `None` if there is no such file.

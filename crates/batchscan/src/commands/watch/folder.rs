@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +16,7 @@ use batchscan_formats::Format;
 use tokio::time::Instant;
 
 use crate::atomic_file;
+use crate::platform::skip_bytes;
 
 /// Files that are being imported.
 const IMPORTING: &str = "importing";
@@ -197,8 +197,9 @@ fn require_folder(path: &Path) -> io::Result<()> {
 
 /// The version of a file that is to be imported; `None` for anything else in the folder.
 fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
-    let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    if is_hidden || !(Format::for_reading(path).is_some() || is_never_imported(path)) {
+    if path.file_name().is_none_or(is_hidden)
+        || !(Format::for_reading(path).is_some() || is_never_imported(path))
+    {
         return Ok(None);
     }
     match fs::symlink_metadata(path) {
@@ -222,17 +223,23 @@ fn is_never_imported(path: &Path) -> bool {
 fn name_if_ignored(path: &Path) -> Option<OsString> {
     let name = path.file_name()?;
     let is_ours = path.extension().is_some_and(|ending| ending == "status");
-    let is_hidden = name.as_encoded_bytes().starts_with(b".");
     // An empty one is probably being written.
     let is_file = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
-    (is_file && !is_hidden && !is_ours).then(|| name.to_owned())
+    (is_file && !is_hidden(name) && !is_ours).then(|| name.to_owned())
+}
+
+/// Excel keeps a file `~$scans.xlsx` while `scans.xlsx` is open.
+fn is_hidden(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") || name.starts_with(b"~$")
 }
 
 /// The name of a file before it was claimed.
 fn original_name(path: &Path, is_claimed: bool) -> &OsStr {
     let name = path.file_name().unwrap_or_default();
-    match name.as_bytes().splitn(3, |byte| *byte == b'-').nth(2) {
-        Some(original) if is_claimed => OsStr::from_bytes(original),
+    let mut hyphens = name.as_encoded_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'-');
+    match hyphens.nth(1) {
+        Some((second, _)) if is_claimed => skip_bytes(name, second + 1),
         _ => name,
     }
 }
@@ -255,6 +262,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     use tokio::time::sleep;
@@ -279,6 +287,7 @@ mod tests {
             ("a.csv", 2),
             ("notes.txt", 1),
             (".hidden.csv", 1),
+            ("~$open.xlsx", 1),
             ("x.csv.part", 1),
         ] {
             fs::write(path(name), "x").unwrap();

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use batchscan_server::clock::Clock;
+use batchscan_store::platform::host_name;
 use tokio::time::{Instant, sleep_until};
 
 use crate::atomic_file;
@@ -29,8 +30,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn new(folder: &Path) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let path = folder.join(format!("watch-{host}.status"));
+        let path = folder.join(format!("watch-{}.status", host_name()));
         let (written_at, importing) = (Instant::now(), None);
         let mut status = Self {
             path,

@@ -1,7 +1,6 @@
 //! Imports files into the database, or through the operator API of a service.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +13,6 @@ use batchscan_server::clock::Clock;
 use batchscan_store::{
     AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, hash_file, import_file,
 };
-use rustix::fs::OFlags;
 
 use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
@@ -22,6 +20,7 @@ use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_messages::format_hint;
 use crate::connection;
+use crate::platform::open_complete;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
 
@@ -40,9 +39,7 @@ impl ClaimedFile {
         if FileVersion::read(path)? != Some(found.version) {
             return Err(Failure::Changed);
         }
-        // A pipe would block, and a link would import another file.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let mut file = File::options().read(true).custom_flags(flags).open(path)?;
+        let mut file = open_complete(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || FileVersion::new(&metadata)? != found.version {
             return Err(Failure::Changed);
@@ -180,7 +177,7 @@ impl Service {
                 .with_context(|| format!("cannot read the token from {}", file.display()))?,
             None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
         };
-        let token = token.trim();
+        let token = token.trim_start_matches('\u{feff}').trim();
         if token.is_empty() {
             bail!("no token given: use --token-file, or set {TOKEN_VARIABLE}");
         }
