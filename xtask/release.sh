@@ -55,8 +55,9 @@ archive "$work/archive" "batchscan-$version-$name"
 
 # The wheel has the executable and the Python package.
 python3 -m venv "$work/build"
-"$work/build/bin/pip" install --quiet hatchling
-(cd clients/python && BATCHSCAN_WHEEL_EXECUTABLE=$built BATCHSCAN_WHEEL_TAG=$tag "$work/build/bin/hatchling" build -t wheel -d "$files")
+python=$(echo "$work"/build/*/python)
+"$python" -m pip install --quiet hatchling
+(cd clients/python && BATCHSCAN_WHEEL_EXECUTABLE=$built BATCHSCAN_WHEEL_TAG=$tag "$python" -m hatchling build -t wheel -d "$files")
 
 if [ "$name" = linux-x86_64 ]; then
     # The package has the same executable.

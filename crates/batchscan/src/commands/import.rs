@@ -18,12 +18,12 @@ use batchscan_store::{
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::context::{open, shell_quoted};
+use super::context::open;
 use super::import_messages::{describe_rejection, display_name, format_hint, print_warnings};
 use super::import_preview;
 use crate::args::Import;
 use crate::numbers::{count, grouped};
-use crate::platform;
+use crate::platform::{self, shell_quoted};
 use crate::progress::progress_bar;
 use crate::terminal::{note, print};
 

@@ -11,9 +11,10 @@ use batchscan_store::{
 };
 use serde_json::{Value, json};
 
-use super::context::{format_time, open, shell_quoted};
+use super::context::{format_time, open};
 use crate::args;
 use crate::numbers::{count, grouped, size};
+use crate::platform::shell_quoted;
 use crate::table::{sanitize, table};
 use crate::terminal::print;
 
