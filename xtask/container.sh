@@ -4,7 +4,8 @@
 set -euo pipefail
 command -v buildah > /dev/null || { echo "installing buildah" && apt-get install --yes --quiet buildah; }
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+layout=$(mktemp -d)
+trap 'rm -rf "$folder" "$layout"' EXIT
 install -D "$1" "$folder/usr/bin/batchscan"
 install -d -m 0700 -o 10001 -g 10001 "$folder/var/lib/batchscan"
 install -d -m 1777 "$folder/tmp"
@@ -18,5 +19,5 @@ buildah copy --quiet "$image" "$folder" /
 buildah config --user 10001:10001 --workingdir /var/lib/batchscan --port 8080 --port 9090 \
     --env BATCHSCAN_LISTEN=0.0.0.0:8080 --env BATCHSCAN_OPERATOR_LISTEN=0.0.0.0:9090 \
     --entrypoint '["/usr/bin/batchscan"]' --cmd serve "$image"
-rm -f "$2"
-buildah commit --quiet --timestamp "$SOURCE_DATE_EPOCH" --rm "$image" "oci-archive:$2:batchscan"
+buildah commit --quiet --timestamp "$SOURCE_DATE_EPOCH" --rm "$image" "oci:$layout:batchscan"
+tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$layout" -cf "$2" .
