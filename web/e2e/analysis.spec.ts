@@ -103,6 +103,7 @@ test('a dot opens its batch, and the numbers are in tables', async ({ page, demo
   await expect(rows).toHaveCount(batches.filter((batch) => batch.avg_median_seedling_size_mm2 !== null && batch.avg_coefficient_of_variation !== null).length + 1);
   await button(page, 'Show chart: Size and uniformity').click();
   const uniformity = chart(page, 'uniformity').locator('svg');
+  await expect(uniformity).toBeVisible();
   const place = await uniformity.locator('path').evaluateAll((all) => {
     const found = all.map((path) => /^M([\d.]+) ([\d.]+)h0/.exec(path.getAttribute('d') ?? '')).find((match) => match !== null)!;
     return { x: Number(found[1]), y: Number(found[2]) };

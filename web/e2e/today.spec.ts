@@ -77,7 +77,7 @@ test('the picture has a row for each crop, and a click on a dot opens its batch'
   await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   // The last usual batch is that of today.
   const row = chart(page, 'crop').last().locator('svg');
-  const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path').last().getAttribute('d'))!)!.slice(1).map(Number);
+  const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path[d$=h0]').last().getAttribute('d'))!)!.slice(1).map(Number);
   await row.click({ position: { x: x!, y: y! } });
   await expect(heading(page, 'Tray 0')).toBeVisible();
 });
