@@ -25,7 +25,8 @@ it('puts a label where it is clear whose it is', () => {
   const anchors = (...x: number[]) => placeLabels(x.map((x) => ({ x, y: 40 })), 200).map((label) => label?.anchor ?? null);
   expect(anchors(50)).toEqual(['start']);
   expect(anchors(190), 'near the end').toEqual(['end']);
-  expect(anchors(50, 52), 'the same place: only the first').toEqual(['start', 'end']);
+  expect(anchors(50, 52), 'the same place, on both sides').toEqual(['start', 'end']);
+  expect(anchors(190, 191), 'the same place, near the end').toEqual(['end', null]);
   expect(anchors(50, 80), 'not between two dots').toEqual(['end', 'start']);
   expect(anchors(50, 65, 35), 'between two others').toEqual(['middle', 'start', 'end']);
 });

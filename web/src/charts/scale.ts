@@ -69,18 +69,22 @@ export const RATE_CLIP = 60;
 type Point = { x: number; y: number };
 export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
 
-// A label such as "41%", its distance from its dot, and how near a dot can be without seeming to be its own.
-const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX] = [32, 15, 9, 14];
+// A label such as "41%", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
+// look like one.
+const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [32, 15, 9, 14, 4];
 
-/** Places for the labels of dots: next to a dot or above it, where no other dot or label is. Those of the first go first. */
+/** Places for the labels of dots: next to a dot or above it, where it is clear whose it is. Those of the first go first. */
 export function placeLabels(dots: readonly Point[], width: number): (Label | null)[] {
   const placed: Point[] = [];
   return dots.map((dot) => {
-    const free = candidates(dot, width).find(({ middle, isAbove }) => {
-      const isNear = (other: Point, px: number): boolean => Math.abs(other.x - middle.x) < px && Math.abs(other.y - middle.y) < LINE_PX;
-      // A dot at the same place is no other.
-      const others = dots.filter((other) => isAbove ? Math.abs(other.x - dot.x) > 4 : (other.x - dot.x) * (middle.x - dot.x) > 0 && Math.abs(other.x - dot.x) > 4);
-      return !others.some((other) => isNear(other, LABEL_PX / 2 + (isAbove ? 4 : OTHER_PX))) && !placed.some((other) => isNear(other, LABEL_PX));
+    const free = candidates(dot, width).find(({ label, middle }) => {
+      const isNear = (other: Point, to: Point, px: number): boolean => Math.abs(other.x - to.x) < px && Math.abs(other.y - to.y) < LINE_PX;
+      const isInWay = (other: Point): boolean => {
+        if (label.anchor === 'middle') return isNear(other, dot, OTHER_PX) || isNear(other, middle, LABEL_PX / 2);
+        const aside = (other.x - dot.x) * Math.sign(middle.x - dot.x);
+        return aside > SAME_PX && isNear(other, middle, LABEL_PX / 2 + OTHER_PX);
+      };
+      return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
     });
     if (free === undefined) return null;
     placed.push(free.middle);
@@ -88,12 +92,12 @@ export function placeLabels(dots: readonly Point[], width: number): (Label | nul
   });
 }
 
-function candidates({ x, y }: Point, width: number): { label: Label; middle: Point; isAbove?: boolean }[] {
+function candidates({ x, y }: Point, width: number): { label: Label; middle: Point }[] {
   const aside = BESIDE_PX + LABEL_PX / 2;
   const found = [
     { label: { x: x + BESIDE_PX, y, anchor: 'start' as const }, middle: { x: x + aside, y } },
     { label: { x: x - BESIDE_PX, y, anchor: 'end' as const }, middle: { x: x - aside, y } },
-    { label: { x, y: y - LINE_PX, anchor: 'middle' as const }, middle: { x, y: y - LINE_PX }, isAbove: true },
+    { label: { x, y: y - LINE_PX, anchor: 'middle' as const }, middle: { x, y: y - LINE_PX } },
   ];
   return found.filter(({ middle }) => middle.x + LABEL_PX / 2 <= width);
 }
