@@ -16,6 +16,7 @@ import {
   loaded,
   message,
   openSignedIn,
+  region,
   test,
   warnings,
   type Page,
