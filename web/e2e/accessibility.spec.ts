@@ -89,10 +89,9 @@ for (const [name, options] of [
       expect(await violations(page), 'today').toEqual([]);
       await goSignedIn(page, demo, '/analysis');
       await expect(page.locator('[data-chart=rates] svg').first()).toBeVisible();
-      // Folded on a phone.
       const folded = page.getByRole('button', { name: /^(Show chart|Diagramm anzeigen)/ });
       while ((await folded.count()) > 0) await folded.first().click();
-      await expect(page.locator('[data-chart=activity] svg')).toBeVisible();
+      await expect(page.locator('[data-chart=uniformity] svg')).toBeVisible();
       expect(await violations(page), 'analysis').toEqual([]);
       await page.locator('details > summary').first().click();
       await page.locator('[aria-expanded]:visible').first().click();

@@ -16,6 +16,7 @@ import {
   loaded,
   message,
   openSignedIn,
+  region,
   test,
   warnings,
   type Page,
@@ -168,6 +169,14 @@ test('the export of the analysis has the filtered batches with all fields and ex
   expect(rows).toEqual(batches.map((batch) => toCells(batch)));
   await warnings(page).selectOption('Unusual');
   expect((await exportCsv(page)).name).toBe(`batches-${lastDays(90).from}-to-${today()}-unusual.csv`);
+});
+
+test('a batch whose rates contradict its counts has no drawing of a tray', async ({ page }) => {
+  const counts = { total_cells_per_tray: 104, avg_germinated_seedlings: '87.00', avg_usable_seedlings: '30.00' };
+  const rates = { avg_germination_rate: '41.00', avg_usable_seedling_rate: '29.00' };
+  const service = await serve('Contradiction', [{ batch_id: 'a', batch_creation_date: `${today()}T00:00:00Z`, ...counts, ...rates }]);
+  await goSignedIn(page, service, '/batches/a');
+  await expect(region(page, 'Average tray')).toHaveText(/No drawing: 41% germinated contradicts 87 of 104 cells\.$/);
 });
 
 test('the export of the table has its columns and the order of its rows', async ({ page, demo }) => {

@@ -109,7 +109,7 @@ test.describe('on a phone', () => {
     await expect(region(page, 'Germination, last four weeks')).toBeVisible();
     expect(await layoutProblems(page), 'today').toEqual([]);
     await link(page, 'Analysis').tap();
-    await expect(region(page, 'Batch calendar')).toBeVisible();
+    await expect(region(page, 'Size and uniformity')).toBeVisible();
     expect(await layoutProblems(page), 'analysis').toEqual([]);
     await page.getByRole('button', { name: /Filters/ }).tap();
     expect(await layoutProblems(page), 'analysis with open filters').toEqual([]);

@@ -40,7 +40,7 @@ const services = new Map<Morning, Promise<Service>>();
 for (const picture of isAll ? ALL : README) {
   const { name, colorScheme, device, locale } = picture;
   test(name, async ({ browser }) => {
-    const context = await browser.newContext({ ...device, colorScheme, locale, reducedMotion: 'reduce' });
+    const context = await browser.newContext({ ...device, colorScheme, locale, timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' });
     const page = await context.newPage();
     await open(page, picture);
     const path = isAll ? `node_modules/.cache/screenshots/${name}.png` : `../docs/pictures/${name}.png`;
@@ -59,6 +59,7 @@ async function open(page: Page, { morning, view }: Picture): Promise<void> {
   if (view === 'batch') await page.getByRole('heading', { level: 2 }).first().waitFor();
   else await loaded(page);
   await page.waitForLoadState('networkidle');
+  await page.getByText(/^(Comparing|Wird verglichen)/).waitFor({ state: 'detached' });
   if (view !== 'offline') return;
   await page.context().setOffline(true);
   await page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ }).click();

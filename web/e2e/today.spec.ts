@@ -77,7 +77,7 @@ test('the picture has a row for each crop, and a click on a dot opens its batch'
   await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   // The last usual batch is that of today.
   const row = chart(page, 'crop').last().locator('svg');
-  const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path').last().getAttribute('d'))!)!.slice(1).map(Number);
+  const [x, y] = /M([\d.]+) ([\d.]+)h0$/.exec((await row.locator('path[d$=h0]').last().getAttribute('d'))!)!.slice(1).map(Number);
   await row.click({ position: { x: x!, y: y! } });
   await expect(heading(page, 'Tray 0')).toBeVisible();
 });
@@ -158,7 +158,7 @@ test('a decline is the plain average of four weeks against that of the year', as
   }));
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
-  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ 86%, year 93%');
+  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ 86% on average in four weeks, 93% in the year');
   await expect(message(page, 'No new batches, 1 crop declining')).toBeVisible();
   await expect(page.getByText('▼ Leek: 86% on average in four weeks, 93% in the year.')).toBeVisible();
   await link(page, 'Analysis').click();
@@ -180,4 +180,31 @@ test('a slash goes to the search', async ({ page, demo }) => {
   await page.keyboard.press('/');
   await expect(heading(page, 'Batches')).toBeVisible();
   await expect(page.getByRole('searchbox')).toBeFocused();
+});
+
+test('on a bad night, each batch of a house has its usual range, and failures are no decline', async ({ page }) => {
+  await openSignedIn(page, await serve('Many', nursery('many')));
+  const card = cards(page).filter({ hasText: '5 batches in House 3' });
+  await expect(card.getByRole('listitem').first()).toHaveText(/Basil House 3, bench 2\s*21%, usually 8\d–\d\d%/);
+  await expect(cards(page)).toHaveCount(5);
+  await expect(page.getByText('on average in four weeks')).toHaveCount(0);
+  // The worst of the two.
+  await expect(chart(page, 'crop').first().getByRole('link', { name: 'Basil House 3, bench 2, 21%' })).toContainText('21%');
+});
+
+test.describe('offline', () => {
+  test.use({ allowedErrors: /ERR_INTERNET_DISCONNECTED|ERR_FAILED/ });
+
+  test('the batches show, also without the year to compare with', async ({ page }) => {
+    const service = await serve('Offline', morning({}, {}));
+    let isMain = true;
+    await page.route('**/v2/batches?*', (route) => {
+      if (isMain) void route.continue();
+      else void route.abort();
+      isMain = false;
+    });
+    await openSignedIn(page, service);
+    await expect(message(page, '2 new batches')).toBeVisible();
+    await expect(link(page, 'Tray 1')).toBeVisible();
+  });
 });

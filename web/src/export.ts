@@ -4,7 +4,7 @@ import type { Batch } from './data/batch';
 import { csv } from './data/csv';
 import { ServiceError } from './data/errors';
 import { fetchFile } from './data/export';
-import { exportColumns } from './data/export-columns';
+import { exportColumns, withRequired } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
@@ -17,7 +17,7 @@ import { reasonText } from './views/shared-text';
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
   const { sortedRows: rows } = results;
   const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ')]));
-  const columns = exportColumns(results.columns, fields, reasons);
+  const columns = exportColumns(results.columns, withRequired(fields), reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
 }
 

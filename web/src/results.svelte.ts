@@ -3,7 +3,7 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { morningOf } from './data/morning';
+import { firstOpenDay, morningOf } from './data/morning';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
 import { dots, headline, rowsBy, type Measure } from './data/statistics';
@@ -37,7 +37,6 @@ class Results {
 
   headline = $derived(headline(this.columns, this.rows));
   dots = $derived(dots(this.columns, this.rows, DOTS_MAX));
-  byCrop = $derived(rowsBy('crop', this.columns, this.rows));
 
   crops = $derived(this.#counts('crop'));
   people = $derived(this.#counts('person'));
@@ -51,10 +50,9 @@ class Results {
 
   /** The batches of the last 365 days, when they are loaded. */
   #year = $derived(batches.yearLoader(view.today));
-  /** Whether they are not loaded and are not being loaded. */
+  /** Whether they are not loaded, and will not be for a while. */
   isNotComparable = $derived(
-    this.#year === null &&
-      (batches.main?.state === 'failed' || batches.year?.state === 'failed'),
+    this.#year === null && (batches.main?.state === 'failed' || batches.year?.state === 'failed' || batches.year?.waiting != null),
   );
   /** Nothing is called unusual until the period and the last 365 days are loaded. Reads the year first: Svelte 5.57 misses
       its later changes otherwise. */
@@ -68,6 +66,14 @@ class Results {
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** The averages of each crop, whatever the period. */
   averages = $derived({ germination: this.#averagesOf('germination'), usable: this.#averagesOf('usable') });
+  /** The crops on the screen, the furthest below its year first. */
+  byCrop = $derived.by(() => {
+    const pointsOf = ({ name }: { name: string | null }): number => {
+      const { weeks = null, year = null } = this.averages[this.measure].get(name) ?? {};
+      return weeks === null || year === null ? 0 : weeks - year;
+    };
+    return rowsBy('crop', this.columns, this.rows).sort((a, b) => pointsOf(a) - pointsOf(b));
+  });
 
   /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */
   latestDay = $derived.by(() => {
@@ -105,7 +111,9 @@ class Results {
   #averagesOf(measure: Measure): ReadonlyMap<string | null, Averages> {
     const { columns, rows } = this.#yearRows;
     const firstDay = dayNumber(fourWeeks(view.today).from);
-    return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure)]));
+    const late = rows.filter((row) => columns.day[row]! >= firstOpenDay(view.today));
+    const needLook = new Set(findUnusual(columns, late, this.#allRanges).map(({ row }) => row));
+    return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure, needLook)]));
   }
 
   #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {

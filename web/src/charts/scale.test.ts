@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { position, rateEnds, roundFactors, roundValues } from './scale';
+import { placeLabels, position, rateEnds, roundFactors, roundValues } from './scale';
 
 it('places values, and those outside the axis at its end', () => {
   const at = position({ low: 50, high: 100, ticks: [] }, 0, 200);
@@ -19,4 +19,14 @@ it('fits an axis to rates, at least twenty points long and within 0 and 100', ()
   expect(rateEnds([41, null, 96])).toEqual({ low: 40, high: 100 });
   expect(rateEnds([-5, 250])).toEqual({ low: 0, high: 100 });
   expect(rateEnds([3, 4])).toEqual({ low: 0, high: 20 });
+});
+
+it('puts a label where it is clear whose it is', () => {
+  const anchors = (...x: number[]) => placeLabels(x.map((x) => ({ x, y: 40 })), 200).map((label) => label?.anchor ?? null);
+  expect(anchors(50)).toEqual(['start']);
+  expect(anchors(190), 'near the end').toEqual(['end']);
+  expect(anchors(50, 52), 'the same place, on both sides').toEqual(['start', 'end']);
+  expect(anchors(190, 191), 'the same place, near the end').toEqual(['end', null]);
+  expect(anchors(50, 80), 'not between two dots').toEqual(['end', 'start']);
+  expect(anchors(50, 65, 35), 'between two others').toEqual(['middle', 'start', 'end']);
 });

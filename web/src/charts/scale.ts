@@ -62,3 +62,42 @@ export function rateEnds(rates: readonly (number | null | undefined)[]): { low: 
   const low = Math.max(0, Math.min(100 - RATES_MIN, Math.floor(Math.min(...known) / 10) * 10));
   return { low, high: Math.min(100, Math.max(low + RATES_MIN, Math.ceil(Math.max(...known) / 10) * 10)) };
 }
+
+/** Lower rates are drawn at the edge of a chart, with their number: one failure must not make all usual ranges thin. */
+export const RATE_CLIP = 60;
+
+type Point = { x: number; y: number };
+export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
+
+// A label such as "41%", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
+// look like one.
+const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [32, 15, 9, 14, 4];
+
+/** Places for the labels of dots: next to a dot or above it, where it is clear whose it is. Those of the first go first. */
+export function placeLabels(dots: readonly Point[], width: number): (Label | null)[] {
+  const placed: Point[] = [];
+  return dots.map((dot) => {
+    const free = candidates(dot, width).find(({ label, middle }) => {
+      const isNear = (other: Point, to: Point, px: number): boolean => Math.abs(other.x - to.x) < px && Math.abs(other.y - to.y) < LINE_PX;
+      const isInWay = (other: Point): boolean => {
+        if (label.anchor === 'middle') return isNear(other, dot, OTHER_PX) || isNear(other, middle, LABEL_PX / 2);
+        const aside = (other.x - dot.x) * Math.sign(middle.x - dot.x);
+        return aside > SAME_PX && isNear(other, middle, LABEL_PX / 2 + OTHER_PX);
+      };
+      return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
+    });
+    if (free === undefined) return null;
+    placed.push(free.middle);
+    return free.label;
+  });
+}
+
+function candidates({ x, y }: Point, width: number): { label: Label; middle: Point }[] {
+  const aside = BESIDE_PX + LABEL_PX / 2;
+  const found = [
+    { label: { x: x + BESIDE_PX, y, anchor: 'start' as const }, middle: { x: x + aside, y } },
+    { label: { x: x - BESIDE_PX, y, anchor: 'end' as const }, middle: { x: x - aside, y } },
+    { label: { x, y: y - LINE_PX, anchor: 'middle' as const }, middle: { x, y: y - LINE_PX } },
+  ];
+  return found.filter(({ middle }) => middle.x + LABEL_PX / 2 <= width);
+}

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { FIELDS, type Batch } from './batch';
 import { csv } from './csv';
-import { exportColumns } from './export-columns';
+import { exportColumns, withRequired } from './export-columns';
 import { allRows, sampleColumns } from './test-data';
 
 /** The file without its byte order mark, which Blob.text() would drop unnoticed. */
@@ -16,6 +16,10 @@ it('has the headings of the screen in the given order, and CRLF after every line
   expect(await fileOf([{}], ['warnings', 'batch_id', 'number_of_images'])).toBe(
     'Warnings,Batch ID,Images\r\nNo,b-0,4\r\n',
   );
+});
+
+it('adds the columns that an import requires', () => {
+  expect(withRequired(['comment', 'batch_name'])).toEqual(['comment', 'batch_name', 'batch_creation_date', 'warnings', 'number_of_images', 'batch_id']);
 });
 
 it('writes decimals exactly as sent, negative ones too', async () => {

@@ -1,7 +1,7 @@
 // The columns of an exported file: the headings of the screen with the unit or the time zone, and the values.
 
 import { text } from '../text';
-import { findField, type Batch, type Field, type FieldKind } from './batch';
+import { FIELDS, findField, type Batch, type Field, type FieldKind } from './batch';
 import type { Columns } from './columns';
 import { timeZone } from '../time/zone';
 
@@ -9,6 +9,11 @@ export interface ExportColumn {
   head: string;
   kind: FieldKind;
   value: (row: number) => Batch[keyof Batch];
+}
+
+/** The fields, then the missing ones that an import requires. */
+export function withRequired(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
+  return [...new Set([...fields, ...FIELDS.filter(({ required }) => required).map(({ name }) => name)])];
 }
 
 /** The fields in the given order. `reasons` are why batches are unusual, by row; if there are any, they come before the comment. */

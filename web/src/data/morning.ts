@@ -1,7 +1,7 @@
 // What the start page shows: the batches since the last working day, those that need a look, and four weeks of each crop.
 
 import type { Columns } from './columns';
-import { dayNumber, dayText } from '../time/day';
+import { dayNumber } from '../time/day';
 import { groupBy } from './percentile';
 import { plusDays, recentPeriod } from './period';
 import { rowsBy, type Group } from './statistics';
@@ -31,14 +31,18 @@ export interface OpenBatch extends UnusualBatch {
   isNew: boolean;
 }
 
-/** Several batches with something in common, or one batch without. A day is 'YYYY-MM-DD'. */
+/** Several batches with something in common, or one batch without. */
 export interface OpenGroup {
-  cause: { kind: 'place' | 'crop' | 'day'; name: string } | null;
+  cause: { kind: 'place' | 'crop'; name: string } | null;
   batches: OpenBatch[];
 }
 
 // Older ones leave by themselves.
 const OPEN_DAYS = 7;
+
+/** The first day whose unusual batches need a look. */
+export const firstOpenDay = (today: string): number => dayNumber(plusDays(today, 1 - OPEN_DAYS));
+
 // As many rows as fit on a screen.
 const CROPS_MAX = 10;
 
@@ -51,7 +55,7 @@ export function morningOf(
   isSeen: (batchId: string) => boolean,
 ): Morning {
   const firstNew = dayNumber(recentPeriod(today).from);
-  const firstOpen = dayNumber(plusDays(today, 1 - OPEN_DAYS));
+  const firstOpen = firstOpenDay(today);
   const isNew = (row: number): boolean => columns.day[row]! >= firstNew;
   const unusual = findUnusual(columns, rows, ranges);
   const late = unusual.filter(({ row }) => columns.day[row]! >= firstOpen);
@@ -82,21 +86,22 @@ function placesOf(columns: Columns, row: number): string[] {
   return [...new Set(found.map((place) => place[0]!.toUpperCase() + place.slice(1).toLowerCase().replace(/\s*(?=\d)/, ' ')))];
 }
 
-// The most telling first. Most new batches are of the same day, so that needs more of them.
+// The most telling first.
 const CAUSES = [
-  { kind: 'place', min: 3, namesOf: placesOf },
-  { kind: 'crop', min: 3, namesOf: (columns: Columns, row: number) => columns.crops.slice(columns.crop[row]!, columns.crop[row]! + 1) },
-  { kind: 'day', min: 4, namesOf: (columns: Columns, row: number) => [dayText(columns.day[row]!)] },
+  { kind: 'place', namesOf: placesOf },
+  { kind: 'crop', namesOf: (columns: Columns, row: number) => columns.crops.slice(columns.crop[row]!, columns.crop[row]! + 1) },
 ] as const;
+// Two may be chance.
+const GROUP_MIN = 3;
 
 function groupsOf(columns: Columns, open: OpenBatch[]): OpenGroup[] {
   const groups: OpenGroup[] = [];
   let rest = open;
-  for (const { kind, min, namesOf } of CAUSES) {
+  for (const { kind, namesOf } of CAUSES) {
     for (;;) {
       const named = rest.flatMap((batch) => namesOf(columns, batch.row).map((name) => ({ name, batch })));
       const [largest] = groupBy(named, ({ name }) => name).sort(([, a], [, b]) => b.length - a.length);
-      if (largest === undefined || largest[1].length < min) break;
+      if (largest === undefined || largest[1].length < GROUP_MIN) break;
       const batches = largest[1].map(({ batch }) => batch);
       groups.push({ cause: { kind, name: largest[0] }, batches });
       rest = rest.filter((batch) => !batches.includes(batch));

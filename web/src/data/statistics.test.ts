@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import {
-  batchesByDay,
   dots,
   headline,
   rowsBy,
@@ -129,10 +128,4 @@ describe('dots', () => {
     expect(total).toBe(10);
     expect(dots(columns, allRows(columns), 0).dots).toEqual([]);
   });
-});
-
-it('counts the batches of each day of the period', () => {
-  const days = ['2026-03-28', '2026-03-30', '2026-03-30', '2026-04-01'];
-  const columns = sampleColumns(days.map((day) => on(day, null)));
-  expect(batchesByDay(columns, allRows(columns), { from: '2026-03-28', to: '2026-03-31' })).toEqual([1, 0, 2, 0]);
 });

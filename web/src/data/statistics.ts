@@ -86,17 +86,6 @@ export function dots(columns: Columns, rows: Int32Array, max: number): { dots: D
   return { dots: sample, total: both.length };
 }
 
-/** The batches of every day of the period. Ignores rows outside the period. */
-export function batchesByDay(columns: Columns, rows: Int32Array, period: Period): number[] {
-  const first = dayNumber(period.from);
-  const counts = new Array<number>(dayCount(period)).fill(0);
-  for (const row of rows) {
-    const at = columns.day[row]! - first;
-    if (counts[at] !== undefined) counts[at]++;
-  }
-  return counts;
-}
-
 export interface Group {
   /** Null for "not recorded". */
   name: string | null;

@@ -121,11 +121,15 @@ export interface Averages {
 const DECLINE_BATCHES_MIN = 5;
 const DECLINE_POINTS_MIN = 3;
 
-/** The plain averages of a rate. `rows` are of one crop and of the year; the four weeks start on `firstDay`. */
-export function averages(columns: Columns, rows: Int32Array, firstDay: number, measure: Measure): Averages {
-  const recent = presentValues(columns[measure], rows.filter((row) => columns.day[row]! >= firstDay));
-  const weeks = mean(recent);
-  const year = mean(presentValues(columns[measure], rows));
-  const points = (year ?? 0) - (weeks ?? Infinity);
-  return { weeks, year, isDecline: recent.length >= DECLINE_BATCHES_MIN && points >= DECLINE_POINTS_MIN };
+/** The plain averages of a rate. `rows` are of one crop and of the year; the four weeks start on `firstDay`. Batches that need
+    a look are in the averages, but are no decline: they are listed already. */
+export function averages(columns: Columns, rows: Int32Array, firstDay: number, measure: Measure, needLook: ReadonlySet<number>): Averages {
+  const averagesOf = (rows: Int32Array) => {
+    const recent = presentValues(columns[measure], rows.filter((row) => columns.day[row]! >= firstDay));
+    return { batches: recent.length, weeks: mean(recent), year: mean(presentValues(columns[measure], rows)) };
+  };
+  const { weeks, year } = averagesOf(rows);
+  const others = averagesOf(rows.filter((row) => !needLook.has(row)));
+  const points = (others.year ?? 0) - (others.weeks ?? Infinity);
+  return { weeks, year, isDecline: others.batches >= DECLINE_BATCHES_MIN && points >= DECLINE_POINTS_MIN };
 }

@@ -81,7 +81,6 @@ export const de: Text = {
       offline: 'Der Dienst ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.',
     },
     rejected: (detail) => `Der Dienst hat die Anmeldung abgelehnt: ${detail}`,
-    retrying: 'Diese Seite versucht es alle paar Sekunden erneut.',
   },
 
   period: {
@@ -131,11 +130,11 @@ export const de: Text = {
     waiting: 'Warten auf den Dienst.',
     unavailable: 'Der Dienst ist nicht verfügbar.',
     lost: 'Die Verbindung ist unterbrochen.',
-    retryingIn: 'Nächster Versuch in',
     asOf: (time) => `Stand heute, ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ago(ageMs)}.`,
     stillWorks: 'Was geladen ist, funktioniert weiter.',
     backTo: { today: 'Zurück zu Heute', table: 'Zurück zu den Chargen', analysis: 'Zurück zur Analyse' },
+    retrying: 'Diese Seite versucht es von selbst erneut.',
     retry: 'Jetzt versuchen',
     refresh: 'Aktualisieren',
     unavailableTitle: 'Der Dienst ist nicht verfügbar',
@@ -178,8 +177,7 @@ export const de: Text = {
     andEarlier: (n) => `Und ${count(n)} aus den letzten 7 Tagen.`,
     butDeclines: (n, crops) =>
       `${n === 0 ? 'Keine neuen Chargen' : `${batches(n)} wie üblich`}, ${crops === 1 ? '1 Kultur lässt' : `${count(crops)} Kulturen lassen`} nach`,
-    declineOf: (crop, weeks, year) => `▼ ${crop}: im Durchschnitt ${weeks} in vier Wochen, ${year} im Jahr.`,
-    declinesOf: (crops) => `▼ Vier Wochen unter dem Jahr: ${crops.join(', ')}.`,
+    decline: (weeks, year) => `im Durchschnitt ${weeks} in vier Wochen, ${year} im Jahr`,
     fine: (n) => (n === 1 ? '1 Charge, wie üblich' : `${batches(n)}, alle wie üblich`),
     nothingUnusual: (n) => `${batches(n)}, nichts Auffälliges`,
     plain: (n) => (n === 1 ? '1 neue Charge' : `${count(n)} neue Chargen`),
@@ -190,13 +188,13 @@ export const de: Text = {
     someWithoutRange: (n) => `${count(n)} noch ohne üblichen Bereich.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage konnten nicht geladen werden.',
     seen: (n) => `${count(n)} als gesehen markiert`,
+    newBatches: 'Neue Chargen',
     cards: 'Chargen zum Ansehen',
     order: (hasEarlier) => (hasEarlier ? 'Neue zuerst, dann die schlechtesten.' : 'Die schlechtesten zuerst.'),
     seenNote: '„Gesehen“ blendet eine Charge nur auf diesem Gerät aus.',
     causes: {
       place: (n, place) => `${batches(n)}: ${place}`,
       crop: (n, crop) => `${batches(n)} ${crop}`,
-      day: (n, day) => `${batches(n)} am selben Tag: ${day}`,
     },
     andMore: (n) => `und ${count(n)} weitere`,
     more: (n) => `${count(n)} weitere anzeigen`,
@@ -217,7 +215,6 @@ export const de: Text = {
     weeks: 'Keimrate, letzte vier Wochen',
     bandKey: 'üblicher Bereich',
     unusualKey: 'auffällig',
-    decline: (weeks, year) => `▼ ${weeks}, Jahr ${year}`,
     row: (crop, n, unusual) => `${crop}: ${batches(n)} in vier Wochen, ${count(unusual)} auffällig.`,
     omitted: (n) => (n === 1 ? '1 weitere Kultur' : `${count(n)} weitere Kulturen`),
     showAll: (n) => `Alle ${count(n)} anzeigen`,
@@ -238,7 +235,7 @@ export const de: Text = {
 
   crops: {
     title: (measure) => `${measure} nach Kultur`,
-    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der letzten 365 Tage.',
+    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der letzten 365 Tage. Am weitesten unter dem Jahr zuerst.',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     average: 'Durchschnitt',
@@ -253,7 +250,9 @@ export const de: Text = {
     steps: { day: 'Tag', week: 'Woche', month: 'Monat' },
     weekOf: (week, day) => `KW ${week}, ab ${day}`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
-    key: 'Linie: Durchschnitt. Band: üblicher Bereich. Offener Punkt: noch nicht zu Ende.',
+    key: 'Linie: Durchschnitt. Band: üblicher Bereich.',
+    unusualKey: 'Orange: eine auffällige Charge mit ihrer Rate.',
+    runningKey: { day: 'Offener Punkt: heute, noch nicht zu Ende.', week: 'Offener Punkt: diese Woche, noch nicht zu Ende.', month: 'Offener Punkt: dieser Monat, noch nicht zu Ende.' },
     average: (crop, mean, n) => `${crop}: Durchschnitt ${mean} aus ${batches(n)}.`,
     omitted: (n) => `${n === 1 ? 'Eine weitere Kultur steht' : `${count(n)} weitere Kulturen stehen`} in der Tabelle oben.`,
   },
@@ -286,12 +285,6 @@ export const de: Text = {
     sizeAxis: 'Mediangröße, mm²',
     logAxis: 'Mediangröße, mm² (logarithmisch)',
     sampled: (drawn, total) => `${count(drawn)} von ${batches(total)}, gleichmäßig ausgewählt.`,
-  },
-
-  activity: {
-    title: 'Chargen im Kalender',
-    summary: (scanned, all, busiest, most) =>
-      `Chargen an ${scanned === 1 ? 'einem' : count(scanned)} von ${all === 1 ? '1 Tag' : `${count(all)} Tagen`}. Die meisten: ${busiest}, mit ${batches(most)}.`,
   },
 
   table: {
@@ -359,6 +352,7 @@ export const de: Text = {
     notGerminated: (n) => `${count(n)} nicht gekeimt`,
     trayNote: (total) =>
       `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen. Brauchbar: gut genug zum Weiterkultivieren. Die Lage der Zellen ist nicht echt.`,
+    contradiction: (rate, what, n, total) => `Keine Zeichnung: ${rate} ${what} widerspricht ${count(n)} von ${count(total)} Zellen.`,
     noCells: 'Keine Zellen erfasst.',
   },
 };

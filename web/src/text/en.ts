@@ -82,7 +82,6 @@ export const en = {
       offline: 'The service is unreachable. Check your connection and try again.',
     },
     rejected: (detail: string): string => `The service rejected the sign-in: ${detail}`,
-    retrying: 'This page retries every few seconds.',
   },
 
   period: {
@@ -134,11 +133,11 @@ export const en = {
     waiting: 'Waiting for the service.',
     unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
-    retryingIn: 'Retrying in',
     asOf: (time: string): string => `As of today, ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ago(ageMs)}.`,
     stillWorks: 'What is loaded still works.',
     backTo: { today: 'Back to today', table: 'Back to batches', analysis: 'Back to analysis' },
+    retrying: 'This page retries by itself.',
     retry: 'Retry now',
     refresh: 'Refresh',
     unavailableTitle: 'The service is unavailable',
@@ -181,8 +180,7 @@ export const en = {
     andEarlier: (n: number): string => `And ${count(n)} from the last 7 days.`,
     butDeclines: (n: number, crops: number): string =>
       `${n === 0 ? 'No new batches' : `${batches(n)} as usual`}, ${crops === 1 ? '1 crop' : `${count(crops)} crops`} declining`,
-    declineOf: (crop: string, weeks: string, year: string): string => `▼ ${crop}: ${weeks} on average in four weeks, ${year} in the year.`,
-    declinesOf: (crops: string[]): string => `▼ Four weeks below the year: ${crops.join(', ')}.`,
+    decline: (weeks: string, year: string): string => `${weeks} on average in four weeks, ${year} in the year`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
     nothingUnusual: (n: number): string => `${batches(n)}, nothing unusual`,
     plain: (n: number): string => (n === 1 ? '1 new batch' : `${count(n)} new batches`),
@@ -193,13 +191,13 @@ export const en = {
     someWithoutRange: (n: number): string => `${count(n)} without a usual range yet.`,
     notComparable: 'Not compared: the last 365 days could not be loaded.',
     seen: (n: number): string => `${count(n)} marked as seen`,
+    newBatches: 'New batches',
     cards: 'Batches that need a look',
     order: (hasEarlier: boolean): string => (hasEarlier ? 'New ones first, then the worst.' : 'The worst first.'),
     seenNote: '“Seen” hides a batch on this device only.',
     causes: {
       place: (n: number, place: string): string => `${batches(n)} in ${place}`,
       crop: (n: number, crop: string): string => `${batches(n)} of ${crop}`,
-      day: (n: number, day: string): string => `${batches(n)} on the same day: ${day}`,
     },
     andMore: (n: number): string => `and ${count(n)} more`,
     more: (n: number): string => `Show ${count(n)} more`,
@@ -220,7 +218,6 @@ export const en = {
     weeks: 'Germination, last four weeks',
     bandKey: 'usual range',
     unusualKey: 'unusual',
-    decline: (weeks: string, year: string): string => `▼ ${weeks}, year ${year}`,
     row: (crop: string, n: number, unusual: number): string => `${crop}: ${batches(n)} in four weeks, ${count(unusual)} unusual.`,
     omitted: (n: number): string => (n === 1 ? '1 more crop' : `${count(n)} more crops`),
     showAll: (n: number): string => `Show all ${count(n)}`,
@@ -241,7 +238,7 @@ export const en = {
 
   crops: {
     title: (measure: string): string => `${measure} by crop`,
-    key: 'Dot: average of this period. Band: usual range, the middle 80% of the last 365 days.',
+    key: 'Dot: average of this period. Band: usual range, the middle 80% of the last 365 days. The furthest below its year is first.',
     comparing: 'Comparing with the last 365 days…',
     notComparable: 'Not compared: the last 365 days are not loaded.',
     average: 'Average',
@@ -256,7 +253,9 @@ export const en = {
     steps: { day: 'Day', week: 'Week', month: 'Month' },
     weekOf: (week: number, day: string): string => `W${week}, from ${day}`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' },
-    key: 'Line: average. Band: usual range. Hollow dot: not over yet.',
+    key: 'Line: average. Band: usual range.',
+    unusualKey: 'Orange: an unusual batch, with its rate.',
+    runningKey: { day: 'Hollow dot: today, not finished.', week: 'Hollow dot: this week, not finished.', month: 'Hollow dot: this month, not finished.' },
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
     omitted: (n: number): string => `${n === 1 ? 'One more crop is' : `${count(n)} more crops are`} in the table above.`,
   },
@@ -289,12 +288,6 @@ export const en = {
     sizeAxis: 'Median size, mm²',
     logAxis: 'Median size, mm² (logarithmic)',
     sampled: (drawn: number, total: number): string => `${count(drawn)} of ${batches(total)} shown, evenly sampled.`,
-  },
-
-  activity: {
-    title: 'Batch calendar',
-    summary: (scanned: number, all: number, busiest: string, most: number): string =>
-      `Batches on ${count(scanned)} of ${all === 1 ? '1 day' : `${count(all)} days`}. Busiest: ${busiest}, with ${batches(most)}.`,
   },
 
   table: {
@@ -363,6 +356,8 @@ export const en = {
     notGerminated: (n: number): string => `${count(n)} not germinated`,
     trayNote: (total: number): string =>
       `Average of this batch’s trays, with ${count(total)} cells each. Usable: good enough to grow on. The positions are not real.`,
+    contradiction: (rate: string, what: string, n: number, total: number): string =>
+      `No drawing: ${rate} ${what} contradicts ${count(n)} of ${count(total)} cells.`,
     noCells: 'No cell counts recorded.',
   },
 };

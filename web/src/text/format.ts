@@ -42,8 +42,6 @@ export function formatter(tag: string, timeZone: string) {
     weekday: (text: string) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
     shortDate: (text: string) => day(text, 'shortDate', { day: 'numeric', month: 'short' }),
     month: (text: string) => day(text, 'month', { month: 'short', year: 'numeric' }),
-    shortMonth: (text: string) => day(text, 'shortMonth', { month: 'short' }),
-    shortWeekday: (text: string) => day(text, 'shortWeekday', { weekday: 'short' }),
     /** An instant to the minute. */
     instant: (iso: string | null) => {
       if (iso === null) return NONE;
@@ -58,9 +56,6 @@ export function formatter(tag: string, timeZone: string) {
       const [, length, unit] = AGO.find(([from]) => minutes >= from)!;
       return new Intl.RelativeTimeFormat(tag).format(-Math.round(minutes / length), unit);
     },
-    /** Such as "4 seconds". */
-    seconds: (n: number) =>
-      number(n, 'seconds', { style: 'unit', unit: 'second', unitDisplay: 'long', maximumFractionDigits: 0 }),
   };
 }
 
@@ -88,5 +83,4 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
   };
 }
 
-export const { count, percent, decimal, date, weekday, shortDate, month, shortMonth, shortWeekday, instant, time, ago, seconds } =
-  formatter(locale, timeZone);
+export const { count, percent, decimal, date, weekday, shortDate, month, instant, time, ago } = formatter(locale, timeZone);
