@@ -113,7 +113,7 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   }));
   await openSignedIn(page, await serve('House', morning({}, ...house, failed)));
   await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
-  await expect(page.getByText('The worst first.')).toBeVisible();
+  await expect(page.getByText('The furthest below usual first.')).toBeVisible();
   const card = cards(page).filter({ hasText: '3 batches in House 3' });
   await expect(card).toHaveText(/20–42% germinated.*Tray 1\s*20%.*Tray 0\s*31%.*Tray 2\s*42%.*House 3: vents open/s);
   await button(page, 'Seen: 3 batches in House 3').click();

@@ -190,7 +190,7 @@ export const de: Text = {
     seen: (n) => `${count(n)} als gesehen markiert`,
     newBatches: 'Neue Chargen',
     cards: 'Chargen zum Ansehen',
-    order: (hasEarlier) => (hasEarlier ? 'Neue zuerst, dann die schlechtesten.' : 'Die schlechtesten zuerst.'),
+    order: (hasEarlier) => (hasEarlier ? 'Neue zuerst, dann am weitesten unter dem Üblichen.' : 'Am weitesten unter dem Üblichen zuerst.'),
     seenNote: '„Gesehen“ blendet eine Charge nur auf diesem Gerät aus.',
     causes: {
       place: (n, place) => `${batches(n)}: ${place}`,

@@ -193,7 +193,7 @@ export const en = {
     seen: (n: number): string => `${count(n)} marked as seen`,
     newBatches: 'New batches',
     cards: 'Batches that need a look',
-    order: (hasEarlier: boolean): string => (hasEarlier ? 'New ones first, then the worst.' : 'The worst first.'),
+    order: (hasEarlier: boolean): string => (hasEarlier ? 'New ones first, then the furthest below usual.' : 'The furthest below usual first.'),
     seenNote: '“Seen” hides a batch on this device only.',
     causes: {
       place: (n: number, place: string): string => `${batches(n)} in ${place}`,
