@@ -9,7 +9,7 @@ test('a batch has a way back to the screen where it was opened', async ({ page, 
   await link(page, 'Back to batches').click();
   await expect(page).toHaveURL(`${demo.url}/batches?window=30d&warnings=with`);
   await link(page, 'Today').click();
-  await region(page, 'Since').getByRole('listitem').first().getByRole('link').click();
+  await region(page, 'New batches').getByRole('listitem').first().getByRole('link').click();
   await link(page, 'Back to today').click();
   await expect(page).toHaveURL(`${demo.url}/`);
 });
