@@ -85,6 +85,7 @@ function batch(seed: number, days: number, at: number, crop = (seed * 5 + days) 
     ...measured(rate, usable),
     avg_coefficient_of_variation: (20 + spread(seed + 2) * 4).toFixed(2),
     avg_median_seedling_size_mm2: (150 + spread(seed + 3) * 40).toFixed(2),
+    analysis_link: `https://scans.example.org/reports/batch-${seed}`,
     scanned_by_email: `${PEOPLE[seed % PEOPLE.length]}@example.org`,
     comment: seed % 6 === 0 ? COMMENTS[(seed / 6) % COMMENTS.length]! : null,
   };

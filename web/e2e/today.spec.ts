@@ -158,9 +158,9 @@ test('a decline is the plain average of four weeks against that of the year', as
   }));
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
-  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ 86% on average in four weeks, 93% in the year');
+  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ average of the last four weeks 86%, of the year 93%');
   await expect(message(page, 'No new batches, 1 crop declining')).toBeVisible();
-  await expect(page.getByText('▼ Leek: 86% on average in four weeks, 93% in the year.')).toBeVisible();
+  await expect(page.getByText('▼ Leek: average of the last four weeks 86%, of the year 93%.')).toBeVisible();
   await link(page, 'Analysis').click();
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/▼ 86\.0%\s*93\.0%/);
@@ -187,7 +187,7 @@ test('on a bad night, each batch of a house has its usual range, and failures ar
   const card = cards(page).filter({ hasText: '5 batches in House 3' });
   await expect(card.getByRole('listitem').first()).toHaveText(/Basil House 3, bench 2\s*21%, usually 8\d–\d\d%/);
   await expect(cards(page)).toHaveCount(5);
-  await expect(page.getByText('on average in four weeks')).toHaveCount(0);
+  await expect(page.getByText('average of the last four weeks')).toHaveCount(0);
   // The worst of the two.
   await expect(chart(page, 'crop').first().getByRole('link', { name: 'Basil House 3, bench 2, 21%' })).toContainText('21%');
 });

@@ -4,7 +4,7 @@ import type { Batch } from './data/batch';
 import { csv } from './data/csv';
 import { ServiceError } from './data/errors';
 import { fetchFile } from './data/export';
-import { exportColumns, withRequired } from './data/export-columns';
+import { exportColumns, withOthers } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
@@ -13,12 +13,12 @@ import { locale } from './text/language';
 import { view } from './view.svelte';
 import { reasonText } from './views/shared-text';
 
-/** Saves the shown batches. The suffix is added to the file name. */
-export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[], suffix: string): Promise<void> {
+/** Saves the shown batches with all columns, the given ones first. */
+export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[]): Promise<void> {
   const { sortedRows: rows } = results;
   const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ')]));
-  const columns = exportColumns(results.columns, withRequired(fields), reasons);
-  save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension, suffix));
+  const columns = exportColumns(results.columns, withOthers(fields), reasons);
+  save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
 }
 
 /** Saves all batches of the period as the service exports them. */
@@ -43,9 +43,9 @@ function save(file: Blob, name: string): void {
 }
 
 // The file name shows what is missing.
-function nameOf(extension: string, suffix: string): string {
+function nameOf(extension: string): string {
   const { period, filter } = view.current;
   const filtered = filter.warnings === 'unusual' ? '-unusual' : activeFilters(filter) > 0 ? '-filtered' : '';
   const part = batches.main?.covers(period) ? '' : '-part';
-  return `batches-${period.from}-to-${period.to}${suffix}${filtered}${part}.${extension}`;
+  return `batches-${period.from}-to-${period.to}${filtered}${part}.${extension}`;
 }

@@ -11,9 +11,9 @@ export interface ExportColumn {
   value: (row: number) => Batch[keyof Batch];
 }
 
-/** The fields, then the missing ones that an import requires. */
-export function withRequired(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
-  return [...new Set([...fields, ...FIELDS.filter(({ required }) => required).map(({ name }) => name)])];
+/** The fields, then all others: an import of the file must not empty them. */
+export function withOthers(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
+  return [...new Set([...fields, ...FIELDS.map(({ name }) => name)])];
 }
 
 /** The fields in the given order. `reasons` are why batches are unusual, by row; if there are any, they come before the comment. */
