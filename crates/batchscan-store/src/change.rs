@@ -1,10 +1,11 @@
 //! Changes by an operator, and the entries of the audit log that record them.
 
-use batchscan_model::UtcInstant;
+use batchscan_model::{ClientId, UtcInstant};
 
+use crate::access::CredentialStatus;
 use crate::errors::AdminError;
 use crate::platform;
-use crate::sql::{Sql, values};
+use crate::sql::{Columns, Sql, values};
 
 /// Who makes the changes of a store.
 #[derive(Clone, Debug)]
@@ -13,12 +14,14 @@ pub struct Actor {
     pub name: String,
     /// From which host.
     pub source: String,
+    /// The operator token, if it is one.
+    pub token: Option<ClientId>,
 }
 
 impl Actor {
     /// The user that runs this process, and the host.
     pub(crate) fn of_process() -> Self {
-        Self { name: platform::user_name(), source: platform::host_name() }
+        Self { name: platform::user_name(), source: platform::host_name(), token: None }
     }
 }
 
@@ -65,8 +68,19 @@ pub(crate) async fn record(
     if changes.is_empty() {
         return Ok(());
     }
+    let Actor { name, source, token } = actor;
+    if let Some(token) = token {
+        // A revocation that is not seen here waits for this transaction.
+        let lock = sql.dialect().for_update;
+        let find = format!("SELECT revoked_at, expires_at FROM credential WHERE client_id = $1 {lock}");
+        let status = |row: &dyn Columns| {
+            Ok(CredentialStatus::from_micros(row.integer(0)?, row.integer(1)?, now))
+        };
+        if sql.first(&find, values![token], status).await? != Some(CredentialStatus::Active) {
+            return Err(AdminError::TokenEnded);
+        }
+    }
     sql.run(sql.dialect().lock_audit).await?;
-    let Actor { name, source } = actor;
     for Change { action, org, subject, detail } in changes {
         sql.execute(INSERT, values![now, name, source, *action, org, subject, detail]).await?;
     }

@@ -101,6 +101,9 @@ impl Store {
             let mut credential = lock(sql, &client, false).await?;
             let ended = credential.rotate(&rotation);
             replace_secrets(sql, &credential).await?;
+            if let Some(end) = ended {
+                sessions::end_of_retired(sql, &client, end).await?;
+            }
             if let Some(end) = credential.sessions_end() {
                 sessions::end_by(sql, &client, end).await?;
             }

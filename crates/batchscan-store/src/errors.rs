@@ -152,6 +152,9 @@ pub enum AdminError {
     /// No operator token has this id.
     #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
     TokenNotFound(String),
+    /// The operator token was revoked or has expired while it was used.
+    #[error("the operator token no longer works: nothing was changed")]
+    TokenEnded,
     /// The credential does not exist.
     #[error("there is no credential {0}: list them with `batchscan credential list`")]
     CredentialNotFound(ClientId),

@@ -280,7 +280,7 @@ impl Import {
              FROM organisation WHERE id = $1
              RETURNING id"
         );
-        let Actor { name, source } = &*self.actor;
+        let Actor { name, source, .. } = &*self.actor;
         let values = values![
             org,
             self.now,

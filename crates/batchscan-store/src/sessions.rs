@@ -160,6 +160,16 @@ pub(crate) async fn end_by(sql: &mut dyn Sql, client: &ClientId, end: UtcInstant
     sql.execute(shorten, values![end, client]).await.map(drop)
 }
 
+/// The sessions of a secret that would have worked until `end` end now. Those of the next secret last longer.
+pub(crate) async fn end_of_retired(
+    sql: &mut dyn Sql,
+    client: &ClientId,
+    end: UtcInstant,
+) -> Result<(), AdminError> {
+    let delete = "DELETE FROM session WHERE client_id = $1 AND is_link = 0 AND expires_at <= $2";
+    sql.execute(delete, values![client, end]).await.map(drop)
+}
+
 fn session_row(row: &dyn Columns) -> Result<SessionRow, StoreError> {
     let session = Session {
         id: row.client(0)?,

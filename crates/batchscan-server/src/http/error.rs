@@ -159,6 +159,7 @@ impl From<AdminError> for ApiError {
                 ApiError::Refused(StatusCode::CONFLICT, "There is already an organisation with this name")
             }
             AdminError::BatchNotFound(_) => ApiError::NoSuchBatch,
+            AdminError::TokenEnded => ApiError::InvalidOperatorToken,
             AdminError::CredentialNotFound(_) => ApiError::NO_SUCH_CREDENTIAL,
             AdminError::Revoked(_) => {
                 ApiError::Refused(StatusCode::CONFLICT, "The credential is already revoked")

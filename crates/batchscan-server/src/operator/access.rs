@@ -32,15 +32,13 @@ impl Operator {
         }
     }
 
-    /// The small JSON body of an admin's request. The token may have been revoked while it arrived.
-    pub(super) async fn read_json<T: DeserializeOwned>(&self, app: &App, body: Body) -> Result<T, ApiError> {
+    /// The small JSON body of an admin's request.
+    pub(super) async fn read_json<T: DeserializeOwned>(&self, body: Body) -> Result<T, ApiError> {
         self.require_admin()?;
-        let value = read_json(body).await?;
-        self.require_valid(app).await?;
-        Ok(value)
+        read_json(body).await
     }
 
-    /// Whether the token is still valid after a long request.
+    /// Whether the token is still valid after a long upload. The transaction of a change checks it once more.
     pub(super) async fn require_valid(&self, app: &App) -> Result<(), ApiError> {
         let token = app.store.operator_token(&self.token.credential.client).await?;
         let is_valid =
@@ -76,7 +74,7 @@ impl FromRequestParts<App> for Operator {
             label => format!("{id} ({label})"),
         };
         let source = cell.address().map_or_else(|| "unknown".into(), |address| address.to_string());
-        Ok(Self { token, store: app.store.with_actor(Actor { name, source }) })
+        Ok(Self { token, store: app.store.with_actor(Actor { name, source, token: Some(id.clone()) }) })
     }
 }
 

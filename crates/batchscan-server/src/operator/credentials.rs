@@ -47,7 +47,7 @@ pub(super) async fn issue(
     PathNames(name): PathNames<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let NewOptions { label, expires_at } = operator.read_json(&app, body).await?;
+    let NewOptions { label, expires_at } = operator.read_json(body).await?;
     if !is_label(&label) {
         return Err(invalid_field("label", Reason::BadName));
     }
@@ -78,7 +78,7 @@ pub(super) async fn rotate(
     PathNames((name, client)): PathNames<(String, String)>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let RotateOptions { retire_after_seconds } = operator.read_json(&app, body).await?;
+    let RotateOptions { retire_after_seconds } = operator.read_json(body).await?;
     let client = find(&operator, &name, &client).await?;
     let secret = new_secret().ok_or_else(no_randomness)?;
     let now = app.clock.now();

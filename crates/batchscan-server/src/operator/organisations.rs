@@ -22,8 +22,8 @@ struct Name {
     name: Option<String>,
 }
 
-async fn read_name(app: &App, operator: &Operator, body: Body) -> Result<OrgName, ApiError> {
-    let Name { name } = operator.read_json(app, body).await?;
+async fn read_name(operator: &Operator, body: Body) -> Result<OrgName, ApiError> {
+    let Name { name } = operator.read_json(body).await?;
     let name = name.ok_or_else(|| invalid_field("name", Reason::Missing))?;
     OrgName::new(&name).ok_or_else(|| invalid_field("name", Reason::BadName))
 }
@@ -41,7 +41,7 @@ pub(super) async fn add(
     operator: Operator,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let name = read_name(&app, &operator, body).await?;
+    let name = read_name(&operator, body).await?;
     let added = operator.store.add_org(&name, app.clock.now()).await?;
     Ok(respond(StatusCode::CREATED, &organisation(&added)))
 }
@@ -53,7 +53,7 @@ pub(super) async fn rename(
     PathNames(name): PathNames<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let to = read_name(&app, &operator, body).await?;
+    let to = read_name(&operator, body).await?;
     operator.store.rename_org(&name, &to, app.clock.now()).await?;
     Ok(respond(StatusCode::OK, &organisation(&operator.store.org(to.as_str()).await?)))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
     Actor, AdminError, CredentialStatus, DatabaseUrl, ImportEntry, ImportResult, ImportRow, ImportSource,
-    ImportStep, NewCredential, OpenOptions, OperatorRole, OperatorToken, Store, copy_database,
+    ImportStep, NewCredential, OpenOptions, OperatorRole, OperatorToken, OrgName, Store, copy_database,
 };
 use tokio::sync::mpsc;
 
@@ -26,7 +26,7 @@ async fn entries(store: &Store) -> Vec<ImportEntry> {
 }
 
 pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
-    let store = fixture.store.with_actor(Actor { name: "op_1".into(), source: "10.0.0.7".into() });
+    let store = fixture.store.with_actor(Actor { name: "op_1".into(), source: "10.0.0.7".into(), token: None });
     let first = deliver(&store, "k1", 1, &[batch("a", 1), batch("b", 2)]).await.unwrap();
     let second = deliver(&store, "k2", 2, &[batch("a", 1)]).await.unwrap();
     assert_eq!((first.id, second.id), (Some(1), Some(2)));
@@ -107,6 +107,22 @@ pub(crate) async fn operator_tokens_are_issued_used_and_revoked(fixture: &Fixtur
     assert_eq!(found.status(at(100)), CredentialStatus::Expired);
     store.remove_org(ORG, at(0)).await.unwrap();
     assert_eq!(store.operator_token(&bound).await.unwrap(), None, "it could deliver to no other");
+}
+
+/// It may have been revoked after the request was accepted.
+pub(crate) async fn a_revoked_operator_token_changes_nothing(fixture: &Fixture) {
+    add_token(&fixture.store, "op_a", None).await.unwrap();
+    let token = ClientId::new("op_a").unwrap();
+    let actor = Actor { name: "op_a".into(), source: "10.0.0.7".into(), token: Some(token.clone()) };
+    let store = fixture.store.with_actor(actor);
+    deliver(&store, "k1", 1, &[batch("a", 1)]).await.unwrap();
+    let before = fixture.version().await;
+    fixture.second.revoke_operator_token(&token, at(6)).await.unwrap();
+    let imported = deliver(&store, "k2", 2, &[batch("b", 1)]).await;
+    assert!(matches!(imported, Err(AdminError::TokenEnded)), "{imported:?}");
+    let added = store.add_org(&OrgName::new("New").unwrap(), at(8)).await;
+    assert!(matches!(added, Err(AdminError::TokenEnded)), "{added:?}");
+    assert_eq!((fixture.version().await, fixture.store.orgs().await.unwrap().len()), (before, 1));
 }
 
 pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture: &Fixture) {

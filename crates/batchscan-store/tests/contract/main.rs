@@ -81,6 +81,7 @@ on_both_stores!(
     deliveries::a_repeated_delivery_returns_the_first_result,
     deliveries::of_concurrent_deliveries_with_one_key_one_is_applied,
     deliveries::operator_tokens_are_issued_used_and_revoked,
+    deliveries::a_revoked_operator_token_changes_nothing,
     deliveries::copies_and_backups_have_imports_and_operator_tokens,
     operators::organisations_are_added_renamed_and_removed,
     operators::an_overview_has_the_time_of_the_last_change,

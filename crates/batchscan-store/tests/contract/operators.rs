@@ -95,6 +95,11 @@ pub(crate) async fn a_rotation_ends_sessions_and_links_with_the_old_secret(fixtu
     for (id, end) in [("link", at(100)), ("new-link", at(5_000))] {
         assert_eq!(use_link(fixture, id, at(99)).await, end, "{id}");
     }
+    // Another rotation ends the old secret now, and its sessions.
+    let rotation = Rotation { secret_hash: [3; 32], retire_at: at(200), now: at(49) };
+    store.rotate_credential(client, rotation).await.unwrap();
+    let left = store.sessions(Some(ORG), at(49)).await.unwrap();
+    assert!(!left.is_empty() && left.iter().all(|session| session.expires_at == at(200)), "{left:?}");
 }
 
 /// Decision 051.

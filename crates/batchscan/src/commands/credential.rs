@@ -85,7 +85,9 @@ async fn rotate(
     }
     match retire_at > now {
         true => print(&format!("The old secret works until {}.\n", format_time(Some(retire_at))))?,
-        false => print("The old secret no longer works.\n")?,
+        false => print(
+            "The old secret no longer works. Tokens that it got work until they expire, or until the credential is revoked.\n",
+        )?,
     }
     if let Some(until) = ended {
         print(&format!("An older secret, valid until {}, was ended.\n", format_time(Some(until))))?;

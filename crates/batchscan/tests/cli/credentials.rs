@@ -142,7 +142,7 @@ fn a_rotation_can_end_the_old_secret_at_once() {
         let first = site.credential();
         let service = site.serve(&[]);
         let text = site.run(&["credential", "rotate", &first.id, "--retire-after", "0s"]).succeeds();
-        assert!(text.ends_with("\nThe old secret no longer works.\n"), "{text}");
+        assert!(text.ends_with("until the credential is revoked.\n"), "{text}");
         rejected(&service, &first);
     }
 }
