@@ -40,7 +40,7 @@ find_missing() {
     need chromium has chromium
     need gcc-mingw-w64-x86-64 has x86_64-w64-mingw32-gcc
     need wine64 ls /usr/lib/wine/wine64
-    # The standard library for Windows: not needed after `rustup target add x86_64-pc-windows-gnu`.
+    # The standard library for Windows, from Debian. Elsewhere: `rustup target add x86_64-pc-windows-gnu`.
     if [[ ! -d $(rustc --print target-libdir --target x86_64-pc-windows-gnu) ]]; then
         need rustc-web ls /usr/bin/rustc
         need cargo-web ls /usr/bin/cargo

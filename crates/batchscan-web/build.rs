@@ -107,7 +107,8 @@ fn require_node() -> Outcome<()> {
 
 fn npm(folder: &Path, arguments: &[&str]) -> Outcome<()> {
     let line = format!("npm {}", arguments.join(" "));
-    let result = Command::new("npm").args(arguments).current_dir(folder).env_remove("NODE_ENV").output();
+    let program = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    let result = Command::new(program).args(arguments).current_dir(folder).env_remove("NODE_ENV").output();
     let output = result.map_err(|error| format!("cannot run `{line}`: {error}"))?;
     if output.status.success() {
         return Ok(());

@@ -1,4 +1,7 @@
-# Ends and removes the task of install-watch.ps1. Files that wait stay in the folder. In PowerShell as administrator.
+# Ends and removes the task of install-watch.ps1. Files that wait stay in the folder. In PowerShell as administrator:
+#   .\remove-watch.ps1 -Folder C:\Scans
+param([Parameter(Mandatory)] [string] $Folder)
 $ErrorActionPreference = 'Stop'
-Stop-ScheduledTask -TaskName 'batchscan watch'
-Unregister-ScheduledTask -TaskName 'batchscan watch' -Confirm:$false
+$TaskName = 'batchscan watch ' + ($Folder.TrimEnd('\') -replace '[\\/:*?"<>|]+', '-')
+Stop-ScheduledTask -TaskName $TaskName
+Unregister-ScheduledTask -TaskName $TaskName -Confirm:$false

@@ -28,7 +28,8 @@ Usage: cargo xtask COMMAND
   sbom            Print what the executable is made of, as CycloneDX JSON
   package [--target TARGET]
                   Build the Debian package, with manual pages and shell completions; of what was built for a target
-  release         Build what is published into target/release-files, and try each file
+  windows-build   Build batchscan.exe
+  release         Build what is published into target/release-files, and try each file; as root
   cluster         Run three PostgreSQL servers, three nodes and HAProxy with demo data; kill parts on request
   failover [--rounds N] [--write]
                   Kill parts of such a cluster under load and check every response; --write updates docs/FAILOVER.md
@@ -57,7 +58,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["sbom"] => dependencies::print_sbom(&workspace),
         ["package"] => package::run(&workspace),
         ["package", "--target", target] => package::run_for(&workspace, target),
-        ["release"] => run_command(&mut workspace.command("xtask/release.sh")),
+        ["windows-build"] => windows::build(&workspace),
+        ["release"] => run_command(&mut workspace.command("python3").arg("xtask/release.py")),
         ["cluster"] => cluster::run(&workspace, false),
         ["cluster", "--json"] => cluster::run(&workspace, true),
         ["failover", options @ ..] => failover::run(&workspace, options),

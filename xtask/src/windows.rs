@@ -34,6 +34,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     run_command(&mut cargo(workspace, "check")?)
 }
 
+/// Builds what is published.
+pub(crate) fn build(workspace: &Workspace) -> Result<()> {
+    run_command(&mut cargo(workspace, "build --locked --profile dist")?)
+}
+
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let wine = Wine::prepare(workspace)?;
     let demo = Service::demo(&wine.cli(""), u32::try_from(BATCHES)?, workspace.log_file("wine-demo.log")?)?;
