@@ -52,8 +52,8 @@ mod system {
 
     /// What to change, if other users can open the file.
     pub(crate) fn check_permissions(path: &Path) -> Option<String> {
-        let folder =
-            path.parent().and_then(|folder| folder.metadata().ok()).map_or(0, |folder| folder.mode());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.metadata().map_or(0, |folder| folder.mode());
         let (others, right) = if is_shared(folder) { (0o007, "660") } else { (0o077, "600") };
         let is_open = path.metadata().ok()?.mode() & others != 0;
         is_open.then(|| format!("{0} can be opened by other users: run `chmod {right} {0}`", path.display()))
@@ -113,10 +113,13 @@ mod system {
     use tokio_postgres::Config;
     use tokio_postgres::config::Host;
 
+    const ERROR_ACCESS_DENIED: i32 = 5;
     const ERROR_SHARING_VIOLATION: i32 = 32;
     const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
     /// A migration takes seconds.
     const LOCK_TRIES_MAX: u32 = 600;
+    /// A file that is being removed denies access for a moment.
+    const REMOVAL_TRIES_MAX: u32 = 20;
     const LOCK_WAIT: Duration = Duration::from_millis(100);
 
     pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
@@ -139,9 +142,12 @@ mod system {
         let mut tries = 0;
         loop {
             let lock = options.open(database.with_added_extension("lock"));
-            let is_taken =
-                lock.as_ref().is_err_and(|error| error.raw_os_error() == Some(ERROR_SHARING_VIOLATION));
-            if !is_taken || tries == LOCK_TRIES_MAX {
+            let tries_max = match lock.as_ref().err().and_then(io::Error::raw_os_error) {
+                Some(ERROR_SHARING_VIOLATION) => LOCK_TRIES_MAX,
+                Some(ERROR_ACCESS_DENIED) => REMOVAL_TRIES_MAX,
+                _ => 0,
+            };
+            if tries >= tries_max {
                 return lock;
             }
             tries += 1;

@@ -169,12 +169,13 @@ impl Drop for HiddenInput {
 
 /// A name as one word of a shell command.
 pub(crate) fn shell_quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
 /// Commands that a user of the demo can paste into a shell.
 pub(crate) fn demo_commands(url: &str, id: &str, secret: &str, since: &str, program: &str) -> String {
+    let program = shell_quoted(program);
     format!(
         r#"  TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s -H "Authorization: Bearer $TOKEN" "{url}/v2/batches?start_date={since}"

@@ -72,10 +72,14 @@ pub(crate) fn remove_abandoned(path: &Path, remove_others: impl FnOnce()) -> io:
     }
 }
 
-/// A colon would name a hidden stream of another file.
+/// A colon would name a hidden stream of another file, and some names are devices, with any extension.
 pub(crate) fn is_valid_name(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    !name.ends_with(['.', ' ']) && !name.contains(['<', '>', ':', '"', '|', '?', '*'])
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let is_device = matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL")
+        || (stem.len() == 4 && (stem.starts_with("COM") || stem.starts_with("LPT")));
+    let is_allowed = |c: char| !c.is_control() && !r#"<>:"|?*"#.contains(c);
+    !is_device && !name.ends_with(['.', ' ']) && name.chars().all(is_allowed)
 }
 
 pub(crate) fn is_in_use(path: &Path) -> bool {
@@ -136,6 +140,7 @@ pub(crate) fn shell_quoted(name: &str) -> String {
 
 /// For PowerShell.
 pub(crate) fn demo_commands(url: &str, id: &str, secret: &str, since: &str, program: &str) -> String {
+    let program = program.replace('\'', "''");
     format!(
         r#"  $env:BATCHSCAN_CLIENT_SECRET = '{secret}'
   & '{program}' pull --url {url} --client-id {id} --output batches.xlsx
