@@ -3,7 +3,7 @@
 use batchscan_model::OrgId;
 use rusqlite::{Connection, params};
 
-use super::pages::{CREDENTIAL, Snapshot};
+use super::pages::Snapshot;
 use super::store::SqliteStore;
 use crate::changes::{
     CHANGED_BATCHES, ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest, IS_KNOWN,
@@ -20,34 +20,27 @@ impl SqliteStore {
         request: ChangesRequest,
         skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
     ) -> Result<PageResult<S, Option<Changes>>, StoreError> {
-        let caller = caller.clone();
-        self.read_for(caller.org, move |connection| read(connection, &caller, &request, skip)).await
+        let (org, now) = (caller.org, request.now);
+        self.read_unless(caller, now, skip, move |connection, snapshot| read(connection, snapshot, org, &request))
+            .await
     }
 }
 
-fn read<S>(
+fn read(
     connection: &Connection,
-    caller: &Caller,
+    snapshot: &Snapshot<'_>,
+    org: OrgId,
     request: &ChangesRequest,
-    skip: impl Fn(DataVersion) -> Option<S>,
-) -> Result<PageResult<S, Option<Changes>>, StoreError> {
-    let mut credential = connection.prepare_cached(CREDENTIAL)?;
-    let Some(snapshot) = Snapshot::open(&mut credential, caller, request.now)? else {
-        return Ok(PageResult::InvalidCredential);
-    };
-    if let Some(skipped) = skip(snapshot.version) {
-        return Ok(PageResult::Skipped(skipped));
-    }
+) -> Result<Option<Changes>, StoreError> {
     if let Some(position) = &request.position
-        && !is_known(connection, caller.org, position)?
+        && !is_known(connection, org, position)?
     {
-        return Ok(PageResult::Read(None));
+        return Ok(None);
     }
-    let changes = match request.after() {
-        None => request.finish_state(snapshot.read_page(connection, caller.org, &request.page())?),
-        Some(after) => read_after(connection, caller.org, request, &after)?.finish(snapshot.version),
-    };
-    Ok(PageResult::Read(Some(changes)))
+    Ok(Some(match request.after() {
+        None => request.finish_state(snapshot.read_page(connection, org, &request.page())?),
+        Some(after) => read_after(connection, org, request, &after)?.finish(snapshot.version),
+    }))
 }
 
 /// Whether this database has what the client has seen, and the removals that it has not.

@@ -1,11 +1,12 @@
 //! The store on one SQLite file. Any number of processes on one machine may have it open.
 //!
-//! Readers and the writer are separate threads with their own connections: SQLite never runs on the async runtime. A
-//! reader runs one short job at a time, so that slow streams do not block other requests.
+//! Readers and the writer are separate threads with their own connections: on the async runtime, SQLite only notices commits
+//! ([`known`]). A reader runs one short job at a time, so that slow streams do not block other requests.
 
 mod changes;
 mod file_identity;
 mod import;
+mod known;
 mod maintenance;
 mod open;
 mod pages;

@@ -11,7 +11,7 @@ use crate::errors::StoreError;
 use crate::page::{Caller, DataVersion, Encoding, Key, OneBatch, Page, PageRequest, PageResult};
 use crate::page_builder::PageBuilder;
 
-pub(super) const CREDENTIAL: &str = "
+const CREDENTIAL: &str = "
     SELECT o.version, o.version_mark, o.moved_version, c.revoked_at, c.expires_at
     FROM credential c JOIN organisation o ON o.id = c.org_id
     WHERE c.client_id = ?1 AND c.org_id = ?2";
@@ -87,25 +87,42 @@ impl SqliteStore {
         request: PageRequest,
         skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
     ) -> Result<PageResult<S>, StoreError> {
-        let caller = caller.clone();
-        self.read_for(caller.org, move |connection| read(connection, &caller, &request, skip)).await
+        let (org, now) = (caller.org, request.now);
+        self.read_unless(caller, now, skip, move |connection, snapshot| {
+            snapshot.read_page(connection, org, &request)
+        })
+        .await
     }
-}
 
-fn read<S>(
-    connection: &Connection,
-    caller: &Caller,
-    request: &PageRequest,
-    skip: impl Fn(DataVersion) -> Option<S>,
-) -> Result<PageResult<S>, StoreError> {
-    let mut credential = connection.prepare_cached(CREDENTIAL)?;
-    let Some(snapshot) = Snapshot::open(&mut credential, caller, request.now)? else {
-        return Ok(PageResult::InvalidCredential);
-    };
-    if let Some(skipped) = skip(snapshot.version) {
-        return Ok(PageResult::Skipped(skipped));
+    /// Reads for a caller with a valid credential in one snapshot, unless `skip` has a result for its version.
+    pub(super) async fn read_unless<S: Send + 'static, T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        now: UtcInstant,
+        skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
+        read: impl FnOnce(&Connection, &Snapshot<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<PageResult<S, T>, StoreError> {
+        self.identity.check()?;
+        let known = self.known.find(caller, now);
+        if let Some(skipped) = known.as_ref().ok().and_then(|version| skip(*version)) {
+            return Ok(PageResult::Skipped(skipped));
+        }
+        let (caller, learning) = (caller.clone(), known.err().flatten());
+        self.read_for(caller.org, move |connection| {
+            let mut credential = connection.prepare_cached(CREDENTIAL)?;
+            let Some(snapshot) = Snapshot::open(&mut credential, &caller, now)? else {
+                return Ok(PageResult::InvalidCredential);
+            };
+            if let Some(learning) = learning {
+                learning.learn(&snapshot);
+            }
+            if let Some(skipped) = skip(snapshot.version) {
+                return Ok(PageResult::Skipped(skipped));
+            }
+            read(connection, &snapshot).map(PageResult::Read)
+        })
+        .await
     }
-    snapshot.read_page(connection, caller.org, request).map(PageResult::Read)
 }
 
 /// A snapshot, opened by reading a valid credential. The row stays open, and with it the snapshot for the batches. That is
@@ -113,6 +130,7 @@ fn read<S>(
 pub(super) struct Snapshot<'s> {
     _credential: Rows<'s>,
     pub(super) version: DataVersion,
+    pub(super) expires_at: Option<i64>,
     moved_version: i64,
 }
 
@@ -125,12 +143,13 @@ impl<'s> Snapshot<'s> {
     ) -> Result<Option<Self>, StoreError> {
         let mut rows = credential.query(params![caller.client.as_str(), caller.org.0])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        if CredentialStatus::from_micros(row.get(3)?, row.get(4)?, now) != CredentialStatus::Active {
+        let expires_at = row.get(4)?;
+        if CredentialStatus::from_micros(row.get(3)?, expires_at, now) != CredentialStatus::Active {
             return Ok(None);
         }
         let version = DataVersion { number: row.get(0)?, mark: row.get(1)? };
         let moved_version = row.get(2)?;
-        Ok(Some(Self { _credential: rows, version, moved_version }))
+        Ok(Some(Self { _credential: rows, version, expires_at, moved_version }))
     }
 
     pub(super) fn read_page(

@@ -8,6 +8,7 @@ use batchscan_model::OrgId;
 use rusqlite::Connection;
 
 use super::file_identity::FileIdentity;
+use super::known::KnownVersions;
 use super::open::{self, WRITE_LOCK_TIMEOUT};
 use super::sql::{SqliteSql, block_on};
 use super::threads::Threads;
@@ -32,7 +33,8 @@ const QUICK_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteStore {
     pub(super) path: PathBuf,
-    identity: Arc<FileIdentity>,
+    pub(super) identity: Arc<FileIdentity>,
+    pub(super) known: Arc<KnownVersions>,
     readers: Arc<Threads>,
     reader_shares: Arc<Shares>,
     writer: Arc<Threads>,
@@ -49,8 +51,10 @@ impl SqliteStore {
         // The writer comes first: it creates the file and the shared memory that read-only connections need.
         let writer = open::writer(&path, options)?;
         let readers = (0..READERS).map(|_| open::reader(&path)).collect::<Result<Vec<_>, _>>()?;
+        let known = KnownVersions::new(open::reader(&path)?).map_err(|error| OpenError::Other(error.to_string()))?;
         Ok(Self {
             identity: Arc::new(FileIdentity::new(&path)),
+            known: Arc::new(known),
             readers: Arc::new(Threads::start("reader", readers, READS_QUEUED_MAX)),
             reader_shares: Arc::new(Shares::new(READERS)),
             writer: Arc::new(Threads::start("writer", vec![writer], WRITES_QUEUED_MAX)),

@@ -1,0 +1,109 @@
+//! The data versions of callers that were read since the last commit of any process.
+//!
+//! Most requests ask for what has not changed. `PRAGMA data_version` notices a commit in memory that all processes share, so
+//! such a request needs no reader thread, and does not wait for reads from a slow disk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use batchscan_model::UtcInstant;
+use rusqlite::Connection;
+
+use super::pages::Snapshot;
+use crate::access::CredentialStatus;
+use crate::page::{Caller, DataVersion};
+
+/// Callers that are kept. Each takes some hundred bytes.
+const CALLERS_MAX: usize = 10_000;
+
+/// What is known, and the connection that notices commits.
+#[derive(Debug)]
+pub(super) struct KnownVersions(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    connection: Connection,
+    data_version: i64,
+    /// How many times something was committed, as far as it was noticed.
+    commits: u64,
+    callers: HashMap<Caller, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: DataVersion,
+    expires_at: Option<i64>,
+}
+
+/// A read whose version becomes known, unless something is committed meanwhile.
+pub(super) struct Learning {
+    versions: Arc<KnownVersions>,
+    caller: Caller,
+    commits: u64,
+}
+
+impl KnownVersions {
+    pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
+        // A caller would wait on the async runtime.
+        connection.busy_timeout(Duration::ZERO)?;
+        Ok(Self(Mutex::new(State { connection, data_version: 0, commits: 0, callers: HashMap::new() })))
+    }
+
+    /// The version of a caller with a valid credential, or what to do with the version once it is read.
+    pub(super) fn find(
+        self: &Arc<Self>,
+        caller: &Caller,
+        now: UtcInstant,
+    ) -> Result<DataVersion, Option<Learning>> {
+        let state = self.current().ok_or(None)?;
+        match state.callers.get(caller) {
+            Some(known) if known.is_valid(now) => Ok(known.version),
+            Some(_) => Err(None),
+            None => {
+                Err(Some(Learning { versions: self.clone(), caller: caller.clone(), commits: state.commits }))
+            }
+        }
+    }
+
+    /// What is known after the last commit. `None` if that cannot be told now: another request is looking, or a process that
+    /// repairs the file after a crash has locked it.
+    fn current(&self) -> Option<MutexGuard<'_, State>> {
+        let mut state = match self.0.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let mut read = state.connection.prepare_cached("PRAGMA data_version").ok()?;
+        let data_version = read.query_row([], |row| row.get(0)).ok();
+        drop(read);
+        let data_version = data_version?;
+        if data_version != state.data_version {
+            state.data_version = data_version;
+            state.commits += 1;
+            state.callers.clear();
+        }
+        Some(state)
+    }
+}
+
+impl Known {
+    fn is_valid(&self, now: UtcInstant) -> bool {
+        CredentialStatus::from_micros(None, self.expires_at, now) == CredentialStatus::Active
+    }
+}
+
+impl Learning {
+    /// Keeps the version of a snapshot that was opened after [`KnownVersions::find`].
+    pub(super) fn learn(self, snapshot: &Snapshot<'_>) {
+        let Some(mut state) = self.versions.current() else { return };
+        if state.commits != self.commits {
+            return;
+        }
+        if state.callers.len() >= CALLERS_MAX {
+            state.callers.clear();
+        }
+        let Snapshot { version, expires_at, .. } = *snapshot;
+        state.callers.insert(self.caller, Known { version, expires_at });
+    }
+}
