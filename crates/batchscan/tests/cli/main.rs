@@ -23,6 +23,7 @@ mod proxy;
 mod scans;
 mod service;
 mod site;
+mod slow_disk;
 mod snapshot;
 mod user;
 

@@ -90,6 +90,11 @@ impl Service {
         wait(&mut self.running.0, HANG_LIMIT)
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.0.id()
+    }
+
     /// Its peak memory in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         peak_kib(&self.running.0).unwrap()
