@@ -125,7 +125,7 @@ test.describe('with errors', () => {
     await openHalfway(page, service);
     await service.stop('SIGKILL');
     await expect(status(page).getByText('The connection is lost')).toBeVisible();
-    await expect(page.getByText('This page retries by itself.').first()).toBeVisible();
+    await expect(page.getByText('This page retries automatically.').first()).toBeVisible();
     expect(await batchCount(page)).toBeLessThan(BATCHES);
     await service.restart();
     await restoreSpeed();
@@ -139,7 +139,7 @@ test.describe('with errors', () => {
     await service.stop('SIGKILL');
     await choosePreset(page, '90 days');
     await expect(message(page, 'The service is unreachable')).toBeVisible();
-    await expect(page.getByText('This page retries by itself.').first()).toBeVisible();
+    await expect(page.getByText('This page retries automatically.').first()).toBeVisible();
     await service.restart();
     await loaded(page);
     expect(await batchCount(page)).toBe(BATCHES);
@@ -150,7 +150,7 @@ test.describe('with errors', () => {
     await page.goto(service.link);
     await expect(message(page, 'The service is unavailable')).toBeVisible();
     await expect(page.getByRole('main')).not.toContainText(/503|error|null|undefined/i);
-    await expect(page.getByText('This page retries by itself.').first()).toBeVisible();
+    await expect(page.getByText('This page retries automatically.').first()).toBeVisible();
     // Sooner than the timer, if the machine is not busy.
     await expect(async () => {
       const request = page.waitForRequest(/\/v2\/batches/, { timeout: 2_500 });

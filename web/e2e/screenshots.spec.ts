@@ -63,5 +63,5 @@ async function open(page: Page, { morning, view }: Picture): Promise<void> {
   if (view !== 'offline') return;
   await page.context().setOffline(true);
   await page.getByRole('button', { name: /^(Refresh|Aktualisieren)$/ }).click();
-  await page.getByRole('button', { name: /^(Retry now|Jetzt versuchen)$/ }).first().waitFor();
+  await page.getByRole('button', { name: /^(Retry now|Jetzt erneut versuchen)$/ }).first().waitFor();
 }

@@ -113,7 +113,6 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   }));
   await openSignedIn(page, await serve('House', morning({}, ...house, failed)));
   await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
-  await expect(page.getByText('The furthest below usual first.')).toBeVisible();
   const card = cards(page).filter({ hasText: '3 batches in House 3' });
   await expect(card).toHaveText(/20–42% germinated.*Tray 1\s*20%.*Tray 0\s*31%.*Tray 2\s*42%.*House 3: vents open/s);
   await button(page, 'Seen: 3 batches in House 3').click();
@@ -158,12 +157,12 @@ test('a decline is the plain average of four weeks against that of the year', as
   }));
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
-  await expect(region(page, 'Germination, last four weeks')).toContainText('▼ average of the last four weeks 86%, of the year 93%');
+  await expect(region(page, 'Germination, last four weeks')).toContainText('↘ average of the last four weeks 86%, of the last 365 days 93%');
   await expect(message(page, 'No new batches, 1 crop declining')).toBeVisible();
-  await expect(page.getByText('▼ Leek: average of the last four weeks 86%, of the year 93%.')).toBeVisible();
+  await expect(page.getByText('↘ Leek: average of the last four weeks 86%, of the last 365 days 93%.')).toBeVisible();
   await link(page, 'Analysis').click();
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
-  await expect(row).toContainText(/▼ 86\.0%\s*93\.0%/);
+  await expect(row).toContainText(/↘ 86\.0%\s*93\.0%/);
 });
 
 test('the batches since yesterday are one click away', async ({ page, demo }) => {

@@ -5,7 +5,7 @@ import { en } from './en';
 it('uses the singular', () => {
   expect([1, 2].map((n) => en.today.needLook(n, 9))).toEqual(['1 of 9 batches needs a look', '2 of 9 batches need a look']);
   expect([1, 2].map((n) => en.today.fine(n))).toEqual(['1 batch, as usual', '2 batches, all as usual']);
-  expect([1, 2].map((n) => de.today.fine(n))).toEqual(['1 Charge, wie üblich', '2 Chargen, alle wie üblich']);
+  expect([1, 2].map((n) => de.today.fine(n))).toEqual(['1 Charge, unauffällig', '2 Chargen, alle unauffällig']);
 });
 
 it('never shows an age of 0 minutes', () => {
