@@ -5,7 +5,7 @@ use batchscan_model::{ClientId, UtcInstant};
 use crate::access::CredentialStatus;
 use crate::errors::AdminError;
 use crate::platform;
-use crate::sql::{Columns, Sql, values};
+use crate::sql::{Sql, values};
 
 /// Who makes the changes of a store.
 #[derive(Clone, Debug)]
@@ -73,10 +73,9 @@ pub(crate) async fn record(
         // A revocation that is not seen here waits for this transaction.
         let lock = sql.dialect().for_update;
         let find = format!("SELECT revoked_at, expires_at FROM credential WHERE client_id = $1 {lock}");
-        let status = |row: &dyn Columns| {
-            Ok(CredentialStatus::from_micros(row.integer(0)?, row.integer(1)?, now))
-        };
-        if sql.first(&find, values![token], status).await? != Some(CredentialStatus::Active) {
+        let ends = sql.first(&find, values![token], |row| Ok((row.integer(0)?, row.integer(1)?))).await?;
+        let status = ends.map(|(revoked, expires)| CredentialStatus::from_micros(revoked, expires, now));
+        if status != Some(CredentialStatus::Active) {
             return Err(AdminError::TokenEnded);
         }
     }

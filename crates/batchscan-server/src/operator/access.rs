@@ -74,7 +74,8 @@ impl FromRequestParts<App> for Operator {
             label => format!("{id} ({label})"),
         };
         let source = cell.address().map_or_else(|| "unknown".into(), |address| address.to_string());
-        Ok(Self { token, store: app.store.with_actor(Actor { name, source, token: Some(id.clone()) }) })
+        let store = app.store.with_actor(Actor { name, source, token: Some(id.clone()) });
+        Ok(Self { token, store })
     }
 }
 

@@ -21,8 +21,10 @@ impl SqliteStore {
         skip: impl Fn(DataVersion) -> Option<S> + Send + 'static,
     ) -> Result<PageResult<S, Option<Changes>>, StoreError> {
         let (org, now) = (caller.org, request.now);
-        self.read_unless(caller, now, skip, move |connection, snapshot| read(connection, snapshot, org, &request))
-            .await
+        self.read_unless(caller, now, skip, move |connection, snapshot| {
+            read(connection, snapshot, org, &request)
+        })
+        .await
     }
 }
 

@@ -51,7 +51,8 @@ impl SqliteStore {
         // The writer comes first: it creates the file and the shared memory that read-only connections need.
         let writer = open::writer(&path, options)?;
         let readers = (0..READERS).map(|_| open::reader(&path)).collect::<Result<Vec<_>, _>>()?;
-        let known = KnownVersions::new(open::reader(&path)?).map_err(|error| OpenError::Other(error.to_string()))?;
+        let known =
+            KnownVersions::new(open::reader(&path)?).map_err(|error| OpenError::Other(error.to_string()))?;
         Ok(Self {
             identity: Arc::new(FileIdentity::new(&path)),
             known: Arc::new(known),

@@ -26,7 +26,8 @@ async fn entries(store: &Store) -> Vec<ImportEntry> {
 }
 
 pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
-    let store = fixture.store.with_actor(Actor { name: "op_1".into(), source: "10.0.0.7".into(), token: None });
+    let store =
+        fixture.store.with_actor(Actor { name: "op_1".into(), source: "10.0.0.7".into(), token: None });
     let first = deliver(&store, "k1", 1, &[batch("a", 1), batch("b", 2)]).await.unwrap();
     let second = deliver(&store, "k2", 2, &[batch("a", 1)]).await.unwrap();
     assert_eq!((first.id, second.id), (Some(1), Some(2)));

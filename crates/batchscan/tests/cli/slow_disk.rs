@@ -27,7 +27,8 @@ fn cached_and_unchanged_pages_do_not_wait_for_a_slow_disk() {
         sql.query_row(is_recorded, [], |row| row.get::<_, i64>(0)).unwrap() == 1
     });
     let page = get(&service, "/v2/batches", &token);
-    let condition = format!("{}\r\nIf-None-Match: {}", get_head("/v2/batches", &token), page.header("etag").unwrap());
+    let condition =
+        format!("{}\r\nIf-None-Match: {}", get_head("/v2/batches", &token), page.header("etag").unwrap());
     let _strace = slow_down(service.id());
     let (address, answered) = (service.address(), AtomicUsize::new(0));
     std::thread::scope(|scope| {
