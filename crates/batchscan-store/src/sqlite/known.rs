@@ -17,6 +17,10 @@ use crate::page::{Caller, DataVersion};
 /// Callers that are kept. Each takes some hundred bytes.
 const CALLERS_MAX: usize = 10_000;
 
+/// The async runtime must not wait for longer than some milliseconds.
+const LOCK_TRIES_MAX: usize = 100;
+const LOCK_WAIT: Duration = Duration::from_micros(100);
+
 /// What is known, and the connection that notices commits.
 #[derive(Debug)]
 pub(super) struct KnownVersions(Mutex<State>);
@@ -66,14 +70,10 @@ impl KnownVersions {
         }
     }
 
-    /// What is known after the last commit. `None` if that cannot be told now: another request is looking, or a process that
-    /// repairs the file after a crash has locked it.
+    /// What is known after the last commit. `None` if that cannot be told soon: the commit is being read from a slow disk, or a
+    /// process that repairs the file after a crash has locked it.
     fn current(&self) -> Option<MutexGuard<'_, State>> {
-        let mut state = match self.0.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let mut state = self.lock()?;
         let mut read = state.connection.prepare_cached("PRAGMA data_version").ok()?;
         let data_version = read.query_row([], |row| row.get(0)).ok();
         drop(read);
@@ -84,6 +84,18 @@ impl KnownVersions {
             state.callers.clear();
         }
         Some(state)
+    }
+
+    /// Looking takes some microseconds. `None` if another request takes far longer.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        for _ in 0..LOCK_TRIES_MAX {
+            match self.0.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(state)) => return Some(state.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_WAIT),
+            }
+        }
+        None
     }
 }
 
