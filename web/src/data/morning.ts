@@ -23,8 +23,8 @@ export interface Morning {
   crops: Group[];
   /** Crops of the four weeks that are not in `crops`. */
   omitted: number;
-  /** The unusual batches of the four weeks. */
-  unusual: ReadonlySet<number>;
+  /** The batches of the four weeks with an unusual germination rate. */
+  low: ReadonlySet<number>;
 }
 
 export interface OpenBatch extends UnusualBatch {
@@ -72,7 +72,7 @@ export function morningOf(
     seen: late.length - open.length,
     compared: recent.filter((row) => ranges.has(columns.cropName(columns.crop[row]!))).length,
     ...cropRows(columns, rows, open),
-    unusual: new Set(unusual.map(({ row }) => row)),
+    low: new Set(unusual.filter(({ reasons }) => reasons.some(({ kind }) => kind === 'low-germination')).map(({ row }) => row)),
   };
 }
 
