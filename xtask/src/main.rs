@@ -59,7 +59,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["package"] => package::run(&workspace),
         ["package", "--target", target] => package::run_for(&workspace, target),
         ["windows-build"] => windows::build(&workspace),
-        ["release"] => run_command(&mut workspace.command("python3").arg("xtask/release.py")),
+        ["release"] => run_command(workspace.command("python3").arg("xtask/release.py")),
         ["cluster"] => cluster::run(&workspace, false),
         ["cluster", "--json"] => cluster::run(&workspace, true),
         ["failover", options @ ..] => failover::run(&workspace, options),
