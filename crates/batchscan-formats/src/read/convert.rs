@@ -237,6 +237,9 @@ fn ambiguous(field: Field, cell: &str) -> FieldError {
     FieldError::new(field.name(), quoted(&clip(cell)), expected)
 }
 
+/// A date without its time would be midnight.
+pub(super) const ONE_OF_TWO: &str = "a date or a time, without the other";
+
 /// The text of a date and a time of day, whichever comes first.
 pub(super) fn join_date_and_time(first: &str, second: &str) -> String {
     let (first, second) = (first.trim(), second.trim());

@@ -8,7 +8,7 @@ use super::error::{LocatedError, Location};
 use super::mapping::RateUnit;
 
 /// The fields in percent.
-const FIELDS: [Field; 3] =
+pub(super) const RATE_FIELDS: [Field; 3] =
     [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
 /// 1.00, in hundredths.
 const FRACTION_MAX: i64 = 100;
@@ -21,27 +21,27 @@ const API_RATES_MAX: u64 = 20;
 pub(super) struct Rates {
     unit: Option<RateUnit>,
     /// Whether the title or the type of a column says percent, whatever the mapping says.
-    is_percent: [bool; FIELDS.len()],
+    is_percent: [bool; RATE_FIELDS.len()],
     /// Whether the unit of a column is stated.
-    is_known: [bool; FIELDS.len()],
+    is_known: [bool; RATE_FIELDS.len()],
     /// The first rate of each column that is above 0 and at most 1.
-    first: [Option<(Location, String)>; FIELDS.len()],
+    first: [Option<(Location, String)>; RATE_FIELDS.len()],
     /// The rates above 0 and at most 1, and those above 1.
-    small: [u64; FIELDS.len()],
-    large: [u64; FIELDS.len()],
+    small: [u64; RATE_FIELDS.len()],
+    large: [u64; RATE_FIELDS.len()],
     /// Rates in the form of the API, and whether there are others.
-    api_rates: [u64; FIELDS.len()],
-    has_others: [bool; FIELDS.len()],
+    api_rates: [u64; RATE_FIELDS.len()],
+    has_others: [bool; RATE_FIELDS.len()],
 }
 
 impl Rates {
     pub(super) fn new(unit: Option<RateUnit>) -> Self {
-        Self { unit, is_known: [unit.is_some(); FIELDS.len()], ..Self::default() }
+        Self { unit, is_known: [unit.is_some(); RATE_FIELDS.len()], ..Self::default() }
     }
 
     /// The title or the type of the column says percent.
     pub(super) fn set_percent(&mut self, field: Field) {
-        if let Some(index) = FIELDS.iter().position(|rate| *rate == field) {
+        if let Some(index) = RATE_FIELDS.iter().position(|rate| *rate == field) {
             self.is_known[index] = true;
             self.is_percent[index] = true;
         }
@@ -52,7 +52,7 @@ impl Rates {
         if self.unit != Some(RateUnit::Fraction) {
             return;
         }
-        for (field, _) in FIELDS.into_iter().zip(self.is_percent).filter(|(_, is_percent)| !is_percent) {
+        for (field, _) in RATE_FIELDS.into_iter().zip(self.is_percent).filter(|(_, is_percent)| !is_percent) {
             let Some(Value::Number(text) | Value::Cell(text)) = raw.get(field) else {
                 continue;
             };
@@ -69,14 +69,14 @@ impl Rates {
 
     /// Takes note of the rates of a batch.
     pub(super) fn observe(&mut self, location: Location, raw: &RawBatch<'_>, batch: &Batch) {
-        if self.is_known == [true; FIELDS.len()] {
+        if self.is_known == [true; RATE_FIELDS.len()] {
             return;
         }
         let rates =
             [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
         for (index, rate) in rates.into_iter().enumerate() {
             let Some(rate) = rate.filter(|rate| !self.is_known[index] && rate.count() >= 0) else { continue };
-            let text = match raw.get(FIELDS[index]) {
+            let text = match raw.get(RATE_FIELDS[index]) {
                 Some(Value::Percent(_)) => continue,
                 Some(_) if rate.count() > FRACTION_MAX => {
                     self.large[index] += 1;
@@ -120,7 +120,10 @@ impl Rates {
                 read(&text),
                 read(&times_hundred(&text)),
             );
-            errors.push(LocatedError { location, error: FieldError::problem(FIELDS[index].name(), problem) });
+            errors.push(LocatedError {
+                location,
+                error: FieldError::problem(RATE_FIELDS[index].name(), problem),
+            });
         }
         errors
     }

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use batchscan_model::{Field, Kind, Zone};
 
+use super::rates::RATE_FIELDS;
+
 /// The titles of the dashboard, in English and German.
 const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
     (Field::BatchId, "Batch ID", "Chargen-ID"),
@@ -135,14 +137,14 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 
 /// Parts of titles in English, German, French and Dutch that hint at a field. Only suggested, never applied.
 const HINTS: [(Field, &[&str]); 9] = [
-    (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto", "aufnahme"]),
+    (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto"]),
     (Field::Warnings, &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem"]),
     (Field::ScannedByEmail, &["mail"]),
     (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
     (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
     (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
     (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
-    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key", "ref"]),
+    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key", "ref", "réf"]),
     (
         Field::BatchName,
         &[
@@ -165,10 +167,18 @@ const HINTS: [(Field, &[&str]); 9] = [
 /// The title that most likely has this field: a similar one, or one with a word that hints at it.
 pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t str> {
     const SIMILARITY_MIN: f64 = 0.8;
+    // With less, a word that hints at another field decides.
+    const SAME_MIN: f64 = 0.95;
     let similarity = |title: &str| {
+        // A percentage is no count.
+        if title.contains('%') && !RATE_FIELDS.contains(&field) {
+            return 0.0;
+        }
         let simple = simplify(split_unit(title).0);
         let names = KNOWN.iter().filter(|(_, known)| **known == field);
-        names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(0.0, f64::max)
+        let similarity = names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(0.0, f64::max);
+        let is_other = similarity < SAME_MIN && hinted(title).is_some_and(|hinted| hinted != field);
+        if is_other { 0.0 } else { similarity }
     };
     let best = titles.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     best.filter(|title| similarity(title) >= SIMILARITY_MIN)

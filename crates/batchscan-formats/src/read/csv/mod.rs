@@ -17,7 +17,7 @@ use memchr::{memchr, memchr2, memchr3};
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role, is_no_batch};
-use super::convert::{Converter, join_date_and_time};
+use super::convert::{Converter, ONE_OF_TWO, join_date_and_time};
 use super::decoder::{Decoder, INVALID};
 use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
@@ -232,7 +232,11 @@ impl Table<'_> {
             let field = Field::BatchCreationDate;
             let cell = join_date_and_time(first, second);
             collector.notes().add_cell(field, &cell);
-            raw.set_or_reject(field, self.converter.text(field, cell.into(), location));
+            let value = match first.trim().is_empty() == second.trim().is_empty() {
+                true => self.converter.text(field, cell.into(), location),
+                false => Ok(Value::Other(ONE_OF_TWO)),
+            };
+            raw.set_or_reject(field, value);
         }
         collector.add(location, &mut raw)
     }

@@ -106,7 +106,7 @@ fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// `#1.5` is a number, `%0.5` a number shown as a percentage, `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a
-/// formula without a value, `<Title` is merged over three columns.
+/// formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
 fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
     let format = |code: &str| CellFormat::new().set_num_format(code);
     let number = |text: &str| text.parse::<f64>().unwrap();
@@ -122,6 +122,9 @@ fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
         ("=", _) => drop(sheet.write_formula(row, column, cell).unwrap().set_formula_result(row, column, "")),
         ("<", text) => {
             sheet.merge_range(row, column, row, column + 2, text, &CellFormat::new()).unwrap();
+        }
+        ("^", text) => {
+            sheet.merge_range(row, column, row + 2, column, text, &CellFormat::new()).unwrap();
         }
         _ => drop(sheet.write(row, column, cell).unwrap()),
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::xml;
+use super::xml::{self, Contents};
 
 /// The list of the parts, at the end of the file. A usual one has 2 KiB.
 const DIRECTORY_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -43,7 +43,7 @@ pub(super) struct Limits {
     closed: RefCell<Vec<u64>>,
     /// Why reading failed, if it was not the content. The library's errors do not tell.
     failure: RefCell<Option<io::Error>>,
-    has_uncalculated: Cell<bool>,
+    contents: Cell<Contents>,
 }
 
 impl Limits {
@@ -52,14 +52,19 @@ impl Limits {
         self.left.set(CELL_BYTES_MAX);
     }
 
+    /// To be called before a part whose cells were checked is read as a whole.
+    pub(super) fn begin_part(&self) {
+        self.left.set(u64::MAX);
+    }
+
     /// To be called after the parts that are kept were read.
     pub(super) fn open_all_parts(&self) {
         self.closed.borrow_mut().clear();
     }
 
-    /// Whether a sheet may have formulas without a stored value.
-    pub(super) fn has_uncalculated(&self) -> bool {
-        self.has_uncalculated.get()
+    /// What a sheet may have.
+    pub(super) fn contents(&self) -> Contents {
+        self.contents.get()
     }
 
     pub(super) fn take_failure(&self) -> Option<io::Error> {
@@ -82,7 +87,7 @@ impl<'a> LimitedFile<'a> {
             left: Cell::new(0),
             closed: RefCell::default(),
             failure: RefCell::default(),
-            has_uncalculated: Cell::new(false),
+            contents: Cell::default(),
         };
         Self { file, is_checked: false, position: 0, bytes_read, limits: Rc::new(limits) }
     }
@@ -203,8 +208,12 @@ fn check_part(
     let is_kept = is_kept(part, name == TEXTS_PART);
     if name.ends_with(".xml") || name.ends_with(".rels") {
         let checked = xml::check(archive.by_index(index)?, || limits.begin_cell());
-        let has_uncalculated = checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
-        limits.has_uncalculated.set(limits.has_uncalculated.get() || has_uncalculated);
+        let found = checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
+        let Contents { has_uncalculated, has_merged_cells } = limits.contents.get();
+        limits.contents.set(Contents {
+            has_uncalculated: has_uncalculated || found.has_uncalculated,
+            has_merged_cells: has_merged_cells || found.has_merged_cells,
+        });
     }
     Ok(start.filter(|_| !is_kept))
 }

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch, Value};
-use calamine::{DataRef, DataType as _, Reader as _, SheetType, SheetVisible, Style, Xlsx, XlsxError};
+use calamine::{
+    DataRef, DataType as _, Dimensions, Reader as _, SheetType, SheetVisible, Style, Xlsx, XlsxError,
+};
 
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
@@ -116,6 +118,7 @@ impl<'o> Sheets<'o> {
                     collector.add_errors(converter.finish())?;
                 }
                 self.tables.push(name.to_owned());
+                self.check_merged_cells(workbook, name, &table, collector)?;
                 self.check_second(sheet, collector)
             }
             None => {
@@ -127,6 +130,35 @@ impl<'o> Sheets<'o> {
                 Ok(())
             }
         }
+    }
+
+    /// A value for several rows is stored in the first of them: the others would be empty.
+    fn check_merged_cells(
+        &self,
+        workbook: &mut Xlsx<LimitedFile<'_>>,
+        name: &str,
+        table: &Table<'_>,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let (Some(roles), true) = (&table.header, self.limits.contents().has_merged_cells) else {
+            return Ok(());
+        };
+        self.limits.begin_part();
+        let merged = catch_panic(damaged, || workbook.merge_cells_by_sheet_name(name));
+        let merged = merged.map_err(|error| fail(&error, self.limits, table.location(), collector))?;
+        for Dimensions { start, end } in merged {
+            let columns = start.1 as usize..=end.1 as usize;
+            let is_read = |index: usize| matches!(roles.get(index), Some(Role::Field(_) | Role::DateOrTime));
+            if end.0 > start.0.max(table.header_row) && columns.into_iter().any(is_read) {
+                let location = Location::SheetRow(table.sheet, u64::from(start.0) + 1);
+                let rows = format!("the rows {} to {} have merged cells", start.0 + 1, end.0 + 1);
+                collector.add_error(
+                    location,
+                    problem(format!("{rows}: unmerge them, and give each row its value")),
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// Two sheets with the columns may be two versions of the same. Only `pull` continues a table on a second sheet.
@@ -154,7 +186,7 @@ impl<'o> Sheets<'o> {
         collector: &mut Collector<'_>,
     ) -> Result<HashSet<(u32, u32)>, Stop> {
         let mut found = HashSet::new();
-        if !self.limits.has_uncalculated() {
+        if !self.limits.contents().has_uncalculated {
             return Ok(found);
         }
         let location = Location::SheetRow(sheet, 1);
@@ -291,6 +323,8 @@ struct Table<'o> {
     search: HeaderSearch<'o>,
     /// The columns, after the header.
     header: Option<Vec<Role>>,
+    /// Its row, from 0.
+    header_row: u32,
     converter: Option<Converter<'o>>,
     has_cells: bool,
     is_search_over: bool,
@@ -308,6 +342,7 @@ impl<'o> Table<'o> {
             options,
             search: HeaderSearch::new(options),
             header: None,
+            header_row: 0,
             converter: None,
             has_cells: false,
             is_search_over: false,
@@ -446,6 +481,7 @@ impl<'o> Table<'o> {
         if self.search.is_header(titles, number, location) {
             let Header { roles, zone } = match_columns(titles, location, self.options, collector)?;
             (self.header, self.converter) = (Some(roles), Some(Converter::new(self.options, zone)));
+            self.header_row = self.row;
         } else {
             self.is_search_over = self.search.is_over(number);
         }

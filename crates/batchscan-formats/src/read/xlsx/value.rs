@@ -7,7 +7,7 @@ use batchscan_model::{Field, Kind, UtcInstant, Value};
 use calamine::{DataRef, DataType as _};
 
 use crate::read::RECORD_BYTES_MAX;
-use crate::read::convert::join_date_and_time;
+use crate::read::convert::{ONE_OF_TWO, join_date_and_time};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// 1970-01-01 in days of Excel's calendar.
@@ -83,7 +83,7 @@ impl<'a> CellValue<'a> {
                 (None, None) => CellValue::Text(join_date_and_time(&cell_text(a), &cell_text(b)).into()),
                 _ => CellValue::Value(Value::Other("a date or a time as text, the other as a number")),
             },
-            [cell] => Self::new(Field::BatchCreationDate, cell.clone(), false, is_1904),
+            [_] => CellValue::Value(Value::Other(ONE_OF_TWO)),
             _ => CellValue::Value(Value::Null),
         }
     }

@@ -12,8 +12,8 @@ const DEPTH_MAX: usize = 100;
 const ROOTS: [&str; 5] = ["Relationships", "workbook", "sst", "styleSheet", "worksheet"];
 
 /// Reads a part to its end, and so verifies its checksum as well. Calls `begin_event` before each tag or text, whose
-/// size has a limit. Returns whether there are formulas without a stored value.
-pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<bool, String> {
+/// size has a limit.
+pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<Contents, String> {
     let mut xml = Reader::from_reader(BufReader::new(part));
     xml.config_mut().expand_empty_elements = true;
     let (mut document, mut buffer) = (Document::default(), Vec::new());
@@ -21,7 +21,7 @@ pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<bool, Str
         buffer.clear();
         begin_event();
         match xml.read_event_into(&mut buffer).map_err(|error| error.to_string())? {
-            Event::Start(tag) if document.is_ignored(&tag) => return Ok(false),
+            Event::Start(tag) if document.is_ignored(&tag) => return Ok(Contents::default()),
             Event::Start(tag) => document.open(&tag)?,
             Event::End(_) => document.close(),
             Event::Text(text) => document.add_text(&text)?,
@@ -36,6 +36,14 @@ pub(super) fn check(part: impl Read, begin_event: impl Fn()) -> Result<bool, Str
     }
 }
 
+/// What makes another way of reading necessary.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Contents {
+    /// Formulas without a stored value.
+    pub(super) has_uncalculated: bool,
+    pub(super) has_merged_cells: bool,
+}
+
 #[derive(Default)]
 struct Document {
     open: Vec<Element>,
@@ -45,7 +53,7 @@ struct Document {
     cell_type: CellType,
     has_formula: bool,
     has_value: bool,
-    has_uncalculated: bool,
+    contents: Contents,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +97,7 @@ impl Document {
         self.has_root = true;
         self.has_sheet_data |= name.as_ref() == "sheetData";
         self.has_formula |= name.as_ref() == "f";
+        self.contents.has_merged_cells |= name.as_ref() == "mergeCell";
         self.read_attributes(tag)?;
         self.open.push(element);
         if self.open.len() > DEPTH_MAX { Err(format!("more than {DEPTH_MAX} nested tags")) } else { Ok(()) }
@@ -120,7 +129,7 @@ impl Document {
 
     fn close(&mut self) {
         let is_cell = self.open.pop() == Some(Element::Cell);
-        self.has_uncalculated |= is_cell && self.has_formula && !self.has_value;
+        self.contents.has_uncalculated |= is_cell && self.has_formula && !self.has_value;
     }
 
     fn add_text(&mut self, text: &str) -> Result<(), String> {
@@ -150,8 +159,8 @@ impl Document {
         }
     }
 
-    fn finish(&self) -> Result<bool, String> {
-        if self.open.is_empty() { Ok(self.has_uncalculated) } else { Err("unexpected end of the XML".into()) }
+    fn finish(&self) -> Result<Contents, String> {
+        if self.open.is_empty() { Ok(self.contents) } else { Err("unexpected end of the XML".into()) }
     }
 }
 
