@@ -10,7 +10,6 @@ use std::time::Duration;
 use batchscan_model::UtcInstant;
 use rusqlite::Connection;
 
-use super::pages::Snapshot;
 use crate::access::CredentialStatus;
 use crate::page::{Caller, DataVersion};
 
@@ -106,8 +105,8 @@ impl Known {
 }
 
 impl Learning {
-    /// Keeps the version of a snapshot that was opened after [`KnownVersions::find`].
-    pub(super) fn learn(self, snapshot: &Snapshot<'_>) {
+    /// Keeps what a snapshot has that was opened after [`KnownVersions::find`].
+    pub(super) fn learn(self, version: DataVersion, expires_at: Option<i64>) {
         let Some(mut state) = self.versions.current() else { return };
         if state.commits != self.commits {
             return;
@@ -115,7 +114,6 @@ impl Learning {
         if state.callers.len() >= CALLERS_MAX {
             state.callers.clear();
         }
-        let Snapshot { version, expires_at, .. } = *snapshot;
         state.callers.insert(self.caller, Known { version, expires_at });
     }
 }

@@ -114,7 +114,7 @@ impl SqliteStore {
                 return Ok(PageResult::InvalidCredential);
             };
             if let Some(learning) = learning {
-                learning.learn(&snapshot);
+                learning.learn(snapshot.version, snapshot.expires_at);
             }
             if let Some(skipped) = skip(snapshot.version) {
                 return Ok(PageResult::Skipped(skipped));
@@ -130,7 +130,7 @@ impl SqliteStore {
 pub(super) struct Snapshot<'s> {
     _credential: Rows<'s>,
     pub(super) version: DataVersion,
-    pub(super) expires_at: Option<i64>,
+    expires_at: Option<i64>,
     moved_version: i64,
 }
 
