@@ -62,7 +62,8 @@ pub async fn import_file(
     options: ImportOptions,
     bytes_read: Arc<AtomicU64>,
 ) -> Result<ImportResult, ImportError> {
-    let options = ImportOptions { read: store.read_options(org, options.read).await?, ..options };
+    let read = ReadOptions { now: Some(options.now), ..store.read_options(org, options.read).await? };
+    let options = ImportOptions { read, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
     let requires_unique_ids = options.read.mapping.batch_id.is_some();
     let source = ImportSource { requires_unique_ids, ..options.source.clone() };

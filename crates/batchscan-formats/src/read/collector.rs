@@ -15,6 +15,15 @@ use super::mapping::IdTemplate;
 use super::preview::Notes;
 use super::rates::Rates;
 
+/// How often the same error is listed.
+const EQUAL_SHOWN_MAX: usize = 3;
+
+/// A file with more of the same errors is not read to its end.
+const REPEATS_MAX: u64 = 1_000;
+
+/// How far the clocks of a scanner and of this machine may differ.
+const CLOCKS_DIFFER_SECS: i64 = 24 * 60 * 60;
+
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
 
@@ -22,9 +31,13 @@ pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
 pub(super) struct Collector<'a> {
     accept: &'a mut Accept<'a>,
     implausible: Implausible,
+    /// Times after this one are in the future.
+    latest: Option<i64>,
     batches: u64,
     warnings: Warnings,
     errors: Vec<LocatedError>,
+    /// How often each of these errors occurred again and is not listed.
+    repeats: [u64; ERRORS_SHOWN_MAX],
     more: bool,
     /// Whether all errors are implausible values.
     only_implausible: bool,
@@ -58,9 +71,11 @@ impl<'a> Collector<'a> {
         Self {
             accept,
             implausible: options.implausible,
+            latest: options.now.map(|now| now.secs() + CLOCKS_DIFFER_SECS),
             batches: 0,
             warnings,
             errors,
+            repeats: [0; ERRORS_SHOWN_MAX],
             more: false,
             only_implausible: true,
             template: options.mapping.batch_id.as_ref(),
@@ -76,6 +91,9 @@ impl<'a> Collector<'a> {
             && raw.get(Field::BatchId).is_none()
         {
             template.apply(raw);
+            if self.notes.wants_examples() {
+                self.notes.add_cell(Field::BatchId, "");
+            }
         }
         self.rates.convert(raw);
         if self.notes.wants_examples() {
@@ -91,7 +109,15 @@ impl<'a> Collector<'a> {
             }
         };
         self.rates.observe(location, raw, &batch);
-        let implausible = batch.implausible_values();
+        let mut implausible = batch.implausible_values();
+        if self.latest.is_some_and(|latest| batch.batch_creation_date.secs() > latest) {
+            let found = batch.batch_creation_date.to_string();
+            implausible.push(FieldError::new(
+                Field::BatchCreationDate.name(),
+                found,
+                "a time that has passed",
+            ));
+        }
         if !implausible.is_empty() {
             self.add_warnings(location, implausible)?;
         }
@@ -109,7 +135,9 @@ impl<'a> Collector<'a> {
     /// A row without a date and another required field is no batch: a sum below the table, for example.
     pub(super) fn ignore_row(&mut self, location: Location) -> Result<(), Stop> {
         self.notes.forget_cells();
-        self.warn(location, problem("ignored: it has no date and not all other required fields"))
+        let text = "ignored: it has no date and not all other required fields; for sums and the like, add \
+                    ignore_rows = [\"Total\"], the text of their first cell, to a mapping";
+        self.warn(location, problem(text))
     }
 
     /// Adds a warning about the file.
@@ -141,6 +169,12 @@ impl<'a> Collector<'a> {
     }
 
     fn push_error(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {
+        let equal = (0..self.errors.len()).filter(|index| self.errors[*index].error == error);
+        if let Some(last) = equal.skip(EQUAL_SHOWN_MAX - 1).last() {
+            self.repeats[last] += 1;
+            self.more = true;
+            return if self.repeats[last] < REPEATS_MAX { Ok(()) } else { Err(Stop::Errors) };
+        }
         if self.errors.len() == ERRORS_SHOWN_MAX {
             self.more = true;
             return Err(Stop::Errors);
@@ -187,7 +221,13 @@ impl<'a> Collector<'a> {
                 Ok(ReadSummary { batches: self.batches, warnings: self.warnings })
             }
             Ok(()) | Err(Stop::Errors) => {
-                let Self { errors, more, only_implausible, .. } = self;
+                let Self { mut errors, repeats, more, only_implausible, .. } = self;
+                for (LocatedError { error, .. }, repeats) in errors.iter_mut().zip(repeats) {
+                    if repeats > 0 {
+                        let more = if repeats == REPEATS_MAX { " or more" } else { "" };
+                        error.found += &format!(" (and {repeats}{more} like this)");
+                    }
+                }
                 Err(ReadError::Invalid { errors, more, only_implausible })
             }
         };

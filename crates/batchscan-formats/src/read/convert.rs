@@ -12,8 +12,8 @@ use super::error::{LocatedError, Location};
 use super::mapping::{DecimalMark, Mapping, quoted};
 use super::number::Number;
 
-const TRUE_WORDS: [&str; 6] = ["true", "1", "yes", "ja", "x", "wahr"];
-const FALSE_WORDS: [&str; 5] = ["false", "0", "no", "nein", "falsch"];
+const TRUE_WORDS: [&str; 9] = ["true", "1", "yes", "y", "ja", "oui", "x", "wahr", "vrai"];
+const FALSE_WORDS: [&str; 9] = ["false", "0", "no", "n", "nein", "nee", "non", "falsch", "faux"];
 
 /// Converts the cells of a file, and remembers what they show about it.
 pub(super) struct Converter<'o> {
@@ -55,12 +55,27 @@ impl<'o> Converter<'o> {
         location: Location,
     ) -> Result<Value<'t>, FieldError> {
         match field.kind() {
+            _ if self.mapping.is_empty_word(&cell) => self.empty(field),
             Kind::Id | Kind::Name | Kind::Text | Kind::Link => Ok(Value::Cell(cell)),
             _ if cell.trim().is_empty() => self.empty(field),
             Kind::Instant => self.time(field, cell.trim()),
             Kind::Count | Kind::Decimal => self.number(field, cell.trim(), location),
             Kind::Flag => self.flag(field, cell.trim()),
         }
+    }
+
+    /// Whether a cell means the same as an empty one.
+    pub(super) fn is_empty_word(&self, cell: &str) -> bool {
+        self.mapping.is_empty_word(cell)
+    }
+
+    pub(super) fn ignores_rows(&self) -> bool {
+        !self.mapping.ignore_rows.is_empty()
+    }
+
+    /// Whether a row that begins with this text is to be ignored.
+    pub(super) fn is_ignored_row(&self, first: &str) -> bool {
+        self.mapping.is_ignored_row(first)
     }
 
     /// The value of an empty cell.
@@ -160,7 +175,12 @@ impl<'o> Converter<'o> {
             Some(mark) => format!("a number, with decimal = \"{}\" as in the mapping", mark.text()),
             None => field.kind().expected(),
         };
-        FieldError::new(field.name(), quoted(&clip(cell)), expected)
+        let cell = quoted(&clip(cell));
+        let hint = match !field.is_nullable() || cell.contains(|c: char| c.is_ascii_digit()) {
+            true => String::new(),
+            false => format!(" (if that means \"not measured\", add empty = [{cell}] to a mapping)"),
+        };
+        FieldError::new(field.name(), format!("{cell}{hint}"), expected)
     }
 
     fn remember(&mut self, field: Field, cell: &str, number: &Number, location: Location) {

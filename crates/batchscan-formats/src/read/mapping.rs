@@ -2,7 +2,7 @@
 //! Mistakes in it are reported like mistakes in a file: line, key, what was expected.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{BatchId, Field, FieldError, Kind, RawBatch, UtcInstant, Value, Zone};
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{LocatedError, Location, list};
 
 /// The keys of a mapping, in the order of the file.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "timezone",
     "date_format",
     "decimal",
@@ -24,7 +24,9 @@ const KEYS: [&str; 11] = [
     "header_row",
     "true",
     "false",
+    "empty",
     "ignore",
+    "ignore_rows",
     "batch_id",
     "columns",
 ];
@@ -49,8 +51,12 @@ pub struct Mapping {
     pub true_words: Option<Vec<String>>,
     /// Words for false. An empty one stands for an empty cell.
     pub false_words: Option<Vec<String>>,
+    /// Texts that mean the same as an empty cell.
+    pub empty_words: Vec<String>,
     /// Titles of columns to ignore.
     pub ignore: Vec<String>,
+    /// First cells of rows to ignore.
+    pub ignore_rows: Vec<String>,
     /// How to make ids, if the file has none.
     pub batch_id: Option<IdTemplate>,
     /// Titles of columns and their fields.
@@ -97,6 +103,16 @@ impl Mapping {
         if parser.errors.is_empty() { Ok(parser.mapping) } else { Err(MappingErrors(parser.errors)) }
     }
 
+    /// Whether a cell means the same as an empty one.
+    pub(super) fn is_empty_word(&self, cell: &str) -> bool {
+        has_word(&self.empty_words, cell)
+    }
+
+    /// Whether to ignore the rows whose first text this is.
+    pub(super) fn is_ignored_row(&self, first: &str) -> bool {
+        has_word(&self.ignore_rows, first)
+    }
+
     /// The mapping as a file.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
@@ -116,7 +132,9 @@ impl Mapping {
         set("header_row", self.header_row.map(|row| row.to_string()));
         set("true", self.true_words.as_ref().map(words));
         set("false", self.false_words.as_ref().map(words));
+        set("empty", (!self.empty_words.is_empty()).then(|| words(&self.empty_words)));
         set("ignore", (!self.ignore.is_empty()).then(|| words(&self.ignore)));
+        set("ignore_rows", (!self.ignore_rows.is_empty()).then(|| words(&self.ignore_rows)));
         set("batch_id", self.batch_id.as_ref().map(|template| quoted(&template.0)));
         text.push_str("\n[columns]\n");
         for (title, field) in &self.columns {
@@ -144,6 +162,11 @@ impl RateUnit {
             RateUnit::Fraction => "fraction",
         }
     }
+}
+
+fn has_word(words: &[String], cell: &str) -> bool {
+    let is_equal = |word: &String| word.trim().to_lowercase() == cell.trim().to_lowercase();
+    !words.is_empty() && words.iter().any(is_equal)
 }
 
 /// A TOML string. JSON escapes the same characters, except one.
@@ -204,7 +227,9 @@ impl Parser<'_> {
             "header_row" => mapping.header_row = Some(parse_row(value)?),
             "true" => mapping.true_words = Some(parse_words(value)?),
             "false" => mapping.false_words = Some(parse_words(value)?),
+            "empty" => mapping.empty_words = parse_words(value)?,
             "ignore" => mapping.ignore = parse_words(value)?,
+            "ignore_rows" => mapping.ignore_rows = parse_words(value)?,
             "batch_id" => mapping.batch_id = Some(parse_text(value, TEMPLATE, IdTemplate::parse)?),
             "columns" => self.set_columns(value)?,
             _ => return Err(unknown_key(key)),
@@ -312,6 +337,12 @@ fn check_date_format(format: &str) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdTemplate(String);
 
+impl fmt::Display for IdTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl IdTemplate {
     fn parse(text: &str) -> Option<Self> {
         let template = Self(text.to_owned());
@@ -390,7 +421,9 @@ sheet = "Scans"
 header_row = 3
 true = ["ja", "x"]
 false = ["nein", ""]
+empty = ["-", "n. b."]
 ignore = ["Notizen"]
+ignore_rows = ["Summe"]
 batch_id = "{batch_name} {batch_creation_date}"
 
 [columns]

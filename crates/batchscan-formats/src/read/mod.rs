@@ -49,7 +49,7 @@ use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::{Batch, FieldError, Zone};
+use batchscan_model::{Batch, FieldError, UtcInstant, Zone};
 
 pub use collector::Accept;
 pub use error::{
@@ -75,6 +75,8 @@ pub struct ReadOptions {
     pub mapping: Mapping,
     /// The zone of times without one, before that of the mapping. A zone in a title comes first.
     pub timezone: Option<Zone>,
+    /// The time of the import: later batches cannot be right. `None` does not check that.
+    pub now: Option<UtcInstant>,
 }
 
 impl ReadOptions {

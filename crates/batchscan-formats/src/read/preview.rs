@@ -54,7 +54,20 @@ impl Preview {
             conversion: field.map_or_else(String::new, |field| notes.conversion(field, options)),
             examples: field.map_or_else(Vec::new, |field| notes.examples[field as usize].clone()),
         };
-        let columns: Vec<PreviewColumn> = notes.columns.iter().map(column).collect();
+        let mut columns: Vec<PreviewColumn> = notes.columns.iter().map(column).collect();
+        for (index, text) in &notes.ignored_cells {
+            if let Some(column) = columns.get_mut(*index) {
+                column.examples.push((text.clone(), Some(text.clone())));
+            }
+        }
+        if let Some(template) = &options.mapping.batch_id {
+            let (conversion, examples) =
+                (template.to_string(), notes.examples[Field::BatchId as usize].clone());
+            if columns.iter().all(|column| column.field != Some(Field::BatchId)) {
+                let field = Some(Field::BatchId);
+                columns.push(PreviewColumn { title: String::new(), field, conversion, examples });
+            }
+        }
         let is_missing = |field: &Field| columns.iter().all(|column| column.field != Some(*field));
         let missing = if notes.header.is_some() {
             Field::ALL.into_iter().filter(is_missing).collect()
@@ -87,6 +100,7 @@ impl Preview {
             (mapping.rates.is_none(), "# rates = \"percent\"                  # or \"fraction\"\n"),
             (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
             (mapping.date_format.is_none(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
+            (mapping.empty_words.is_empty(), "# empty = [\"-\"]                       # not measured\n"),
             (lacks_ids, "# batch_id = \"{batch_name} {batch_creation_date}\"\n"),
         ] {
             text.push_str(if is_shown { line } else { "" });
@@ -135,6 +149,8 @@ pub(super) struct Notes {
     /// The cells of the current row.
     cells: Vec<(Field, String)>,
     rows: usize,
+    /// Cells of ignored columns, with the number of the column from 0.
+    ignored_cells: Vec<(usize, String)>,
     examples: [Vec<(String, Option<String>)>; Field::ALL.len()],
     zone: Option<String>,
     decimal: Option<DecimalMark>,
@@ -179,6 +195,11 @@ impl Notes {
     /// A cell of the next row, as the file has it.
     pub(super) fn add_cell(&mut self, field: Field, text: &str) {
         self.cells.push((field, clip(text)));
+    }
+
+    /// A cell of an ignored column.
+    pub(super) fn add_ignored_cell(&mut self, column: usize, text: &str) {
+        self.ignored_cells.push((column, clip(text)));
     }
 
     /// The row is not one.

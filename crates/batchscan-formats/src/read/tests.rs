@@ -58,7 +58,8 @@ fn implausible_values_are_warnings_or_errors() {
 #[test]
 fn up_to_twenty_errors_are_reported() {
     for (count, has_more) in [(4, false), (5, true)] {
-        let file = format!("{}\n{}", small("a"), "{}\n".repeat(count));
+        let lines = (0..count).map(|line| format!("{{\"batch_id\":{line},\"batch_name\":{line},\"batch_creation_date\":{line},\"number_of_images\":-{line}.5,\"warnings\":{line}}}\n"));
+        let file = format!("{}\n{}", small("a"), lines.collect::<String>());
         let outcome = read_all(Format::Ndjson, Cursor::new(file));
         assert!(
             matches!(outcome, Err(ReadError::Invalid { errors, more, .. }) if errors.len() == 20 && more == has_more)

@@ -643,7 +643,9 @@ A mapping (all keys are optional):
   header_row = 3
   true = [\"ja\", \"x\"]
   false = [\"nein\", \"\"]
+  empty = [\"-\", \"n. b.\"]              # not measured
   ignore = [\"Notizen\"]
+  ignore_rows = [\"Summe\"]             # rows that begin with this
   batch_id = \"{{batch_name}} {{batch_creation_date}}\"
   [columns]
   \"Keimquote\" = \"avg_germination_rate\"

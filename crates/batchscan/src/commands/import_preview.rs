@@ -8,6 +8,7 @@ use batchscan_formats::Format;
 use batchscan_formats::read::{
     Implausible, Location, Mapping, Preview, PreviewColumn, ReadError, ReadOptions, preview,
 };
+use batchscan_server::clock::Clock;
 
 use super::import_messages::{describe_rejection, display_name, print_warnings};
 use crate::args::Import;
@@ -26,7 +27,12 @@ pub(super) fn read_options(command: &Import) -> anyhow::Result<ReadOptions> {
         Some(file) => read_mapping(file)?.1,
         None => Mapping::default(),
     };
-    Ok(ReadOptions { implausible, mapping, timezone: command.timezone.clone() })
+    Ok(ReadOptions {
+        implausible,
+        mapping,
+        timezone: command.timezone.clone(),
+        now: Some(Clock::system().now()),
+    })
 }
 
 /// The text of a mapping, and what it states.
@@ -106,6 +112,8 @@ fn describe(name: &str, shown: &Preview) -> String {
 fn row(column: &PreviewColumn) -> [String; 4] {
     let cut = |text: &str| truncate(&sanitize(text), EXAMPLE_COLUMNS);
     let example = |(before, after): &(String, Option<String>)| match after {
+        // From a template.
+        Some(after) if column.title.is_empty() => cut(after),
         Some(after) if after == before => cut(before),
         Some(after) => format!("{} → {}", cut(before), cut(after)),
         None => format!("{} → rejected", cut(before)),

@@ -84,8 +84,8 @@ impl Report<'_> {
         }
         let warned = org.last_import.as_ref().filter(|last| last.warnings > 0 && is_recent(last));
         found.extend(warned.map(|last| {
-            let first = last.messages.first().map_or(String::new(), |first| format!(": {}", sanitize(first)));
-            format!("{} was imported with {}{first}", file(last), count(last.warnings, "warning", "warnings"))
+            let warnings = count(last.warnings, "warning", "warnings");
+            format!("{} was imported with {warnings}{}", file(last), first_message(last))
         }));
         found
             .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
@@ -202,8 +202,22 @@ fn org_row(org: &OrgStatus) -> [String; 6] {
 
 /// When a file was rejected, and why.
 fn describe(rejected: &ImportEntry) -> String {
-    let error = rejected.messages.first().map_or(String::new(), |error| format!(": {}", sanitize(error)));
-    format!("{} was rejected at {}{error}", file(rejected), format_time(Some(rejected.at)))
+    format!(
+        "{} was rejected at {}{}",
+        file(rejected),
+        format_time(Some(rejected.at)),
+        first_message(rejected)
+    )
+}
+
+/// The first error or warning. `batchscan imports` lists more.
+fn first_message(import: &ImportEntry) -> String {
+    let Some(first) = import.messages.first() else { return String::new() };
+    let more = match import.messages.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more: `batchscan imports`)"),
+    };
+    format!(": {}{more}", sanitize(first))
 }
 
 fn file(import: &ImportEntry) -> String {

@@ -202,6 +202,10 @@ impl Table<'_> {
         if row_text.bytes().all(is_blank) {
             return Ok(());
         }
+        let first = || row.cells(row_text).map(|(cell, _)| cell).find(|cell| !cell.trim().is_empty());
+        if self.converter.ignores_rows() && first().is_some_and(|cell| self.converter.is_ignored_row(&cell)) {
+            return Ok(());
+        }
         if row.cells.len() != self.roles.len() {
             return collector.add_error(location, self.wrong_count(row.cells.len()));
         }
@@ -254,9 +258,11 @@ impl Table<'_> {
 
     #[cold]
     fn note_cells(&self, row: &Row, row_text: &str, collector: &mut Collector<'_>) {
-        for ((cell, _), role) in row.cells(row_text).zip(&self.roles) {
-            if let Role::Field(column) = role {
-                collector.notes().add_cell(column.field, &cell);
+        for (index, ((cell, _), role)) in row.cells(row_text).zip(&self.roles).enumerate() {
+            match role {
+                Role::Field(column) => collector.notes().add_cell(column.field, &cell),
+                Role::Ignored => collector.notes().add_ignored_cell(index, &cell),
+                Role::DateOrTime | Role::Unnamed => {}
             }
         }
     }
@@ -269,6 +275,9 @@ impl Table<'_> {
         is_quoted: bool,
         location: Location,
     ) -> Result<Value<'t>, FieldError> {
+        if self.converter.is_empty_word(&cell) {
+            return self.converter.empty(column.field);
+        }
         let is_plain = match column.kind {
             // An empty text is quoted; nothing is nothing.
             Kind::Text if cell.is_empty() && is_quoted && !self.quotes_all => return Ok(Value::Text(cell)),

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::{Batch, Zone};
+use batchscan_model::{Batch, UtcInstant, Zone};
 use proptest::prelude::*;
 use rust_xlsxwriter::{ExcelDateTime, Format as CellFormat, Workbook, Worksheet};
 
@@ -46,6 +46,7 @@ impl<'t> Case<'t> {
             },
             mapping: Mapping::parse(self.part("mapping").unwrap_or_default()).unwrap(),
             timezone: zone.map(|name| Zone::parse(name).unwrap()),
+            now: Some(UtcInstant::parse_any_offset("2026-11-18T08:00:00Z").unwrap()),
         }
     }
 

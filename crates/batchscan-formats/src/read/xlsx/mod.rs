@@ -308,6 +308,9 @@ struct Row<'a> {
     date_and_time: Vec<DataRef<'a>>,
     /// The titles, before the header is found.
     titles: Vec<String>,
+    has_cells: bool,
+    /// Whether the mapping says to ignore it.
+    is_ignored: bool,
     has_values: bool,
     /// Whether a value is missing, which is already an error.
     is_incomplete: bool,
@@ -383,6 +386,13 @@ impl<'o> Table<'o> {
             row.titles.push(clip(&cell.as_string().unwrap_or_default()));
             return Ok(());
         };
+        if !row.has_cells {
+            row.has_cells = true;
+            row.is_ignored = self.options.mapping.is_ignored_row(&shown(&cell));
+        }
+        if row.is_ignored {
+            return Ok(());
+        }
         match roles.get(column) {
             Some(Role::Field(role)) if is_formula => {
                 row.is_incomplete = true;
@@ -396,7 +406,12 @@ impl<'o> Table<'o> {
                 self.set(row, role.field, cell, is_percent, collector);
                 Ok(())
             }
-            Some(Role::Ignored) => Ok(()),
+            Some(Role::Ignored) => {
+                if collector.notes().wants_examples() {
+                    collector.notes().add_ignored_cell(column, &shown(&cell));
+                }
+                Ok(())
+            }
             Some(Role::Unnamed) | None if shown(&cell).trim().is_empty() => Ok(()),
             Some(Role::Unnamed) | None if self.options.mapping.ignore.iter().any(String::is_empty) => Ok(()),
             Some(Role::Unnamed) | None => {
