@@ -19,6 +19,10 @@ use site::{BATCHES, ORG, Reply, Site};
 mod sample;
 mod site;
 
+/// The allocator of the executable.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Turns that are not counted: by then each reader thread has prepared its statements.

@@ -82,12 +82,8 @@ impl Token {
         Self(text)
     }
 
-    /// The caller that the token was issued to, if it is valid. There is no leeway for the expiry (decision 008).
-    pub fn verify<'k>(
-        text: &str,
-        keys: impl IntoIterator<Item = &'k Signer>,
-        now: UtcInstant,
-    ) -> Result<Caller, TokenError> {
+    /// What a token says, if one of the keys signed it.
+    pub fn verify<'k>(text: &str, keys: impl IntoIterator<Item = &'k Signer>) -> Result<Grant, TokenError> {
         let (signed, signature) = text.rsplit_once('.').ok_or(TokenError::Invalid)?;
         let (head, payload) = signed.split_once('.').ok_or(TokenError::Invalid)?;
         if text.len() > TOKEN_BYTES_MAX {
@@ -99,15 +95,29 @@ impl Token {
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenError::Invalid)?;
         let claims: Claims<'_> = serde_json::from_slice(&payload).map_err(|_| TokenError::Invalid)?;
         let client = ClientId::new(claims.sub).ok_or(TokenError::Invalid)?;
-        if now.secs() >= claims.exp {
-            return Err(TokenError::Expired(client));
-        }
-        Ok(Caller { org: OrgId(claims.org), client })
+        Ok(Grant { caller: Caller { org: OrgId(claims.org), client }, expires_secs: claims.exp })
     }
 
     /// The token as text.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+/// What a token says: to whom it was issued, and until when.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    caller: Caller,
+    expires_secs: i64,
+}
+
+impl Grant {
+    /// The caller, until the token expires. There is no leeway (decision 008).
+    pub fn caller(self, now: UtcInstant) -> Result<Caller, TokenError> {
+        match now.secs() < self.expires_secs {
+            true => Ok(self.caller),
+            false => Err(TokenError::Expired(self.caller.client)),
+        }
     }
 }
 
@@ -144,6 +154,10 @@ mod tests {
         UtcInstant::EPOCH.plus_secs(secs)
     }
 
+    fn verify(text: &str, keys: &[Signer], now: UtcInstant) -> Result<Caller, TokenError> {
+        Token::verify(text, keys)?.caller(now)
+    }
+
     /// Decision 008: no leeway.
     #[test]
     fn a_token_verifies_as_its_caller_until_the_second_of_its_expiry() {
@@ -152,16 +166,16 @@ mod tests {
         for (secs, expected) in
             [(100, Ok(caller())), (159, Ok(caller())), (160, Err(TokenError::Expired(caller().client)))]
         {
-            assert_eq!(Token::verify(token.reveal(), &keys, at(secs)), expected);
+            assert_eq!(verify(token.reveal(), &keys, at(secs)), expected);
         }
     }
 
     #[test]
     fn a_retired_key_still_verifies_and_an_unknown_one_does_not() {
         let old = Token::sign(&key("k1", 1), &caller(), at(0), 60);
-        assert!(Token::verify(old.reveal(), &[key("k2", 2), key("k1", 1)], at(1)).is_ok());
+        assert!(verify(old.reveal(), &[key("k2", 2), key("k1", 1)], at(1)).is_ok());
         for (key, error) in [(key("k1", 2), TokenError::Invalid), (key("k2", 1), TokenError::UnknownKey)] {
-            assert_eq!(Token::verify(old.reveal(), &[key], at(1)), Err(error));
+            assert_eq!(verify(old.reveal(), &[key], at(1)), Err(error));
         }
     }
 
@@ -176,7 +190,7 @@ mod tests {
             let signed = format!("{head}.{payload}");
             let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&keys[0].key, signed.as_bytes()));
             for text in [format!("{signed}."), format!("{signed}.{signature}")] {
-                assert_eq!(Token::verify(&text, &keys, at(1)), Err(TokenError::Invalid), "{alg}");
+                assert_eq!(verify(&text, &keys, at(1)), Err(TokenError::Invalid), "{alg}");
             }
         }
     }
@@ -192,12 +206,12 @@ mod tests {
             forged[index] = to.chars().next().unwrap();
             let forged: String = forged.into_iter().collect();
             prop_assume!(forged != token.reveal());
-            prop_assert!(Token::verify(&forged, &keys, at(1)).is_err());
+            prop_assert!(verify(&forged, &keys, at(1)).is_err());
         }
 
         #[test]
         fn no_text_causes_a_panic(text in "(?s).{0,80}|[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,44}") {
-            prop_assert!(Token::verify(&text, &[key("k1", 1)], at(1)).is_err());
+            prop_assert!(verify(&text, &[key("k1", 1)], at(1)).is_err());
         }
     }
 }

@@ -121,12 +121,14 @@ enum Found {
 
 impl Lookup {
     fn find(&self, version: DataVersion) -> Option<Found> {
-        let etag = self.query.etag(version);
-        if self.if_none_match.matches(&etag) {
-            return Some(Found::NotModified(etag));
+        if !self.if_none_match.is_empty() {
+            let etag = self.query.etag(version);
+            if self.if_none_match.matches(&etag) {
+                return Some(Found::NotModified(etag));
+            }
         }
         let key = PageKey { version, query: self.query, encoding: self.encoding };
-        self.cache.get(&key).map(|page| Found::Cached(etag, page))
+        self.cache.get(&key).map(|page| Found::Cached(self.query.etag(version), page))
     }
 }
 

@@ -52,7 +52,12 @@ impl QueryHash {
 
     /// The ETag of the response at a data version. Weak, since it is the same for every encoding.
     pub(super) fn etag(self, version: DataVersion) -> String {
-        let mut tag = format!("W/\"{:x}.{:x}.", version.number, version.mark);
+        let mut tag = String::with_capacity(64);
+        tag.push_str("W/\"");
+        for number in [version.number, version.mark] {
+            push_hex_number(&mut tag, number.cast_unsigned());
+            tag.push('.');
+        }
         push_hex(&mut tag, &self.0);
         tag.push('"');
         tag
@@ -66,10 +71,19 @@ pub(super) fn short_hash(content: &[u8]) -> [u8; 12] {
     hash
 }
 
+/// As `{:x}`, which takes ten times as long.
+fn push_hex_number(text: &mut String, number: u64) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    text.extend((0..digits).rev().map(|digit| hex_digit((number >> (4 * digit)) as u8)));
+}
+
+fn hex_digit(number: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(number & 15)])
+}
+
 pub(super) fn push_hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        text.extend([hex_digit(byte >> 4), hex_digit(*byte)]);
     }
 }
 
@@ -105,6 +119,10 @@ impl IfNoneMatch {
         self.tags().filter_map(number).max().unwrap_or(0)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether the client has the response with this ETag. Weak comparison (RFC 9110 §13.1.2).
     pub(super) fn matches(&self, etag: &str) -> bool {
         self.tags().any(|tag| tag == "*" || opaque(tag) == opaque(etag))
@@ -136,6 +154,10 @@ mod tests {
         };
         assert_eq!(latest(&format!("{}, {}", tag(query, 3), tag(query, 17))), 17);
         assert_eq!(latest(&tag(other, 17)), 0, "of another query");
+        let hash = "07".repeat(12);
+        for number in [0, 0x1f, i64::MAX, -1] {
+            assert_eq!(tag(query, number), format!("W/\"{number:x}.fffffffffffffffb.{hash}\""));
+        }
         for unknown in ["*", "\"\"", "W/\"zz.1.\"", "junk"] {
             assert_eq!(latest(unknown), 0, "{unknown}");
         }
