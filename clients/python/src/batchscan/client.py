@@ -89,7 +89,10 @@ class Client:
         names = ("BATCHSCAN_URL", "BATCHSCAN_CLIENT_ID", "BATCHSCAN_CLIENT_SECRET")
         missing = [name for name in names if not os.environ.get(name)]
         if missing:
-            raise BadSettings(f"{' and '.join(missing)} not set; set the service's URL and your credentials")
+            raise BadSettings(
+                f"{' and '.join(missing)} not set; set the service's URL and your credentials "
+                "(the profiles of `batchscan login` are only for the command)"
+            )
         return cls(*(os.environ[name] for name in names), **settings)
 
     def __repr__(self) -> str:

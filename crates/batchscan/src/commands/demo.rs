@@ -130,7 +130,7 @@ Dashboard, signed in:
 
   {url}/#sign-in={id}:{secret}
 
-Commands to paste:
+Commands to paste in another terminal:
 
 {commands}
 

@@ -177,9 +177,10 @@ pub(crate) fn shell_quoted(name: &str) -> String {
 pub(crate) fn demo_commands(url: &str, id: &str, secret: &str, since: &str, program: &str) -> String {
     let program = shell_quoted(program);
     format!(
-        r#"  TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
+        r#"  export BATCHSCAN_URL={url} BATCHSCAN_CLIENT_ID={id} BATCHSCAN_CLIENT_SECRET={secret}
+  {program} pull --output batches.xlsx
+  TOKEN=$(curl -s {url}/v2/auth -d grant_type=client_credentials -d client_id={id} -d client_secret={secret} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s -H "Authorization: Bearer $TOKEN" "{url}/v2/batches?start_date={since}"
-  curl -s -H "Authorization: Bearer $TOKEN" --compressed {url}/v1/batches -o batches.json && wc -c batches.json
-  BATCHSCAN_CLIENT_SECRET={secret} {program} pull --url {url} --client-id {id} --output batches.xlsx"#
+  curl -s -H "Authorization: Bearer $TOKEN" --compressed {url}/v1/batches -o batches.json && wc -c batches.json"#
     )
 }

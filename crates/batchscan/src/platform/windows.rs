@@ -142,8 +142,8 @@ pub(crate) fn shell_quoted(name: &str) -> String {
 pub(crate) fn demo_commands(url: &str, id: &str, secret: &str, since: &str, program: &str) -> String {
     let program = program.replace('\'', "''");
     format!(
-        r#"  $env:BATCHSCAN_CLIENT_SECRET = '{secret}'
-  & '{program}' pull --url {url} --client-id {id} --output batches.xlsx
-  & '{program}' list --url {url} --client-id {id} --start-date {since}"#
+        r#"  $env:BATCHSCAN_URL = '{url}'; $env:BATCHSCAN_CLIENT_ID = '{id}'; $env:BATCHSCAN_CLIENT_SECRET = '{secret}'
+  & '{program}' pull --output batches.xlsx
+  & '{program}' list --start-date {since}"#
     )
 }

@@ -30,7 +30,7 @@ pub(crate) fn credential(demo: &Service) -> Credential {
 
 /// The lines to paste.
 fn pasted(demo: &Service) -> Vec<&str> {
-    let lines = demo.welcome.lines().skip_while(|line| *line != "Commands to paste:");
+    let lines = demo.welcome.lines().skip_while(|line| *line != "Commands to paste in another terminal:");
     lines.skip(2).take_while(|line| !line.is_empty()).collect()
 }
 
@@ -50,7 +50,7 @@ fn the_instructions_are_complete() {
         lines[lines.len() - 2..],
         ["Ctrl-C stops it and removes the data.", &format!("listening on {url}")]
     );
-    assert_eq!(pasted(&demo).len(), 4);
+    assert_eq!(pasted(&demo).len(), 5);
     assert_eq!(demo.log(), "", "no log");
 }
 
@@ -62,15 +62,15 @@ fn the_commands_to_paste_work_in_a_shell() {
     let mut bash = clean("bash");
     bash.args(["-e", "-s"]).current_dir(site.path(""));
     let out = Outcome::with_input(&mut bash, lines.join("\necho\n").into_bytes()).succeeds();
-    let mut summary = out.trim_start().lines();
+    let mut summary = out.trim_start().lines().filter(|line| !line.is_empty());
+    let pulled = summary.find(|line| line.starts_with("pulled ")).unwrap();
+    assert!(pulled.starts_with("pulled 2,500 batches, all dates, into batches.xlsx: "), "{pulled}");
     let page: serde_json::Value = serde_json::from_str(summary.next().unwrap()).unwrap();
     assert!(!page["data"].as_array().unwrap().is_empty(), "the last month has batches");
     let all = std::fs::read(site.path("batches.json")).unwrap();
     assert_eq!(summary.next().unwrap(), format!("{} batches.json", all.len()));
     let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
     assert_eq!(all.as_array().unwrap().len(), 2_500);
-    let pulled = summary.find(|line| line.starts_with("pulled ")).unwrap();
-    assert!(pulled.starts_with("pulled 2,500 batches, all dates, into batches.xlsx: "), "{pulled}");
     assert!(std::fs::read(site.path("batches.xlsx")).unwrap().starts_with(b"PK"));
 }
 
