@@ -41,6 +41,8 @@ pub struct ImportFile {
     pub size: u64,
     /// A content is imported once with the same key.
     pub idempotency_key: String,
+    /// How to read it, instead of the stored mapping of the organisation: a TOML document.
+    pub mapping: Option<String>,
     /// The content.
     pub content: File,
 }
@@ -120,6 +122,7 @@ impl OperatorClient {
             .http
             .post(url.clone())
             .query(&[("file", &file.name)])
+            .query(&file.mapping.map(|mapping| [("mapping", mapping)]))
             .header("Idempotency-Key", file.idempotency_key)
             .header(CONTENT_TYPE, file.media_type)
             .header(CONTENT_LENGTH, file.size)

@@ -50,6 +50,8 @@ pub enum Reason {
     BadNumber,
     /// Not the name of a time zone.
     BadTimezone,
+    /// Not a mapping of columns.
+    BadMapping,
     /// A name or label that is empty, too long or has control characters.
     BadName,
     /// Not a date and time in the future.
@@ -77,6 +79,7 @@ impl Reason {
             | Reason::DiffersFromHeader
             | Reason::BadNumber
             | Reason::BadTimezone
+            | Reason::BadMapping
             | Reason::BadName
             | Reason::NotInTheFuture
             | Reason::TooManyBatches => "value_error",
@@ -118,6 +121,9 @@ impl Reason {
             }
             Reason::NotABoolean => "Input should be true or false",
             Reason::BadNumber => "Value error, not a number in the allowed range",
+            Reason::BadMapping => {
+                "Value error, not a mapping (TOML); `batchscan import --mapping` reports its mistakes"
+            }
             Reason::BadTimezone => "Value error, not a time zone such as Europe/Berlin or UTC",
             Reason::BadName => "Value error, it is empty, too long or has invisible characters or a slash",
             Reason::NotInTheFuture => {

@@ -71,20 +71,20 @@ pub async fn import_file(
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
     let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
-    match (sent, stored) {
+    let imported = match (sent, stored) {
+        (_, Err(AdminError::EqualIds(id))) => Err(ReadError::equal_ids(&id).into()),
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.
         (Err(ReadError::Stopped), Ok(replayed)) => Ok(replayed),
-        (Err(error), _) => {
-            if let (ReadError::Invalid { errors, .. }, false) = (&error, dry_run) {
-                // The errors of the file are more important than one of this.
-                let _ = store.record_rejected(org, source, texts(errors), now).await;
-            }
-            Err(error.into())
-        }
-        (Ok(()), stored) => Ok(stored?),
+        (Err(error), _) => Err(error.into()),
+        (Ok(()), stored) => stored.map_err(ImportError::from),
+    };
+    if let (Err(ImportError::File(ReadError::Invalid { errors, .. })), false) = (&imported, dry_run) {
+        // The errors of the file are more important than one of this.
+        let _ = store.record_rejected(org, source, texts(errors), now).await;
     }
+    imported
 }
 
 fn texts(errors: &[LocatedError]) -> Vec<String> {

@@ -148,6 +148,19 @@ impl Store {
         .await
     }
 
+    /// An operator has seen all rejected files and warnings so far.
+    pub async fn acknowledge_imports(&self, org: &str, now: UtcInstant) -> Result<(), AdminError> {
+        let name = org.to_owned();
+        self.change(now, async move |sql| {
+            let org = lock_org(sql, &name).await?;
+            let acknowledge = "UPDATE organisation SET acknowledged_import =
+                               (SELECT coalesce(max(id), 0) FROM import WHERE org_id = $1) WHERE id = $1";
+            sql.execute(acknowledge, values![org]).await?;
+            Ok(((), vec![Change::of_org("imports acknowledge", &name)]))
+        })
+        .await
+    }
+
     /// The recorded imports of an organisation with a higher number, oldest first, at most `limit`.
     pub async fn imports(&self, org: &str, after: i64, limit: i64) -> Result<Vec<ImportEntry>, AdminError> {
         let org = org.to_owned();
@@ -173,11 +186,13 @@ pub(crate) async fn last(
     sql.first(&query, values![org, is_rejected], import_entry).await
 }
 
-/// The last rejection of each file that was not imported since, newest first.
-pub(crate) async fn open_rejections(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<ImportEntry>, AdminError> {
+/// Rejected files and those with warnings that were not imported again since, nor acknowledged; newest first. Imports
+/// without a file name count as one file.
+pub(crate) async fn open(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<ImportEntry>, AdminError> {
     let query = format!(
-        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND is_rejected = 1 AND id IN
-            (SELECT max(id) FROM import WHERE org_id = $1 AND file IS NOT NULL GROUP BY file)
+        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND (is_rejected = 1 OR warnings > 0)
+           AND id IN (SELECT max(id) FROM import WHERE org_id = $1 GROUP BY file)
+           AND id > (SELECT acknowledged_import FROM organisation WHERE id = $1)
          ORDER BY id DESC"
     );
     sql.all(&query, values![org], import_entry).await
@@ -225,9 +240,9 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, moved } = sql.merge(org, version).await?;
-        if self.source.requires_unique_ids && counts.duplicates > 0 {
-            return Err(AdminError::EqualIds(counts.duplicates));
+        let Merged { counts, repeated, moved } = sql.merge(org, version).await?;
+        if let Some(id) = repeated.filter(|_| self.source.requires_unique_ids) {
+            return Err(AdminError::EqualIds(id));
         }
         let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {

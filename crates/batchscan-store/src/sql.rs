@@ -66,9 +66,11 @@ pub(crate) struct Staged {
 }
 
 /// The result of merging an import.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Merged {
     pub(crate) counts: ImportCounts,
+    /// An id that several batches had.
+    pub(crate) repeated: Option<String>,
     /// The lowest and the highest creation time that a batch had before it moved in the order.
     pub(crate) moved: Option<(i64, i64)>,
 }

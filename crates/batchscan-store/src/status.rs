@@ -34,8 +34,8 @@ pub struct OrgStatus {
     pub last_import: Option<ImportEntry>,
     /// The last file with errors.
     pub last_rejected: Option<ImportEntry>,
-    /// The last rejections of files that were not imported since, newest first.
-    pub open_rejections: Vec<ImportEntry>,
+    /// Rejected files and those with warnings that were not imported again since, nor acknowledged; newest first.
+    pub open_imports: Vec<ImportEntry>,
     /// Its credentials, oldest first.
     pub credentials: Vec<Credential>,
 }
@@ -66,7 +66,7 @@ async fn org_status(sql: &mut dyn Sql, org: Organisation) -> Result<OrgStatus, A
         newest_batch_at: newest.and_then(UtcInstant::from_micros),
         last_import: imports::last(sql, org.id, false).await?,
         last_rejected: imports::last(sql, org.id, true).await?,
-        open_rejections: imports::open_rejections(sql, org.id).await?,
+        open_imports: imports::open(sql, org.id).await?,
         credentials: credentials::all(sql, Some(org.id)).await?,
         org,
     })

@@ -69,9 +69,9 @@ export const RATE_CLIP = 60;
 type Point = { x: number; y: number };
 export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
 
-// A label such as "41%", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
+// A label such as "41 %", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
 // look like one.
-const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [32, 15, 9, 14, 4];
+const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [38, 15, 9, 14, 4];
 
 /** Places for the labels of dots: next to a dot or above it, where it is clear whose it is. Those of the first go first. */
 export function placeLabels(dots: readonly Point[], width: number): (Label | null)[] {

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 
+use batchscan_model::printable::clip;
 use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch};
 
 use super::ReadOptions;
@@ -11,12 +12,12 @@ use super::error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
     Warnings,
 };
-use super::mapping::IdTemplate;
+use super::mapping::{IdTemplate, quoted};
 use super::preview::Notes;
 use super::rates::Rates;
 
-/// How often the same error is listed.
-const EQUAL_SHOWN_MAX: usize = 3;
+/// How many errors of a field with the same expectation are listed: enough to see a pattern.
+const EQUAL_SHOWN_MAX: usize = 5;
 
 /// A file with more of the same errors is not read to its end.
 const REPEATS_MAX: u64 = 1_000;
@@ -133,11 +134,13 @@ impl<'a> Collector<'a> {
     }
 
     /// A row without a date and another required field is no batch: a sum below the table, for example.
-    pub(super) fn ignore_row(&mut self, location: Location) -> Result<(), Stop> {
+    pub(super) fn ignore_row(&mut self, location: Location, first: Option<&str>) -> Result<(), Stop> {
         self.notes.forget_cells();
-        let text = "ignored: it has no date and not all other required fields; for sums and the like, add \
-                    ignore_rows = [\"Total\"], the text of their first cell, to a mapping";
-        self.warn(location, problem(text))
+        let hint = first.map(|first| {
+            format!("; if that is right, add ignore_rows = [{}] to a mapping", quoted(&clip(first.trim())))
+        });
+        let text = "ignored: it has no date and not all other required fields";
+        self.warn(location, problem(format!("{text}{}", hint.unwrap_or_default())))
     }
 
     /// Adds a warning about the file.
@@ -169,7 +172,11 @@ impl<'a> Collector<'a> {
     }
 
     fn push_error(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {
-        let equal = (0..self.errors.len()).filter(|index| self.errors[*index].error == error);
+        let is_equal = |known: &FieldError| {
+            let is_same_kind = known.field == error.field && known.expected == error.expected;
+            is_same_kind && (!error.expected.is_empty() || known.found == error.found)
+        };
+        let equal = (0..self.errors.len()).filter(|index| is_equal(&self.errors[*index].error));
         if let Some(last) = equal.skip(EQUAL_SHOWN_MAX - 1).last() {
             self.repeats[last] += 1;
             self.more = true;
@@ -212,7 +219,10 @@ impl<'a> Collector<'a> {
     /// Ends the reading, also for a preview.
     pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
         let rates = std::mem::take(&mut self.rates);
-        let outcome = outcome.and_then(|()| self.add_errors(rates.finish()));
+        let (errors, warnings) = rates.finish();
+        let outcome = outcome.and_then(|()| self.add_errors(errors)).and_then(|()| {
+            warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
+        });
         let notes = std::mem::take(&mut self.notes);
         let result = match outcome {
             Err(Stop::Callback) => Err(ReadError::Stopped),
@@ -224,8 +234,8 @@ impl<'a> Collector<'a> {
                 let Self { mut errors, repeats, more, only_implausible, .. } = self;
                 for (LocatedError { error, .. }, repeats) in errors.iter_mut().zip(repeats) {
                     if repeats > 0 {
-                        let more = if repeats == REPEATS_MAX { " or more" } else { "" };
-                        error.found += &format!(" (and {repeats}{more} like this)");
+                        let more = if repeats == REPEATS_MAX { "or more" } else { "more" };
+                        error.found += &format!(" (and {repeats} {more} like this)");
                     }
                 }
                 Err(ReadError::Invalid { errors, more, only_implausible })

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 
 use batchscan_model::FieldError;
+use batchscan_model::printable::clip;
 
+use super::mapping::quoted;
 use crate::Format;
 
 /// How many errors are reported: enough to see a pattern, few enough to read.
@@ -97,6 +99,19 @@ pub enum ReadError {
     /// The format cannot be read from a stream.
     #[error("{} files can only be read from a file", .0.name())]
     NotAStream(Format),
+}
+
+impl ReadError {
+    /// Several batches got the same id from the template in the mapping.
+    pub fn equal_ids(id: &str) -> Self {
+        let problem = format!(
+            "two batches get the id {} from the template in the mapping: add fields to batch_id until each has its own",
+            quoted(&clip(id))
+        );
+        let error = FieldError::problem("batch_id", problem);
+        let errors = vec![LocatedError { location: Location::File, error }];
+        Self::Invalid { errors, more: false, only_implausible: false }
+    }
 }
 
 impl fmt::Display for LocatedError {

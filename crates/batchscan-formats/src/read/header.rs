@@ -8,7 +8,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role};
 use super::error::Location;
 use super::mapping::quoted;
-use super::title::{Title, Unit, hinted, misspelt, most_likely, simplify};
+use super::title::{Title, Unit, hinted, misspelt, most_likely, other_unit, simplify};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
@@ -193,6 +193,13 @@ struct Matcher<'o, 't> {
 impl<'t> Matcher<'_, 't> {
     fn add(&mut self, title: &'t str, collector: &mut Collector<'_>) {
         let role = match recognise(self.options, title) {
+            Meaning::Mapped(field, _) if let Some(unit) = other_unit(field, title) => {
+                let problem = format!(
+                    "is in {unit}, and {field} is not: convert the column, or add it to ignore in the mapping"
+                );
+                self.errors.push(FieldError::problem(&clip(title), problem));
+                Role::Ignored
+            }
             Meaning::Mapped(field, unit) | Meaning::Title(Title::Field(field, unit)) => {
                 self.field(title, field, unit, collector)
             }
@@ -257,8 +264,10 @@ impl<'t> Matcher<'_, 't> {
         for title in unknown {
             match misspelt(title, |field| !taken[field as usize]) {
                 Some(field) => {
-                    let problem =
-                        format!("unknown field; did you mean {field}? If not, add it to ignore in a mapping");
+                    let problem = format!(
+                        "unknown field; did you mean {field}? Then add {} = \"{field}\" to [columns] of a mapping, or else add it to ignore",
+                        quoted(&clip(title))
+                    );
                     misspellings.push(FieldError::problem(&clip(title), problem));
                 }
                 None => self.unknown.push(title),

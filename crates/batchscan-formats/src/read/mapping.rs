@@ -402,7 +402,8 @@ fn id_text(field: Field, value: &Value<'_>) -> String {
             match field.kind() {
                 Kind::Instant => UtcInstant::parse_any_offset(text)
                     .map_or_else(|_| text.to_string(), |instant| instant.to_string()),
-                _ => text.to_string(),
+                // Spaces around a name do not make another batch.
+                _ => text.trim().to_owned(),
             }
         }
         other => other.to_string(),

@@ -49,7 +49,7 @@ use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::{Batch, FieldError, UtcInstant, Zone};
+use batchscan_model::{Batch, UtcInstant, Zone};
 
 pub use collector::Accept;
 pub use error::{
@@ -62,7 +62,6 @@ pub use text_buffer::RECORD_BYTES_MAX;
 
 use crate::Format;
 use collector::Collector;
-use mapping::quoted;
 use preview::Notes;
 use text_buffer::TextBuffer;
 
@@ -124,15 +123,7 @@ pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
         // An import would reject them, too.
         let result = match equal {
-            Some(id) if result.is_ok() => {
-                let text = format!(
-                    "two batches get the id {} from the template in the mapping",
-                    quoted(id.as_str())
-                );
-                let error =
-                    LocatedError { location: Location::File, error: FieldError::problem("batch_id", text) };
-                Err(ReadError::Invalid { errors: vec![error], more: false, only_implausible: false })
-            }
+            Some(id) if result.is_ok() => Err(ReadError::equal_ids(id.as_str())),
             _ => result,
         };
         Preview::new(notes, options, result)
@@ -142,7 +133,7 @@ pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
     // A row without all required titles turns out to be the header only at the end. Its values are read now.
     let Some(options) = preview.as_header(options) else { return preview };
     match again.and_then(|mut file| file.rewind().map(|()| file)) {
-        Ok(file) => read(file, &options),
+        Ok(file) => read(file, &options).without_place_of(&preview),
         Err(_) => preview,
     }
 }

@@ -90,6 +90,13 @@ impl Preview {
         Some(options)
     }
 
+    /// The place of the header was only found for the preview. The mapping does not need it.
+    pub(super) fn without_place_of(mut self, first: &Self) -> Self {
+        self.mapping.sheet.clone_from(&first.mapping.sheet);
+        self.mapping.header_row = first.mapping.header_row;
+        self
+    }
+
     /// What was recognised as a mapping to be edited. Settings that may be missing are comments.
     pub fn to_toml(&self) -> String {
         let mut mapping = self.mapping.clone();

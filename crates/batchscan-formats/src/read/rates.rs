@@ -101,12 +101,13 @@ impl Rates {
     }
 
     /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
-    pub(super) fn finish(self) -> Vec<LocatedError> {
-        let mut errors = Vec::new();
+    /// Fewer are warnings.
+    pub(super) fn finish(self) -> (Vec<LocatedError>, Vec<LocatedError>) {
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         for (index, first) in self.first.into_iter().enumerate() {
             let (small, large) = (self.small[index], self.large[index]);
-            let is_chance = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX || small < large;
-            let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_chance) else {
+            let is_api = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
+            let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_api) else {
                 continue;
             };
             let read =
@@ -120,12 +121,13 @@ impl Rates {
                 read(&text),
                 read(&times_hundred(&text)),
             );
-            errors.push(LocatedError {
+            let found = if small < large { &mut warnings } else { &mut errors };
+            found.push(LocatedError {
                 location,
                 error: FieldError::problem(RATE_FIELDS[index].name(), problem),
             });
         }
-        errors
+        (errors, warnings)
     }
 }
 

@@ -143,8 +143,8 @@ const HINTS: [(Field, &[&str]); 9] = [
     (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
     (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
     (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
-    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
     (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key", "ref", "réf"]),
+    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
     (
         Field::BatchName,
         &[
@@ -170,8 +170,8 @@ pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t st
     // With less, a word that hints at another field decides.
     const SAME_MIN: f64 = 0.95;
     let similarity = |title: &str| {
-        // A percentage is no count.
-        if title.contains('%') && !RATE_FIELDS.contains(&field) {
+        // A percentage is no count, and a size is no rate.
+        if !may_have_unit(field, title) {
             return 0.0;
         }
         let simple = simplify(split_unit(title).0);
@@ -181,8 +181,26 @@ pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t st
         if is_other { 0.0 } else { similarity }
     };
     let best = titles.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    best.filter(|title| similarity(title) >= SIMILARITY_MIN)
-        .or_else(|| titles.iter().copied().find(|title| hinted(title) == Some(field)))
+    best.filter(|title| similarity(title) >= SIMILARITY_MIN).or_else(|| {
+        titles.iter().copied().find(|title| hinted(title) == Some(field) && may_have_unit(field, title))
+    })
+}
+
+/// Units that a number must be converted from.
+const OTHER_UNITS: [&str; 14] =
+    ["cm²", "cm2", "cm^2", "m²", "m2", "dm²", "in²", "in2", "sq in", "sq. in.", "inch²", "mm", "cm", "px"];
+
+/// The unit in a title, if the values of the field have another one.
+pub(super) fn other_unit(field: Field, title: &str) -> Option<&str> {
+    let unit = split_unit(title).1;
+    let is_number = matches!(field.kind(), Kind::Decimal | Kind::Count);
+    let is_known = OTHER_UNITS.contains(&unit) || ["%", "percent", "mm²", "mm2", "mm^2"].contains(&unit);
+    (is_number && is_known && Unit::parse(field, unit).is_none()).then_some(unit)
+}
+
+fn may_have_unit(field: Field, title: &str) -> bool {
+    let is_rate = RATE_FIELDS.contains(&field);
+    other_unit(field, title).is_none() && (is_rate || !title.contains('%'))
 }
 
 /// The field that a title hints at.

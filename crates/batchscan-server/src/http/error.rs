@@ -164,10 +164,6 @@ impl From<AdminError> for ApiError {
             AdminError::Revoked(_) => {
                 ApiError::Refused(StatusCode::CONFLICT, "The credential is already revoked")
             }
-            AdminError::EqualIds(_) => ApiError::Refused(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Batches of the file have the same id: add fields to batch_id in the mapping until each has its own",
-            ),
             AdminError::KeyReused => ApiError::Refused(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "The Idempotency-Key was already used for another body",

@@ -15,7 +15,9 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use batchscan_formats::Format;
-use batchscan_formats::read::{LocatedError, Location, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text};
+use batchscan_formats::read::{
+    LocatedError, Location, Mapping, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text,
+};
 use batchscan_model::{BatchId, FieldError, OrgId, Reason, Zone};
 use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
 use bytes::Bytes;
@@ -75,6 +77,7 @@ pub(super) async fn create(
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
     let timezone = query.value("timezone", Reason::BadTimezone, Zone::parse)?;
+    let mapping = query.value("mapping", Reason::BadMapping, |text| Mapping::parse(text).ok())?;
     // The result of an earlier import would not be that of a dry run.
     let key = idempotency_key(&headers)?.filter(|_| !dry_run);
     // Fails for an unknown organisation before a long body is received.
@@ -83,7 +86,7 @@ pub(super) async fn create(
     let (content, held) = receive(&app.spool, slot, body, app.config.import_bytes_max).await?;
     let received = Received { format, file: content, held };
     let source = ImportSource { file, key, org: Some(org), ..ImportSource::default() };
-    let read = ReadOptions { timezone, ..ReadOptions::default() };
+    let read = ReadOptions { timezone, mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
     import(app, operator, name, received, (source, read), dry_run).await
 }
 

@@ -9,6 +9,7 @@ CREATE TABLE organisation (
     moved_version BIGINT NOT NULL DEFAULT 0,           -- the last version in which a batch moved in the order
     pruned_version BIGINT NOT NULL DEFAULT 0,          -- the last version whose removals were deleted from batch_tombstone
     imported_at   BIGINT,                              -- when an import last changed its batches
+    acknowledged_import BIGINT NOT NULL DEFAULT 0,     -- an operator has seen the warnings and rejections up to this import
     timezone      TEXT,                                -- of times without one in its files
     mapping       TEXT                                 -- how its files are read: a TOML document
 );

@@ -24,9 +24,12 @@ const STAGE_TYPES: [Type; 4] = [Type::INT8, Type::INT8, Type::TEXT, Type::TEXT];
 
 /// Of batches with the same id, the last wins (decision 040).
 const DROP_DUPLICATES: &str = "
-    DELETE FROM stage s
-    USING (SELECT batch_id, max(line) AS line FROM stage GROUP BY batch_id HAVING count(*) > 1) AS last
-    WHERE s.batch_id = last.batch_id AND s.line < last.line";
+    WITH dropped AS (
+        DELETE FROM stage s
+        USING (SELECT batch_id, max(line) AS line FROM stage GROUP BY batch_id HAVING count(*) > 1) AS last
+        WHERE s.batch_id = last.batch_id AND s.line < last.line
+        RETURNING s.batch_id)
+    SELECT count(*), min(batch_id) FROM dropped";
 const DROP_UNCHANGED: &str = "
     DELETE FROM stage s USING batch b
     WHERE b.org_id = $1 AND b.batch_id = s.batch_id AND b.created_at = s.created_at AND b.json = s.json";
@@ -93,7 +96,8 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
 /// Merges the temporary table into the batches.
 pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result<Merged, AdminError> {
     sql.execute("ANALYZE stage", &[]).await?;
-    let duplicates = sql.execute(DROP_DUPLICATES, &[]).await?;
+    let dropped = |row: &dyn Columns| Ok((row.count(0)?, row.optional_string(1)?));
+    let (duplicates, repeated) = sql.first(DROP_DUPLICATES, &[], dropped).await?.unwrap_or_default();
     let unchanged = sql.execute(DROP_UNCHANGED, values![org]).await?;
     let moved = sql.execute(RECORD_MOVED, values![org, version]).await?;
     let moved = match moved {
@@ -110,5 +114,5 @@ pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result
     }
     let new = sql.execute(ADD, values![org, version]).await?;
     let counts = ImportCounts { new, corrected, unchanged, duplicates };
-    Ok(Merged { counts, moved })
+    Ok(Merged { counts, repeated, moved })
 }

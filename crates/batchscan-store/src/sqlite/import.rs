@@ -18,10 +18,11 @@ pub(super) fn merge(
     org: OrgId,
     rows: &mut ImportRows,
 ) -> Result<(Staged, Merged), AdminError> {
-    // The corrected batches as they were before the import. A temporary table, so that it does not use memory.
+    // The batches of the file that existed before, the corrected ones as they were. A temporary table, so that it does not use
+    // memory.
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS before_import
-             (batch_id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+             (batch_id TEXT PRIMARY KEY, created_at INTEGER, json TEXT) WITHOUT ROWID;
          DELETE FROM before_import;",
     )?;
     let version = "SELECT version + 1 FROM organisation WHERE id = ?1";
@@ -31,6 +32,7 @@ pub(super) fn merge(
         org,
         version: connection.query_row(version, [org.0], |row| row.get(0))?,
         counts: ImportCounts::default(),
+        repeated: None,
         moved: None,
     };
     let staged = loop {
@@ -45,8 +47,8 @@ pub(super) fn merge(
             None => return Err(AdminError::Aborted),
         }
     };
-    let Merge { counts, moved, .. } = merge;
-    Ok((staged, Merged { counts, moved }))
+    let Merge { counts, repeated, moved, .. } = merge;
+    Ok((staged, Merged { counts, repeated, moved }))
 }
 
 /// Merges imported batches into those of one organisation.
@@ -57,6 +59,7 @@ struct Merge<'t> {
     org: OrgId,
     version: i64,
     counts: ImportCounts,
+    repeated: Option<String>,
     moved: Option<(i64, i64)>,
 }
 
@@ -83,13 +86,16 @@ impl Merge<'_> {
         let stored = self.stored(row)?;
         let is_same = stored.equals(row);
         if stored.version == self.version {
-            self.counts.duplicates += 1;
+            self.count_duplicate(row);
             self.recount(row, &stored)?;
-        } else if is_same {
-            self.counts.unchanged += 1;
         } else {
-            self.counts.corrected += 1;
-            self.remember(row, &stored)?;
+            let is_first = self.remember(row, (!is_same).then_some(&stored))?;
+            if !is_first {
+                // Counted as unchanged before.
+                self.count_duplicate(row);
+                self.counts.unchanged -= 1;
+            }
+            *if is_same { &mut self.counts.unchanged } else { &mut self.counts.corrected } += 1;
         }
         if is_same { Ok(()) } else { self.replace(row, &stored) }
     }
@@ -133,12 +139,23 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn remember(&self, row: &ImportRow, stored: &Stored) -> Result<(), AdminError> {
-        let mut remember = self
-            .connection
-            .prepare_cached("INSERT INTO before_import (batch_id, created_at, json) VALUES (?1, ?2, ?3)")?;
-        remember.execute(params![row.position.id.as_str(), stored.created_at, stored.json])?;
-        Ok(())
+    fn count_duplicate(&mut self, row: &ImportRow) {
+        self.counts.duplicates += 1;
+        self.repeated.get_or_insert_with(|| row.position.id.as_str().to_owned());
+    }
+
+    /// Whether the file has not had this batch before. `stored` is kept if the batch changes.
+    fn remember(&self, row: &ImportRow, stored: Option<&Stored>) -> Result<bool, AdminError> {
+        let id = row.position.id.as_str();
+        let mut insert =
+            self.connection.prepare_cached("INSERT OR IGNORE INTO before_import (batch_id) VALUES (?1)")?;
+        let is_first = insert.execute([id])? == 1;
+        if let Some(stored) = stored {
+            let update = "UPDATE before_import SET created_at = ?2, json = ?3 WHERE batch_id = ?1";
+            let mut update = self.connection.prepare_cached(update)?;
+            update.execute(params![id, stored.created_at, stored.json])?;
+        }
+        Ok(is_first)
     }
 
     /// A later row can restore a batch to its state before the import, or change it again.

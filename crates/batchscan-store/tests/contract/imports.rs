@@ -52,6 +52,9 @@ pub(crate) async fn the_last_of_several_batches_with_one_id_wins(fixture: &Fixtu
     assert_eq!(counts, ImportCounts { new: 2, corrected: 0, unchanged: 0, duplicates: 2 });
     assert_eq!(fixture.ids(whole(), 10).await, ["b", "a"]);
     assert_eq!(texts_of(fixture.page(whole(), None, 10).await)[1], batch("a", 6).to_json());
+    // Also if the first of them is as the store has it.
+    let counts = fixture.import(&[batch("a", 6), commented(batch("a", 6), "later")]).await;
+    assert_eq!(counts, ImportCounts { new: 0, corrected: 1, unchanged: 0, duplicates: 1 });
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

@@ -450,6 +450,9 @@ pub(crate) struct Watch {
     /// File that contains only the operator token [default: the token in BATCHSCAN_OPERATOR_TOKEN]
     #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// How to read the files of this folder, instead of the stored mapping of the organisation
+    #[arg(long, env = "BATCHSCAN_MAPPING", value_name = "FILE")]
+    pub(crate) mapping: Option<PathBuf>,
     /// Certificates (PEM) to trust in addition to the system's
     #[arg(long, env = "BATCHSCAN_CA_CERT", value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
@@ -547,6 +550,9 @@ pub(crate) struct Imports {
     /// Organisation
     #[arg(long, value_name = "NAME")]
     pub(crate) org: String,
+    /// Report the warnings and rejections so far no longer in `batchscan status`
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) acknowledge: bool,
     /// Print JSON, one import per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! `batchscan imports`: what was imported, and what was rejected.
 
+use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::import;
 use batchscan_store::ImportEntry;
 
@@ -12,8 +13,12 @@ use crate::terminal::print;
 /// Imports read and printed at a time.
 const IMPORTS_AT_ONCE: i64 = 1_000;
 
-pub(crate) async fn run(Imports { database, org, json }: Imports) -> anyhow::Result<()> {
+pub(crate) async fn run(Imports { database, org, acknowledge, json }: Imports) -> anyhow::Result<()> {
     let store = open(&database).await?;
+    if acknowledge {
+        store.acknowledge_imports(&org, Clock::system().now()).await?;
+        return print("acknowledged: `batchscan status` reports later warnings and rejections only\n");
+    }
     let mut after = 0;
     loop {
         let imports = store.imports(&org, after, IMPORTS_AT_ONCE).await?;

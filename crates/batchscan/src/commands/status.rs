@@ -20,11 +20,11 @@ use crate::terminal::print;
 
 const DAY_SECS: i64 = 86_400;
 /// Credentials that expire earlier are reported.
-const EXPIRY_DAYS: i64 = 30;
-/// Rejected files and tries of ended credentials are reported for this time.
+const EXPIRY_DAYS: i64 = 14;
+/// Rejected files, warnings and tries of ended credentials are reported for this time.
 const REJECTION_DAYS: i64 = 7;
-/// Rejected files of an organisation that are listed.
-const REJECTED_FILES_MAX: usize = 5;
+/// Files of an organisation that are listed.
+const FILES_MAX: usize = 5;
 /// An older backup is reported.
 const BACKUP_DAYS: i64 = 7;
 const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
@@ -70,23 +70,20 @@ impl Report<'_> {
 
     fn attention_of(&self, org: &OrgStatus) -> Vec<String> {
         let name = &org.org.name;
-        let is_recent = |rejected: &&ImportEntry| self.days_since(rejected.at) < REJECTION_DAYS;
-        let rejected: Vec<&ImportEntry> = org.open_rejections.iter().filter(is_recent).collect();
-        let mut found: Vec<String> =
-            rejected.iter().take(REJECTED_FILES_MAX).map(|one| describe(one)).collect();
-        let more = rejected.len().saturating_sub(REJECTED_FILES_MAX);
-        if more > 0 {
+        let is_recent = |import: &&ImportEntry| self.days_since(import.at) < REJECTION_DAYS;
+        let mut files: Vec<&ImportEntry> = org.open_imports.iter().filter(is_recent).collect();
+        files.sort_by_key(|import| !import.is_rejected);
+        let mut found: Vec<String> = files.iter().take(FILES_MAX).map(|one| describe(one)).collect();
+        if !files.is_empty() {
+            let more = match files.len().saturating_sub(FILES_MAX) {
+                0 => String::new(),
+                more => format!("{}; ", count(more as u64, "more file", "more files")),
+            };
+            let name = shell_quoted(name);
             found.push(format!(
-                "{}: `batchscan imports --org {}` lists them",
-                count(more as u64, "more rejected file", "more rejected files"),
-                shell_quoted(name)
+                "{more}`batchscan imports --org {name}` lists all, and --acknowledge ends these messages"
             ));
         }
-        let warned = org.last_import.as_ref().filter(|last| last.warnings > 0 && is_recent(last));
-        found.extend(warned.map(|last| {
-            let warnings = count(last.warnings, "warning", "warnings");
-            format!("{} was imported with {warnings}{}", file(last), first_message(last))
-        }));
         found
             .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
         found.into_iter().map(|text| format!("{name}: {text}")).collect()
@@ -200,24 +197,22 @@ fn org_row(org: &OrgStatus) -> [String; 6] {
     ]
 }
 
-/// When a file was rejected, and why.
-fn describe(rejected: &ImportEntry) -> String {
-    format!(
-        "{} was rejected at {}{}",
-        file(rejected),
-        format_time(Some(rejected.at)),
-        first_message(rejected)
-    )
-}
-
-/// The first error or warning. `batchscan imports` lists more.
-fn first_message(import: &ImportEntry) -> String {
-    let Some(first) = import.messages.first() else { return String::new() };
+/// A file that was rejected or has warnings, when and why.
+fn describe(import: &ImportEntry) -> String {
+    let what = match import.is_rejected {
+        true => "rejected".to_owned(),
+        false => format!("imported with {}", count(import.warnings, "warning", "warnings")),
+    };
+    // Wrong values are more important than what was ignored.
+    let first = import.messages.iter().find(|message| message.contains("expected"));
+    let Some(first) = first.or(import.messages.first()) else {
+        return format!("{} was {what} at {}", file(import), format_time(Some(import.at)));
+    };
     let more = match import.messages.len() - 1 {
         0 => String::new(),
-        more => format!(" (and {more} more: `batchscan imports`)"),
+        more => format!(" (and {more} more)"),
     };
-    format!(": {}{more}", sanitize(first))
+    format!("{} was {what} at {}: {}{more}", file(import), format_time(Some(import.at)), sanitize(first))
 }
 
 fn file(import: &ImportEntry) -> String {

@@ -175,7 +175,7 @@ fn an_endless_pipe_is_rejected_at_its_first_errors_or_its_limit() {
     let site = Site::new();
     let line = scans::ndjson(0..1, "x");
     for (script, error) in [
-        ("yes | \"$0\" \"$@\" --format ndjson", "standard input has 3 errors or more"),
+        ("yes | \"$0\" \"$@\" --format ndjson", "standard input has 5 errors or more"),
         ("yes a,b | \"$0\" \"$@\" --format csv", "standard input has"),
         ("yes | \"$0\" \"$@\" --format parquet", "it is not a Parquet file"),
         ("yes \"$LINE\" | \"$0\" \"$@\" --format ndjson --max-input 64K", "it is larger than --max-input"),

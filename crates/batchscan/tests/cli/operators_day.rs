@@ -26,7 +26,7 @@ fn status_puts_what_needs_attention_first() {
         let bad = site.write("bad.csv", "batch_id,batch_name\nb-1,Roma\n");
         site.run(&["import", "--org", ORG, &good]).succeeds();
         assert_eq!(site.run(&["import", "--org", ORG, &bad]).code, Some(1));
-        site.run(&["credential", "issue", "--org", ORG, "--label", "ERP", "--expires", "20d"]).succeeds();
+        site.run(&["credential", "issue", "--org", ORG, "--label", "ERP", "--expires", "10d"]).succeeds();
         let (code, found) = status(&site);
         assert_eq!(code, Some(1));
         let attention = found["attention"].to_string();
@@ -49,6 +49,15 @@ fn status_puts_what_needs_attention_first() {
         std::fs::copy(site.path("good.csv"), site.path("bad.csv")).unwrap();
         site.run(&["import", "--org", ORG, &bad]).succeeds();
         assert!(!status(&site).1["attention"].to_string().contains("rejected"));
+        // Warnings stay until they are acknowledged, also after other imports.
+        let future = std::fs::read_to_string(site.path("good.csv")).unwrap().replace("2026", "2999");
+        site.run(&["import", "--org", ORG, &site.write("future.csv", future.replace("b-1", "b-2"))])
+            .succeeds();
+        site.run(&["import", "--org", ORG, &good]).succeeds();
+        let warned = "future.csv was imported with 1 warning";
+        assert!(status(&site).1["attention"].to_string().contains(warned));
+        site.run(&["imports", "--org", ORG, "--acknowledge"]).succeeds();
+        assert!(!status(&site).1["attention"].to_string().contains(warned));
         let imports = site.run(&["imports", "--org", ORG]).succeeds();
         assert_eq!(imports.matches("rejected").count(), 1, "{imports}");
         assert!(imports.contains("bad.csv: line 1: warnings: missing required column"), "{imports}");
@@ -161,12 +170,29 @@ fn the_settings_of_an_organisation_apply_to_its_files() {
         // Ids of the mapping must differ.
         let template = site.write("template.toml", "batch_id = \"{batch_name}\"\n");
         let line = "Roma;2026-11-16T08:00:00Z;12;nein\n";
+        let other = "Roma;2026-11-16T08:00:00Z;13;nein\n";
         let equal = site.write(
             "equal.csv",
-            format!("batch_name;batch_creation_date;number_of_images;warnings\n{line}{line}"),
+            format!("batch_name;batch_creation_date;number_of_images;warnings\n{line}{other}"),
         );
+        let text = "equal.csv: batch_id: two batches get the id \"Roma\" from the template in the mapping: add fields";
         let rejected = site.run(&["import", "--org", ORG, &equal, "--mapping", &template]);
-        assert!(rejected.err.contains("1 of its batches have the id of another one"), "{rejected:?}");
+        assert!(rejected.err.contains(text), "{rejected:?}");
+        // Also if the first one was imported before.
+        let first = equal.replace("equal", "first");
+        std::fs::write(&first, format!("batch_name;batch_creation_date;number_of_images;warnings\n{line}"))
+            .unwrap();
+        site.run(&["import", "--org", ORG, &first, "--mapping", &template]).succeeds();
+        for option in ["--dry-run", "--preview", "--json"] {
+            let rejected = site.run(&["import", "--org", ORG, &equal, "--mapping", &template, option]);
+            assert!(rejected.err.contains(text), "{option}: {rejected:?}");
+        }
+        let imports = site.run(&["imports", "--org", ORG]).succeeds();
+        assert!(imports.contains("two batches get the id"), "{imports}");
+        let status = site.run(&["status"]);
+        assert!(status.code == Some(1) && status.out.contains("equal.csv was rejected at "), "{status:?}");
+        site.run(&["imports", "--org", ORG, "--acknowledge"]).succeeds();
+        assert!(!site.run(&["status"]).out.contains("equal.csv was rejected"));
         site.run(&["org", "mapping", ORG, "--clear"]).succeeds();
         assert!(site.run(&["org", "mapping", ORG, "--show"]).succeeds().contains("has no mapping"));
     }

@@ -39,6 +39,7 @@ pub(crate) struct Inbox {
     pub(crate) to: To,
     port: u16,
     operator_token: String,
+    mapping: Option<String>,
 }
 
 impl Inbox {
@@ -48,7 +49,7 @@ impl Inbox {
         let issued: Value = serde_json::from_str(&site.run(&issue).succeeds()).unwrap();
         let operator_token = issued["token"].as_str().unwrap().to_owned();
         std::fs::create_dir(site.path("inbox")).unwrap();
-        Self { site, to, port: ports::free().unwrap(), operator_token }
+        Self { site, to, port: ports::free().unwrap(), operator_token, mapping: None }
     }
 
     /// Starts the service, always with the same operator address.
@@ -67,6 +68,7 @@ impl Inbox {
 
     fn watch_with(&self, operator_token: &str, stable: &str) -> Watcher {
         let mut command = self.site.command(&["watch", "inbox", "--org", ORG, "--stable", stable]);
+        command.args(self.mapping.iter().flat_map(|mapping| ["--mapping", mapping]));
         if self.to == To::Service {
             command.args(["--url", &format!("http://127.0.0.1:{}", self.port)]);
             command.env("BATCHSCAN_OPERATOR_TOKEN", operator_token);
@@ -239,6 +241,25 @@ fn files_are_imported_into_the_database_or_fail_with_their_errors() {
 #[test]
 fn files_are_imported_into_a_service_or_fail_with_their_errors() {
     files_are_imported_or_fail_with_their_errors(To::Service);
+}
+
+#[test]
+fn each_folder_may_have_its_own_mapping() {
+    for to in [To::Database, To::Service] {
+        let mut inbox = Inbox::new(to);
+        let stored = inbox.site.write("stored.toml", "[columns]\n\"Name\" = \"crop_type\"\n");
+        inbox.site.run(&["org", "mapping", ORG, "--set", &stored]).succeeds();
+        let mapping = "rates = \"fraction\"\n[columns]\n\"Keimquote & mehr\" = \"avg_germination_rate\"\n";
+        inbox.mapping = Some(inbox.site.write("folder.toml", mapping));
+        let _service = inbox.serve();
+        let watcher = inbox.watch_hastily();
+        let csv = "batch_id,name,scanned,images,warnings,Keimquote & mehr\nb-1,Roma,2026-01-31T08:00:00Z,1,no,0.925\n";
+        inbox.write("scans.csv", csv);
+        inbox.wait_for_files("done", &["scans.csv"]);
+        let batch = inbox.site.run(&["batch", "show", "--org", ORG, "b-1"]).succeeds();
+        assert!(batch.contains("\"batch_name\":\"Roma\"") && batch.contains("\"92.50\""), "{to:?}: {batch}");
+        watcher.stop();
+    }
 }
 
 fn an_old_file_does_not_undo_a_correction(to: To) {

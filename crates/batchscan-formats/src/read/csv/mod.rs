@@ -211,7 +211,7 @@ impl Table<'_> {
         }
         let is_empty = |index: usize| row.cells[index].start == row.cells[index].end;
         if is_no_batch(&self.roles, is_empty) {
-            return collector.ignore_row(location);
+            return collector.ignore_row(location, first().as_deref());
         }
         if collector.notes().wants_examples() {
             self.note_cells(row, row_text, collector);

@@ -68,21 +68,27 @@ fn an_error_names_the_first_line_of_its_row() {
 /// Decision 039: a typo in a column name must not become a silent null.
 #[test]
 fn invalid_column_names_are_errors_of_the_header() {
-    let ignore = "If not, add it to ignore in a mapping";
+    let hint = |title| {
+        format!(
+            "did you mean comment? Then add \"{title}\" = \"comment\" to [columns] of a mapping, or else add it to ignore"
+        )
+    };
     for (file, expected) in [
         (
             "batch_id,batch_id,coment,,batch_name,number_of_images,warnings\nx,y,z,,,,\n".into(),
             format!(
                 "line 1: batch_id: second column for batch_id; add one of them to ignore in a mapping\n\
-                line 1: coment: unknown field; did you mean comment? {ignore}\n\
-                line 1: batch_creation_date: missing required column"
+                line 1: coment: unknown field; {}\n\
+                line 1: batch_creation_date: missing required column",
+                hint("coment")
             ),
         ),
         // The rows are still validated.
         (
             table("a,@,x\n,@,x").replace("comment", "commend"),
             format!(
-                "line 1: commend: unknown field; did you mean comment? {ignore}\nline 3: batch_id: required field is null"
+                "line 1: commend: unknown field; {}\nline 3: batch_id: required field is null",
+                hint("commend")
             ),
         ),
         // Spreadsheets write empty columns.

@@ -198,7 +198,7 @@ fn usual_batch() -> impl Strategy<Value = Batch> {
             let decimal = batchscan_model::Hundredths::from_hundredths;
             Batch {
                 batch_name: format!("n{name}x"),
-                batch_creation_date: batchscan_model::UtcInstant::from_micros(secs * 1_000_000).unwrap(),
+                batch_creation_date: UtcInstant::from_micros(secs * 1_000_000).unwrap(),
                 batch_id: batchscan_model::BatchId::new(format!("b {}", secs % 977)).unwrap(),
                 comment: batch.comment.map(|_| format!("c{name}x")),
                 crop_type: None,

@@ -172,7 +172,7 @@ fn errors_name_the_column_or_the_row() {
         ),
         (
             write(&[REQUIRED[0], REQUIRED[2], REQUIRED[3], REQUIRED[4], unknown]),
-            "columns: coment: unknown field; did you mean comment? If not, add it to ignore in a mapping\n\
+            "columns: coment: unknown field; did you mean comment? Then add \"coment\" = \"comment\" to [columns] of a mapping, or else add it to ignore\n\
             columns: batch_name: missing required column"
                 .into(),
         ),

@@ -472,7 +472,15 @@ impl<'o> Table<'o> {
             _ => row.raw.get(Field::BatchCreationDate).is_none(),
         };
         if is_no_batch(roles, is_empty) {
-            return collector.ignore_row(self.location());
+            let text = |field: Field| match row.raw.get(field) {
+                Some(Value::Cell(text) | Value::Text(text)) => Some(&**text),
+                _ => None,
+            };
+            let first = roles.iter().find_map(|role| match role {
+                Role::Field(column) => text(column.field),
+                _ => None,
+            });
+            return collector.ignore_row(self.location(), first);
         }
         for role in roles {
             let field = match role {

@@ -136,7 +136,7 @@ fn errors_name_the_row_and_the_field() {
     });
     let date = "expected a date and time with a UTC offset, such as 2026-01-31T08:00:00Z";
     let expected = format!(
-        "row 1: coment: unknown field; did you mean comment? If not, add it to ignore in a mapping\n\
+        "row 1: coment: unknown field; did you mean comment? Then add \"coment\" = \"comment\" to [columns] of a mapping, or else add it to ignore\n\
         row 2: avg_germination_rate: expected a decimal such as 92.5, found a date\n\
         row 3: batch_creation_date: {date}, found a date before 1900-03-01 or after 9999\n\
         row 5: column 8: missing column name"

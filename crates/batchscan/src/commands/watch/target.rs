@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use batchscan_client::{Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient};
 use batchscan_formats::Format;
-use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError};
+use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, Mapping, ReadError, ReadOptions};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
@@ -19,6 +19,7 @@ use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_messages::format_hint;
+use crate::commands::import_preview::read_mapping;
 use crate::connection;
 use crate::platform::open_complete;
 
@@ -78,19 +79,21 @@ pub(super) struct Target {
 }
 
 enum Destination {
-    Database(Store),
+    Database(Store, Mapping),
     Service(Service),
 }
 
 impl Target {
     /// Opens the database. A service is not contacted: it may be down now.
     pub(super) async fn open(command: &Watch) -> anyhow::Result<Self> {
+        let (text, mapping) = command.mapping.as_deref().map(read_mapping).transpose()?.unzip();
         let (address, destination) = match &command.url {
-            Some(url) => (url.clone(), Destination::Service(Service::new(url, command)?)),
+            Some(url) => (url.clone(), Destination::Service(Service::new(url, command, text)?)),
             None => {
                 let store = open(&command.database).await?;
                 store.org(&command.org).await?;
-                (command.database.database.to_string(), Destination::Database(store))
+                let destination = Destination::Database(store, mapping.unwrap_or_default());
+                (command.database.database.to_string(), destination)
             }
         };
         Ok(Self { address, org: command.org.clone(), destination })
@@ -100,7 +103,7 @@ impl Target {
     pub(super) async fn check(&self) -> Result<(), String> {
         match &self.destination {
             // Checked when it was opened.
-            Destination::Database(_) => Ok(()),
+            Destination::Database(..) => Ok(()),
             Destination::Service(service) => service.check().await,
         }
     }
@@ -108,7 +111,7 @@ impl Target {
     pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
         let Some(format) = file.format else {
             let reason = format!("it {}", format_hint(Path::new(&file.name)));
-            if let Destination::Database(store) = &self.destination {
+            if let Destination::Database(store, _) = &self.destination {
                 let source =
                     ImportSource { file: Some(file.name), hash: Some(file.hash), ..ImportSource::default() };
                 let recorded = store
@@ -119,7 +122,10 @@ impl Target {
             return Ok(Outcome::Refused(reason));
         };
         match &self.destination {
-            Destination::Database(store) => import_into_database(store, &self.org, format, file).await,
+            Destination::Database(store, mapping) => {
+                let read = ReadOptions { mapping: mapping.clone(), ..ReadOptions::default() };
+                import_into_database(store, &self.org, format, file, read).await
+            }
             Destination::Service(service) => service.send(format, file).await,
         }
     }
@@ -130,11 +136,12 @@ async fn import_into_database(
     org: &str,
     format: Format,
     file: ClaimedFile,
+    read: ReadOptions,
 ) -> Result<Outcome, Failure> {
     let key = Some(file.key());
     let source =
         ImportSource { file: Some(file.name), key, hash: Some(file.hash), ..ImportSource::default() };
-    let options = ImportOptions { source, ..ImportOptions::new(Clock::system().now()) };
+    let options = ImportOptions { source, read, ..ImportOptions::new(Clock::system().now()) };
     let imported = import_file(store, org, (format, file.file), options, Arc::default()).await;
     match imported {
         Ok(imported) if imported.is_replay => Ok(Outcome::Repeated),
@@ -146,9 +153,7 @@ async fn import_into_database(
         // A failing disk or share is not an error of the file.
         Err(ImportError::File(ReadError::Io(error))) => Err(Failure::Temporary(error.to_string())),
         Err(ImportError::File(error)) => Ok(Outcome::Invalid(error)),
-        Err(ImportError::Store(error @ (AdminError::KeyReused | AdminError::EqualIds(_)))) => {
-            Ok(Outcome::Refused(error.to_string()))
-        }
+        Err(ImportError::Store(error @ AdminError::KeyReused)) => Ok(Outcome::Refused(error.to_string())),
         Err(ImportError::Store(error)) => Err(Failure::Temporary(error.to_string())),
     }
 }
@@ -158,14 +163,16 @@ struct Service {
     client: OperatorClient,
     org: String,
     token_file: Option<PathBuf>,
+    mapping: Option<String>,
 }
 
 impl Service {
-    fn new(url: &str, command: &Watch) -> anyhow::Result<Self> {
+    fn new(url: &str, command: &Watch, mapping: Option<String>) -> anyhow::Result<Self> {
         let roots = connection::read_ca_cert(command.ca_cert.as_deref())?;
         let client = OperatorClient::new(url, roots)
             .map_err(|error| connection::name_certificate(error, command.ca_cert.as_deref()))?;
-        let service = Self { client, org: command.org.clone(), token_file: command.token_file.clone() };
+        let (org, token_file) = (command.org.clone(), command.token_file.clone());
+        let service = Self { client, org, token_file, mapping };
         service.token()?;
         Ok(service)
     }
@@ -196,7 +203,8 @@ impl Service {
         let token = self.token().map_err(|error| Failure::Temporary(format!("{error:#}")))?;
         let idempotency_key = file.key();
         let ClaimedFile { name, size, file: content, .. } = file;
-        let file = ImportFile { name, media_type: format.media_type(), size, idempotency_key, content };
+        let (media_type, mapping) = (format.media_type(), self.mapping.clone());
+        let file = ImportFile { name, media_type, size, idempotency_key, mapping, content };
         let sent = self.client.import(&self.org, &token, file).await;
         Ok(match sent.map_err(|error| Failure::Temporary(reason(error)))? {
             ImportOutcome::Imported(counts) => Outcome::Imported(counts),
