@@ -66,7 +66,7 @@ export function rateEnds(rates: readonly (number | null | undefined)[]): { low: 
 /** Lower rates are drawn at the edge of a chart, with their number: one failure must not make all usual ranges thin. */
 export const RATE_CLIP = 60;
 
-type Point = { x: number; y: number };
+export type Point = { x: number; y: number };
 export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
 
 // A label such as "41 %", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
@@ -74,7 +74,7 @@ export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
 const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [38, 15, 9, 14, 4];
 
 /** Places for the labels of dots: next to a dot or above it, where it is clear whose it is. Those of the first go first. */
-export function placeLabels(dots: readonly Point[], width: number): (Label | null)[] {
+export function placeLabels(dots: readonly Point[], width: number, others: readonly Point[] = []): (Label | null)[] {
   const placed: Point[] = [];
   return dots.map((dot) => {
     const free = candidates(dot, width).find(({ label, middle }) => {
@@ -84,7 +84,8 @@ export function placeLabels(dots: readonly Point[], width: number): (Label | nul
         const aside = (other.x - dot.x) * Math.sign(middle.x - dot.x);
         return aside > SAME_PX && isNear(other, middle, LABEL_PX / 2 + OTHER_PX);
       };
-      return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
+      const isCovered = others.some((other) => isNear(other, middle, LABEL_PX / 2));
+      return !isCovered && !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
     });
     if (free === undefined) return null;
     placed.push(free.middle);
