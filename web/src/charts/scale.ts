@@ -77,19 +77,22 @@ const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [38, 15, 9, 14, 4];
 export function placeLabels(dots: readonly Point[], width: number, others: readonly Point[] = []): (Label | null)[] {
   const placed: Point[] = [];
   return dots.map((dot) => {
-    const free = candidates(dot, width).find(({ label, middle }) => {
+    const free = candidates(dot, width).filter(({ label, middle }) => {
       const isNear = (other: Point, to: Point, px: number): boolean => Math.abs(other.x - to.x) < px && Math.abs(other.y - to.y) < LINE_PX;
       const isInWay = (other: Point): boolean => {
         if (label.anchor === 'middle') return isNear(other, dot, OTHER_PX) || isNear(other, middle, LABEL_PX / 2);
         const aside = (other.x - dot.x) * Math.sign(middle.x - dot.x);
         return aside > SAME_PX && isNear(other, middle, LABEL_PX / 2 + OTHER_PX);
       };
-      const isCovered = others.some((other) => isNear(other, middle, LABEL_PX / 2));
-      return !isCovered && !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
+      return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
     });
-    if (free === undefined) return null;
-    placed.push(free.middle);
-    return free.label;
+    // Rather one that covers no other dot.
+    const covers = ({ middle }: { middle: Point }): boolean =>
+      others.some((other) => Math.abs(other.x - middle.x) < LABEL_PX / 2 && Math.abs(other.y - middle.y) < LINE_PX / 2);
+    const best = free.find((candidate) => !covers(candidate)) ?? free[0];
+    if (best === undefined) return null;
+    placed.push(best.middle);
+    return best.label;
   });
 }
 
