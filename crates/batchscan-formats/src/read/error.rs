@@ -6,7 +6,6 @@ use std::io;
 use batchscan_model::FieldError;
 use batchscan_model::printable::clip;
 
-use super::mapping::quoted;
 use crate::Format;
 
 /// How many errors are reported: enough to see a pattern, few enough to read.
@@ -105,8 +104,8 @@ impl ReadError {
     /// Several batches got the same id from the template in the mapping.
     pub fn equal_ids(id: &str) -> Self {
         let problem = format!(
-            "two batches get the id {} from the template in the mapping: add fields to batch_id until each has its own",
-            quoted(&clip(id))
+            "two batches get the id \"{}\" from the template in the mapping: add fields to batch_id until each has its own",
+            clip(id)
         );
         let error = FieldError::problem("batch_id", problem);
         let errors = vec![LocatedError { location: Location::File, error }];
