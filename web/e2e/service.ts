@@ -73,7 +73,7 @@ export class Database {
   }
 
   importFile(organisation: string, file: string): void {
-    this.#run('import', '--strict', '--org', organisation, file);
+    this.#run('import', '--org', organisation, file);
   }
 
   /** A link that signs in once. */

@@ -93,7 +93,7 @@ impl Rates {
                 _ => continue,
             };
             // Also 0.001 is above 0, before it is rounded.
-            if text.contains(|c| ('1'..='9').contains(&c)) {
+            if !text.starts_with('-') && text.contains(|c| ('1'..='9').contains(&c)) {
                 self.small[index] += 1;
                 self.first[index].get_or_insert_with(|| (location, text.to_string()));
             }
