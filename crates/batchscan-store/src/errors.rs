@@ -143,9 +143,9 @@ pub enum AdminError {
     /// The key of an import belongs to another file.
     #[error("the key was already used for another file: send each file with a key of its own")]
     KeyReused,
-    /// Batches of a file got this id from the template in the mapping.
-    #[error("two batches get the id \"{0}\"")]
-    EqualIds(String),
+    /// Several batches of a file have this id.
+    #[error("several batches have the id \"{0}\"")]
+    RepeatedId(String),
     /// No operator token has this id.
     #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
     TokenNotFound(String),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, read};
+use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, RepeatedIds, read};
 use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
@@ -65,14 +65,16 @@ pub async fn import_file(
     let read = ReadOptions { now: Some(options.now), ..store.read_options(org, options.read).await? };
     let options = ImportOptions { read, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let requires_unique_ids = options.read.mapping.batch_id.is_some();
-    let source = ImportSource { requires_unique_ids, ..options.source.clone() };
+    let repeated_ids = options.read.repeated_ids(format);
+    let source = ImportSource { repeated_ids, ..options.source.clone() };
     let (now, dry_run) = (options.now, options.dry_run);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
     let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     let imported = match (sent, stored) {
-        (_, Err(AdminError::EqualIds(id))) => Err(ReadError::equal_ids(&id).into()),
+        (_, Err(AdminError::RepeatedId(id))) => {
+            Err(ReadError::repeated_id(&id, repeated_ids == RepeatedIds::RejectTemplate).into())
+        }
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use batchscan_formats::read::{LocatedError, RepeatedIds, WARNINGS_SHOWN_MAX};
 use batchscan_model::{OrgId, UtcInstant};
 
 use crate::change::{self, Actor, Change};
@@ -23,8 +24,8 @@ pub struct ImportSource {
     pub hash: Option<[u8; 32]>,
     /// The import fails if the name belongs to another organisation by now.
     pub org: Option<OrgId>,
-    /// Whether each batch must have its own id: ids that a mapping makes may be equal by mistake.
-    pub requires_unique_ids: bool,
+    /// What to do with an id that several batches have.
+    pub repeated_ids: RepeatedIds,
 }
 
 impl ImportSource {
@@ -231,7 +232,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, warnings, messages } = sql.stage(org, rows).await?;
+        let Staged { is_commit, mut warnings, mut messages } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -241,8 +242,16 @@ impl Import {
         }
         let version = next_version(sql, org).await?;
         let Merged { counts, repeated, moved } = sql.merge(org, version).await?;
-        if let Some(id) = repeated.filter(|_| self.source.requires_unique_ids) {
-            return Err(AdminError::EqualIds(id));
+        match (repeated, self.source.repeated_ids) {
+            (Some(id), RepeatedIds::RejectTemplate | RepeatedIds::RejectWarning) => {
+                return Err(AdminError::RepeatedId(id));
+            }
+            (Some(id), RepeatedIds::Warn) => {
+                warnings += 1;
+                messages.insert(0, LocatedError::repeated_id(&id).to_string());
+                messages.truncate(WARNINGS_SHOWN_MAX);
+            }
+            (None, _) | (_, RepeatedIds::Accept) => {}
         }
         let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {

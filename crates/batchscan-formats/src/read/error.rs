@@ -24,6 +24,20 @@ pub enum Implausible {
     Reject,
 }
 
+/// What to do with an id that several batches of a file have. The last one counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepeatedIds {
+    /// Nothing: a program may write each version of a batch.
+    #[default]
+    Accept,
+    /// Accept the file with a warning: people may have typed one of them wrongly.
+    Warn,
+    /// Reject the file, as it does with its other warnings.
+    RejectWarning,
+    /// Reject the file: a template that makes ids has too few fields.
+    RejectTemplate,
+}
+
 /// A file that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadSummary {
@@ -101,15 +115,26 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Several batches got the same id from the template in the mapping.
-    pub fn equal_ids(id: &str) -> Self {
-        let problem = format!(
-            "two batches get the id \"{}\" from the template in the mapping: add fields to batch_id until each has its own",
-            clip(id)
-        );
-        let error = FieldError::problem("batch_id", problem);
-        let errors = vec![LocatedError { location: Location::File, error }];
-        Self::Invalid { errors, more: false, only_implausible: false }
+    /// Several batches have the same id.
+    pub fn repeated_id(id: &str, is_template: bool) -> Self {
+        let errors = match is_template {
+            true => {
+                let text = "from the template in the mapping: add fields to batch_id until each has its own";
+                let problem = format!("two batches get the id \"{}\" {text}", clip(id));
+                let error = FieldError::problem("batch_id", problem);
+                vec![LocatedError { location: Location::File, error }]
+            }
+            false => vec![LocatedError::repeated_id(id)],
+        };
+        Self::Invalid { errors, more: false, only_implausible: !is_template }
+    }
+}
+
+impl LocatedError {
+    /// The warning that several batches have the same id.
+    pub fn repeated_id(id: &str) -> Self {
+        let problem = format!("\"{}\" is the id of several rows; the last one counts", clip(id));
+        Self { location: Location::File, error: FieldError::problem("batch_id", problem) }
     }
 }
 

@@ -193,9 +193,11 @@ struct Matcher<'o, 't> {
 impl<'t> Matcher<'_, 't> {
     fn add(&mut self, title: &'t str, collector: &mut Collector<'_>) {
         let role = match recognise(self.options, title) {
-            Meaning::Mapped(field, _) if let Some(unit) = other_unit(field, title) => {
+            Meaning::Mapped(field, _) | Meaning::Title(Title::OddUnit(field, _))
+                if let Some(unit) = other_unit(field, title) =>
+            {
                 let problem = format!(
-                    "is in {unit}, and {field} is not: convert the column, or add it to ignore in the mapping"
+                    "is in {unit}, and {field} is not: convert the column, or add it to ignore in a mapping"
                 );
                 self.errors.push(FieldError::problem(&clip(title), problem));
                 Role::Ignored
@@ -278,6 +280,9 @@ impl<'t> Matcher<'_, 't> {
 
     /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
     fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        if !self.taken.contains(&true) {
+            return Ok(());
+        }
         for (title, field) in &self.options.mapping.columns {
             if self.taken[*field as usize] || !field.is_nullable() {
                 continue;
@@ -305,13 +310,30 @@ impl<'t> Matcher<'_, 't> {
     fn check_required(&mut self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
         let is_missing = |field: &Field| !self.taken[*field as usize];
         let missing: Vec<Field> = required_fields(self.options).filter(is_missing).collect();
-        for field in &missing {
-            collector.add_error(location, self.missing(*field))?;
+        if missing.is_empty() {
+            return Ok(());
         }
-        if !missing.is_empty() {
-            collector.stop_after_examples()?;
+        let unknown = self.unknown.len();
+        let mut errors: Vec<FieldError> = missing.iter().map(|field| self.missing(*field)).collect();
+        let is_like_batches = self.taken.contains(&true) || self.unknown.len() < unknown;
+        if !is_like_batches {
+            errors = vec![self.no_title_known()];
         }
-        Ok(())
+        errors.into_iter().try_for_each(|error| collector.add_error(location, error))?;
+        collector.stop_after_examples()
+    }
+
+    /// For a file of another kind, one error says more than one for each field.
+    fn no_title_known(&self) -> FieldError {
+        let titles: Vec<String> = self.unknown.iter().map(|title| quoted(&clip(title))).collect();
+        let titles = titles.join(", ");
+        problem(match self.options.mapping.columns.is_empty() {
+            true => format!(
+                "no title is known: {titles}; if these are batches, name their fields in a mapping \
+                 (--write-mapping begins one)"
+            ),
+            false => format!("no title is known or in the mapping: {titles}; is it another kind of file?"),
+        })
     }
 
     /// Names the most likely setting, each title once.

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{LocatedError, Location, list};
 
 /// The keys of a mapping, in the order of the file.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "timezone",
     "date_format",
     "decimal",
@@ -27,6 +27,7 @@ const KEYS: [&str; 13] = [
     "empty",
     "ignore",
     "ignore_rows",
+    "ignore_sheets",
     "batch_id",
     "columns",
 ];
@@ -57,6 +58,8 @@ pub struct Mapping {
     pub ignore: Vec<String>,
     /// First cells of rows to ignore.
     pub ignore_rows: Vec<String>,
+    /// Sheets to ignore without a warning.
+    pub ignore_sheets: Vec<String>,
     /// How to make ids, if the file has none.
     pub batch_id: Option<IdTemplate>,
     /// Titles of columns and their fields.
@@ -113,6 +116,11 @@ impl Mapping {
         has_word(&self.ignore_rows, first)
     }
 
+    /// Whether to ignore a sheet.
+    pub(super) fn is_ignored_sheet(&self, name: &str) -> bool {
+        has_word(&self.ignore_sheets, name)
+    }
+
     /// The mapping as a file.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
@@ -135,6 +143,7 @@ impl Mapping {
         set("empty", (!self.empty_words.is_empty()).then(|| words(&self.empty_words)));
         set("ignore", (!self.ignore.is_empty()).then(|| words(&self.ignore)));
         set("ignore_rows", (!self.ignore_rows.is_empty()).then(|| words(&self.ignore_rows)));
+        set("ignore_sheets", (!self.ignore_sheets.is_empty()).then(|| words(&self.ignore_sheets)));
         set("batch_id", self.batch_id.as_ref().map(|template| quoted(&template.0)));
         text.push_str("\n[columns]\n");
         for (title, field) in &self.columns {
@@ -230,6 +239,7 @@ impl Parser<'_> {
             "empty" => mapping.empty_words = parse_words(value)?,
             "ignore" => mapping.ignore = parse_words(value)?,
             "ignore_rows" => mapping.ignore_rows = parse_words(value)?,
+            "ignore_sheets" => mapping.ignore_sheets = parse_words(value)?,
             "batch_id" => mapping.batch_id = Some(parse_text(value, TEMPLATE, IdTemplate::parse)?),
             "columns" => self.set_columns(value)?,
             _ => return Err(unknown_key(key)),
@@ -425,6 +435,7 @@ false = ["nein", ""]
 empty = ["-", "n. b."]
 ignore = ["Notizen"]
 ignore_rows = ["Summe"]
+ignore_sheets = ["Notizen"]
 batch_id = "{batch_name} {batch_creation_date}"
 
 [columns]

@@ -53,8 +53,8 @@ use batchscan_model::{Batch, UtcInstant, Zone};
 
 pub use collector::Accept;
 pub use error::{
-    ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
-    Warnings,
+    ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, RepeatedIds,
+    WARNINGS_SHOWN_MAX, Warnings,
 };
 pub use mapping::{DecimalMark, IdTemplate, Mapping, MappingErrors, RateUnit};
 pub use preview::{Preview, PreviewColumn};
@@ -79,6 +79,16 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
+    /// What to do with an id that several batches have.
+    pub fn repeated_ids(&self, format: Format) -> RepeatedIds {
+        match (format, self.implausible) {
+            _ if self.mapping.batch_id.is_some() => RepeatedIds::RejectTemplate,
+            (Format::Csv | Format::Xlsx, Implausible::Warn) => RepeatedIds::Warn,
+            (Format::Csv | Format::Xlsx, Implausible::Reject) => RepeatedIds::RejectWarning,
+            (Format::Ndjson | Format::Json | Format::Parquet, _) => RepeatedIds::Accept,
+        }
+    }
+
     /// The zone of times without one, unless a title has another.
     fn zone_name(&self) -> Option<&str> {
         self.timezone.as_ref().or(self.mapping.timezone.as_ref()).map(Zone::name)
@@ -113,18 +123,27 @@ pub fn read_text(
 /// Reads a file to its end and describes how it is understood.
 pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
     let read = |file, options: &ReadOptions| {
-        let (mut ids, mut equal) = (HashSet::new(), None);
+        let repeated_ids = options.repeated_ids(format);
+        let (mut ids, mut repeated) = (HashSet::new(), None);
         let mut accept = |batch: Batch, _| {
-            if options.mapping.batch_id.is_some() && equal.is_none() && !ids.insert(batch.batch_id.clone()) {
-                equal = Some(batch.batch_id);
+            let is_looked_for = repeated_ids != RepeatedIds::Accept && repeated.is_none();
+            if is_looked_for && !ids.insert(batch.batch_id.clone()) {
+                repeated = Some(batch.batch_id);
             }
             ControlFlow::Continue(())
         };
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
-        // An import would reject them, too.
-        let result = match equal {
-            Some(id) if result.is_ok() => Err(ReadError::equal_ids(id.as_str())),
-            _ => result,
+        // As an import does it.
+        let result = match (result, repeated) {
+            (Ok(mut summary), Some(id)) if repeated_ids == RepeatedIds::Warn => {
+                summary.warnings.count += 1;
+                summary.warnings.first.insert(0, LocatedError::repeated_id(id.as_str()));
+                Ok(summary)
+            }
+            (Ok(_), Some(id)) => {
+                Err(ReadError::repeated_id(id.as_str(), repeated_ids == RepeatedIds::RejectTemplate))
+            }
+            (result, _) => result,
         };
         Preview::new(notes, options, result)
     };

@@ -116,12 +116,20 @@ impl Rates {
                 0 => "no value is above 1".to_owned(),
                 _ => format!("{small} of {} values are at most 1", small + large),
             };
-            let problem = format!(
-                "{how_many}: {text} is {} % (rates = \"percent\" in a mapping) or {} % (rates = \"fraction\")",
-                read(&text),
-                read(&times_hundred(&text)),
-            );
-            let found = if small < large { &mut warnings } else { &mut errors };
+            let (percent, fraction) = (read(&text), read(&times_hundred(&text)));
+            // A unit of the whole column would not help if only a few are fractions.
+            let is_few = small < large;
+            let problem = match is_few {
+                true => format!(
+                    "{how_many}, {text} is the first: read as {percent} %. If {fraction} % was meant, correct the file; \
+                     if not, rates = \"percent\" in a mapping ends this warning"
+                ),
+                false => format!(
+                    "{how_many}: {text} is {percent} % (rates = \"percent\" in a mapping) or {fraction} % \
+                     (rates = \"fraction\")"
+                ),
+            };
+            let found = if is_few { &mut warnings } else { &mut errors };
             found.push(LocatedError {
                 location,
                 error: FieldError::problem(RATE_FIELDS[index].name(), problem),

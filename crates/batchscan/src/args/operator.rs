@@ -142,6 +142,9 @@ pub(crate) enum OrgCommand {
         /// Name of the organisation
         #[arg(value_parser = parse_org_name)]
         name: OrgName,
+        /// Zone of times without one in its files, such as Europe/Berlin
+        #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+        timezone: Option<Zone>,
     },
     /// List the organisations
     List {
@@ -652,6 +655,7 @@ A mapping (all keys are optional):
   empty = [\"-\", \"n. b.\"]              # not measured
   ignore = [\"Notizen\"]
   ignore_rows = [\"Summe\"]             # rows that begin with this
+  ignore_sheets = [\"Notizen\"]
   batch_id = \"{{batch_name}} {{batch_creation_date}}\"
   [columns]
   \"Keimquote\" = \"avg_germination_rate\"

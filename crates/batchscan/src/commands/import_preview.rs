@@ -40,10 +40,11 @@ pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
     let name = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     let mapping = Mapping::parse(&text).map_err(|errors| {
-        errors.0.iter().for_each(|error| note(&format!("{name}: {error}")));
-        let errors = count(errors.0.len() as u64, "error", "errors");
-        anyhow!("{name} has {errors}. Nothing was changed; fix the mapping")
+        anyhow!("the mapping {name} has errors. Nothing was changed; fix them:\n{errors}")
     })?;
+    if mapping == Mapping::default() {
+        bail!("the mapping {name} states nothing: without it, the same is recognised");
+    }
     Ok((text, mapping))
 }
 

@@ -17,13 +17,17 @@ use crate::terminal::{is_confirmed, note, print, print_hint};
 
 pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
     match command {
-        OrgCommand::Add { name } => {
+        OrgCommand::Add { name, timezone } => {
             let is_new = is_new(&database.database);
             let store = open_database(&database.database, OpenOptions::CREATE).await?;
             if is_new {
                 note(&format!("created the database {}", database.database));
             }
-            let org = store.add_org(&name, Clock::system().now()).await?;
+            let now = Clock::system().now();
+            let org = store.add_org(&name, now).await?;
+            if timezone.is_some() {
+                store.set_timezone(&org.name, timezone.as_ref(), now).await?;
+            }
             print(&format!("added organisation \"{}\"\n", org.name))?;
             print_hint(&format!(
                 "Next: batchscan import --org {0} FILE, and batchscan credential issue --org {0}",

@@ -100,7 +100,10 @@ impl Report<'_> {
                 if self.days_since(tried) < REJECTION_DAYS =>
             {
                 let ended = if status == CredentialStatus::Expired { "has expired" } else { "was revoked" };
-                Some(format!("{who} {ended}, but was used at {}", format_time(Some(tried))))
+                Some(format!(
+                    "{who} {ended}, but a client still used it at {}: give that client another one",
+                    format_time(Some(tried))
+                ))
             }
             _ => None,
         }

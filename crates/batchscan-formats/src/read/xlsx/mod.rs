@@ -61,7 +61,11 @@ pub(super) fn read(
     let names = sheet_names(&workbook, collector)?;
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
     for (sheet, (name, is_visible)) in (1..).zip(&names) {
-        if options.mapping.sheet.as_ref().map_or(*is_visible, |only| only == name) {
+        let is_wanted = match &options.mapping.sheet {
+            Some(only) => only == name,
+            None => *is_visible && !options.mapping.is_ignored_sheet(name),
+        };
+        if is_wanted {
             sheets.read(&mut workbook, sheet, name, collector)?;
         } else {
             collector.notes().ignore_sheet(name);
@@ -172,8 +176,9 @@ impl<'o> Sheets<'o> {
             return Ok(());
         }
         let (first, last) = (quoted(first), quoted(last));
-        let text =
-            format!("the sheets {first} and {last} both have the columns; add sheet = {first} to a mapping");
+        let text = format!(
+            "the sheets {first} and {last} both have the columns; add sheet = {first} or ignore_sheets = [{last}] to a mapping"
+        );
         Err(collector.fail(Location::SheetRow(sheet, 1), problem(text)))
     }
 
@@ -231,7 +236,8 @@ impl<'o> Sheets<'o> {
                 return Err(collector.fail(Location::File, error));
             }
         }
-        let is_ignored = |name: &&String| !self.tables.contains(name);
+        let is_ignored =
+            |name: &&String| !self.tables.contains(name) && !self.options.mapping.is_ignored_sheet(name);
         let ignored: Vec<&String> = names.iter().filter(is_ignored).collect();
         if self.search.is_none() || self.options.mapping.sheet.is_some() || ignored.is_empty() {
             return Ok(());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use batchscan_client::{Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient};
 use batchscan_formats::Format;
-use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, Mapping, ReadError, ReadOptions};
+use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError, ReadOptions};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
@@ -75,28 +75,29 @@ pub(super) struct Target {
     /// The database or the service, without secrets.
     pub(super) address: String,
     org: String,
+    mapping: Option<PathBuf>,
     destination: Destination,
 }
 
 enum Destination {
-    Database(Store, Mapping),
+    Database(Store),
     Service(Service),
 }
 
 impl Target {
     /// Opens the database. A service is not contacted: it may be down now.
     pub(super) async fn open(command: &Watch) -> anyhow::Result<Self> {
-        let (text, mapping) = command.mapping.as_deref().map(read_mapping).transpose()?.unzip();
+        command.mapping.as_deref().map(read_mapping).transpose()?;
         let (address, destination) = match &command.url {
-            Some(url) => (url.clone(), Destination::Service(Service::new(url, command, text)?)),
+            Some(url) => (url.clone(), Destination::Service(Service::new(url, command)?)),
             None => {
                 let store = open(&command.database).await?;
                 store.org(&command.org).await?;
-                let destination = Destination::Database(store, mapping.unwrap_or_default());
-                (command.database.database.to_string(), destination)
+                (command.database.database.to_string(), Destination::Database(store))
             }
         };
-        Ok(Self { address, org: command.org.clone(), destination })
+        let (org, mapping) = (command.org.clone(), command.mapping.clone());
+        Ok(Self { address, org, mapping, destination })
     }
 
     /// Whether the service accepts the token and knows the organisation. Wrong settings are reported before there are files.
@@ -111,7 +112,7 @@ impl Target {
     pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
         let Some(format) = file.format else {
             let reason = format!("it {}", format_hint(Path::new(&file.name)));
-            if let Destination::Database(store, _) = &self.destination {
+            if let Destination::Database(store) = &self.destination {
                 let source =
                     ImportSource { file: Some(file.name), hash: Some(file.hash), ..ImportSource::default() };
                 let recorded = store
@@ -121,12 +122,15 @@ impl Target {
             }
             return Ok(Outcome::Refused(reason));
         };
+        // Read again, so that a corrected mapping is used without a restart.
+        let mapping = self.mapping.as_deref().map(read_mapping).transpose();
+        let (text, mapping) = mapping.map_err(|error| Failure::Temporary(format!("{error:#}")))?.unzip();
         match &self.destination {
-            Destination::Database(store, mapping) => {
-                let read = ReadOptions { mapping: mapping.clone(), ..ReadOptions::default() };
+            Destination::Database(store) => {
+                let read = ReadOptions { mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
                 import_into_database(store, &self.org, format, file, read).await
             }
-            Destination::Service(service) => service.send(format, file).await,
+            Destination::Service(service) => service.send(format, file, text).await,
         }
     }
 }
@@ -163,16 +167,15 @@ struct Service {
     client: OperatorClient,
     org: String,
     token_file: Option<PathBuf>,
-    mapping: Option<String>,
 }
 
 impl Service {
-    fn new(url: &str, command: &Watch, mapping: Option<String>) -> anyhow::Result<Self> {
+    fn new(url: &str, command: &Watch) -> anyhow::Result<Self> {
         let roots = connection::read_ca_cert(command.ca_cert.as_deref())?;
         let client = OperatorClient::new(url, roots)
             .map_err(|error| connection::name_certificate(error, command.ca_cert.as_deref()))?;
         let (org, token_file) = (command.org.clone(), command.token_file.clone());
-        let service = Self { client, org, token_file, mapping };
+        let service = Self { client, org, token_file };
         service.token()?;
         Ok(service)
     }
@@ -199,11 +202,16 @@ impl Service {
         self.client.check(&self.org, &token).await.map_err(reason)
     }
 
-    async fn send(&self, format: Format, file: ClaimedFile) -> Result<Outcome, Failure> {
+    async fn send(
+        &self,
+        format: Format,
+        file: ClaimedFile,
+        mapping: Option<String>,
+    ) -> Result<Outcome, Failure> {
         let token = self.token().map_err(|error| Failure::Temporary(format!("{error:#}")))?;
         let idempotency_key = file.key();
         let ClaimedFile { name, size, file: content, .. } = file;
-        let (media_type, mapping) = (format.media_type(), self.mapping.clone());
+        let media_type = format.media_type();
         let file = ImportFile { name, media_type, size, idempotency_key, mapping, content };
         let sent = self.client.import(&self.org, &token, file).await;
         Ok(match sent.map_err(|error| Failure::Temporary(reason(error)))? {
