@@ -1,25 +1,12 @@
-// The time zone of days and times: the reader's, or UTC by choice. To change it, the page is loaded again.
-import { readSetting, storeSetting } from '../settings';
+// The time zone of days and times: the reader's.
 import { DAY_MS, dayText, instantMs } from './day';
 
-const SETTING = 'time-zone';
-const UTC = 'UTC';
+export const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
 
-const local = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-/** Whether the reader is in another zone, so that there is a choice. */
-export const isChoosable = local !== UTC && local !== 'Etc/UTC';
-export const isUtc = !isChoosable || readSetting(SETTING) === 'utc';
-export const timeZone = isUtc ? UTC : local;
-
-export function setUtc(on: boolean): void {
-  storeSetting(SETTING, on ? 'utc' : null);
-  location.reload();
-}
-
-/** Such as 'Europe/Berlin (UTC+1)'. */
+/** Such as 'Europe/Berlin (UTC+1)', or 'UTC'. */
 export function zoneLabel(nowMs: number): string {
   const minutes = offsetMs(nowMs) / 60_000;
+  if (minutes === 0) return timeZone;
   const sign = minutes < 0 ? '−' : '+';
   const hours = Math.floor(Math.abs(minutes) / 60);
   const rest = Math.abs(minutes) % 60;
@@ -55,5 +42,5 @@ export function clockMs(instant: string): number {
 }
 
 function offsetMs(ms: number): number {
-  return isUtc ? 0 : -new Date(ms).getTimezoneOffset() * 60_000;
+  return -new Date(ms).getTimezoneOffset() * 60_000;
 }
