@@ -258,6 +258,12 @@ fn each_folder_may_have_its_own_mapping() {
         inbox.wait_for_files("done", &["scans.csv"]);
         let batch = inbox.site.run(&["batch", "show", "--org", ORG, "b-1"]).succeeds();
         assert!(batch.contains("\"batch_name\":\"Roma\"") && batch.contains("\"92.50\""), "{to:?}: {batch}");
+        // A changed mapping counts from the next file on.
+        inbox.site.write("folder.toml", mapping.replace("fraction", "percent"));
+        inbox.write("more.csv", csv.replace("b-1", "b-2"));
+        inbox.wait_for_files("done", &["more.csv", "scans.csv"]);
+        let batch = inbox.site.run(&["batch", "show", "--org", ORG, "b-2"]).succeeds();
+        assert!(batch.contains("\"0.93\""), "{to:?}: {batch}");
         watcher.stop();
     }
 }
