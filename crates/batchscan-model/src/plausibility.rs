@@ -1,5 +1,6 @@
 //! Values that are valid but cannot be right. An import reports them as warnings.
 
+use crate::printable::clip;
 use crate::{Batch, Field, FieldError, Hundredths};
 
 /// 100 percent, in hundredths.
@@ -15,6 +16,11 @@ impl Batch {
     /// usable ones and cells without one. A missing count is 0. Usually empty, which costs no allocation.
     pub fn implausible_values(&self) -> Vec<FieldError> {
         let mut found = Vec::new();
+        let id = self.batch_id.as_str();
+        if id.trim() != id {
+            let shown = format!("\"{}\"", clip(id));
+            found.push(FieldError::new(Field::BatchId.name(), shown, "an id without spaces around it"));
+        }
         for (field, rate) in [
             (Field::AvgGerminationRate, self.avg_germination_rate),
             (Field::AvgUsableSeedlingRate, self.avg_usable_seedling_rate),

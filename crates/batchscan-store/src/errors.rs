@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use batchscan_formats::read::LocatedError;
 use batchscan_model::ClientId;
 
 /// Why a request could not be served.
@@ -143,9 +144,9 @@ pub enum AdminError {
     /// The key of an import belongs to another file.
     #[error("the key was already used for another file: send each file with a key of its own")]
     KeyReused,
-    /// Several batches of a file have this id.
-    #[error("several batches have the id \"{0}\"")]
-    RepeatedId(String),
+    /// The ids of the file are not accepted.
+    #[error("{0}")]
+    InvalidIds(LocatedError),
     /// No operator token has this id.
     #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
     TokenNotFound(String),

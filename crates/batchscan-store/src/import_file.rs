@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use batchscan_formats::Format;
-use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, RepeatedIds, read};
+use batchscan_formats::read::{LocatedError, ReadError, ReadOptions, read};
 use batchscan_model::{Batch, UtcInstant};
 use ring::digest::{Context, SHA256};
 use tokio::sync::mpsc;
@@ -72,9 +72,7 @@ pub async fn import_file(
     let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     let imported = match (sent, stored) {
-        (_, Err(AdminError::RepeatedId(id))) => {
-            Err(ReadError::repeated_id(&id, repeated_ids == RepeatedIds::RejectTemplate).into())
-        }
+        (_, Err(AdminError::InvalidIds(error))) => Err(repeated_ids.reject(error).into()),
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.

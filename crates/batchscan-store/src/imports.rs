@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use batchscan_formats::read::{LocatedError, RepeatedIds, WARNINGS_SHOWN_MAX};
+use batchscan_formats::read::{RepeatedIds, WARNINGS_SHOWN_MAX};
 use batchscan_model::{OrgId, UtcInstant};
 
 use crate::change::{self, Actor, Change};
@@ -241,17 +241,16 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, moved } = sql.merge(org, version).await?;
-        match (repeated, self.source.repeated_ids) {
-            (Some(id), RepeatedIds::RejectTemplate | RepeatedIds::RejectWarning) => {
-                return Err(AdminError::RepeatedId(id));
-            }
-            (Some(id), RepeatedIds::Warn) => {
+        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
+        let ids = self.source.repeated_ids;
+        for checked in
+            [repeated.map(|id| ids.check_repeated(&id)), replaced.map(|id| ids.check_replaced(&id))]
+        {
+            if let Some(warning) = checked.transpose().map_err(AdminError::InvalidIds)?.flatten() {
                 warnings += 1;
-                messages.insert(0, LocatedError::repeated_id(&id).to_string());
+                messages.insert(0, warning.to_string());
                 messages.truncate(WARNINGS_SHOWN_MAX);
             }
-            (None, _) | (_, RepeatedIds::Accept) => {}
         }
         let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
         if !is_commit || counts.new + counts.corrected == 0 {

@@ -71,6 +71,8 @@ pub(crate) struct Merged {
     pub(crate) counts: ImportCounts,
     /// An id that several batches had.
     pub(crate) repeated: Option<String>,
+    /// An id of a batch that had another name and creation time before.
+    pub(crate) replaced: Option<String>,
     /// The lowest and the highest creation time that a batch had before it moved in the order.
     pub(crate) moved: Option<(i64, i64)>,
 }

@@ -25,6 +25,9 @@ const REPEATS_MAX: u64 = 1_000;
 /// How far the clocks of a scanner and of this machine may differ.
 const CLOCKS_DIFFER_SECS: i64 = 24 * 60 * 60;
 
+/// The year 2000, in seconds since 1970: older batches are typing mistakes.
+const EARLIEST_SECS: i64 = 946_684_800;
+
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
 
@@ -111,13 +114,8 @@ impl<'a> Collector<'a> {
         };
         self.rates.observe(location, raw, &batch);
         let mut implausible = batch.implausible_values();
-        if self.latest.is_some_and(|latest| batch.batch_creation_date.secs() > latest) {
-            let found = batch.batch_creation_date.to_string();
-            implausible.push(FieldError::new(
-                Field::BatchCreationDate.name(),
-                found,
-                "a time that has passed",
-            ));
+        if let Some(latest) = self.latest {
+            check_time(&batch, latest, &mut implausible);
         }
         if !implausible.is_empty() {
             self.add_warnings(location, implausible)?;
@@ -202,8 +200,13 @@ impl<'a> Collector<'a> {
     }
 
     /// The title of a column says that its rates are percentages.
-    pub(super) fn set_percent(&mut self, field: Field) {
-        self.rates.set_percent(field);
+    pub(super) fn set_percent_title(&mut self, field: Field) {
+        self.rates.set_percent_title(field);
+    }
+
+    /// The type of a column says that its rates are percentages.
+    pub(super) fn set_percent_type(&mut self, field: Field) {
+        self.rates.set_percent_type(field);
     }
 
     /// The columns of the table, for a preview.
@@ -243,6 +246,17 @@ impl<'a> Collector<'a> {
         };
         (result, notes)
     }
+}
+
+fn check_time(batch: &Batch, latest: i64, implausible: &mut Vec<FieldError>) {
+    let secs = batch.batch_creation_date.secs();
+    let expected = match secs {
+        _ if secs > latest => "a time that has passed",
+        _ if secs < EARLIEST_SECS => "a time since 2000",
+        _ => return,
+    };
+    let found = batch.batch_creation_date.to_string();
+    implausible.push(FieldError::new(Field::BatchCreationDate.name(), found, expected));
 }
 
 /// An error of a whole record or file.

@@ -200,22 +200,21 @@ impl<'o> Converter<'o> {
 
     fn flag(&self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
         let word = cell.to_lowercase();
-        let words = |stated: &Option<Vec<String>>, usual: &[&str]| match stated {
-            // An empty cell is not compared.
-            Some(words) => {
-                words.iter().map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()).collect()
-            }
-            None => usual.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        let is_stated = |words: &Option<Vec<String>>| {
+            words.iter().flatten().any(|stated| stated.trim().to_lowercase() == word)
         };
-        let true_words = words(&self.mapping.true_words, &TRUE_WORDS);
-        let false_words = words(&self.mapping.false_words, &FALSE_WORDS);
-        if true_words.contains(&word) || false_words.contains(&word) {
-            return Ok(Value::Bool(true_words.contains(&word)));
+        // What is stated comes first: "x" may mean false.
+        match (is_stated(&self.mapping.true_words), is_stated(&self.mapping.false_words)) {
+            (true, _) => return Ok(Value::Bool(true)),
+            (false, true) => return Ok(Value::Bool(false)),
+            (false, false) if TRUE_WORDS.contains(&&*word) => return Ok(Value::Bool(true)),
+            (false, false) if FALSE_WORDS.contains(&&*word) => return Ok(Value::Bool(false)),
+            (false, false) => {}
         }
         let cell = quoted(&clip(cell));
         let expected = format!(
             "{}; for other words add true = [{cell}] or false = [{cell}] to a mapping",
-            [true_words, false_words].concat().join(", ")
+            [TRUE_WORDS, FALSE_WORDS].concat().join(", ")
         );
         Err(FieldError::new(field.name(), cell, expected))
     }
@@ -340,7 +339,12 @@ fn expected_date(cell: &str) -> String {
         upper if upper.ends_with("AM") || upper.ends_with("PM") => (" %I:%M", true),
         _ => (" %H:%M", false),
     };
-    let seconds = match cell.split_once(' ').map_or(0, |(_, time)| time.matches(':').count()) {
+    let time = cell.split_once(' ').map_or("", |(_, time)| time.trim());
+    let is_french =
+        time.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
+    let clock = if is_french { " %Hh%M" } else { clock };
+    let seconds = match time.matches(':').count() {
+        0 if is_french => Some(""),
         0 => None,
         1 => Some(""),
         _ => Some(":%S"),
@@ -348,10 +352,23 @@ fn expected_date(cell: &str) -> String {
     let half = if is_half_day { " %p" } else { "" };
     let time = seconds.map_or_else(String::new, |seconds| format!("{clock}{seconds}{half}"));
     let date = cell.split(' ').next().unwrap_or_default();
-    let setting = match date.matches('/').count() {
-        2 if date.find('/') == Some(4) => format!("date_format = \"%Y/%m/%d{time}\" in a mapping"),
-        2 => format!("date_format = \"%d/%m/%Y{time}\" or date_format = \"%m/%d/%Y{time}\" in a mapping"),
-        _ => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
+    let separator = ['/', '-', '.'].into_iter().find(|separator| date.matches(*separator).count() == 2);
+    let setting = match separator.and_then(|separator| Some((separator, split_three(date, separator)?))) {
+        Some((mark, (year, ..))) if year.len() == 4 => {
+            format!("date_format = \"%Y{mark}%m{mark}%d{time}\" in a mapping")
+        }
+        Some((mark, (first, second, last))) => {
+            let year = if last.len() == 2 { "%y" } else { "%Y" };
+            let day_first = format!("date_format = \"%d{mark}%m{mark}{year}{time}\"");
+            let month_first = format!("date_format = \"%m{mark}%d{mark}{year}{time}\"");
+            let is_day = |part: &str| part.parse::<u32>().is_ok_and(|number| number > 12);
+            match (is_day(first), is_day(second), mark) {
+                (true, ..) | (.., '.') => format!("{day_first} in a mapping"),
+                (_, true, _) => format!("{month_first} in a mapping"),
+                _ => format!("{day_first} or {month_first} in a mapping"),
+            }
+        }
+        None => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
     };
     format!("a date such as 2026-11-16T08:00:00Z, 2026-11-16 08:00 or 16.11.2026 08:00, or {setting}")
 }

@@ -24,7 +24,7 @@ pub enum Implausible {
     Reject,
 }
 
-/// What to do with an id that several batches of a file have. The last one counts.
+/// What to do with an id that several batches have: the last one of the file counts, and replaces the one in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedIds {
     /// Nothing: a program may write each version of a batch.
@@ -114,28 +114,43 @@ pub enum ReadError {
     NotAStream(Format),
 }
 
-impl ReadError {
-    /// Several batches have the same id.
-    pub fn repeated_id(id: &str, is_template: bool) -> Self {
-        let errors = match is_template {
-            true => {
-                let text = "from the template in the mapping: add fields to batch_id until each has its own";
-                let problem = format!("two batches get the id \"{}\" {text}", clip(id));
-                let error = FieldError::problem("batch_id", problem);
-                vec![LocatedError { location: Location::File, error }]
-            }
-            false => vec![LocatedError::repeated_id(id)],
-        };
-        Self::Invalid { errors, more: false, only_implausible: !is_template }
+impl RepeatedIds {
+    /// The warning about an id that several batches of a file have, or the error.
+    pub fn check_repeated(self, id: &str) -> Result<Option<LocatedError>, LocatedError> {
+        if self == RepeatedIds::RejectTemplate {
+            return Err(about_id(format!(
+                "two batches get the id \"{}\" from the template in the mapping: add fields to batch_id until each has its own",
+                clip(id)
+            )));
+        }
+        self.warn(about_id(format!("\"{}\" is the id of several rows; the last one counts", clip(id))))
+    }
+
+    /// The warning about an id that belonged to a batch with another name and date, or the error.
+    pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, LocatedError> {
+        self.warn(about_id(format!(
+            "\"{}\" was the id of a batch with another name and date, which this one replaces: are ids used again?",
+            clip(id)
+        )))
+    }
+
+    fn warn(self, warning: LocatedError) -> Result<Option<LocatedError>, LocatedError> {
+        match self {
+            RepeatedIds::Accept => Ok(None),
+            RepeatedIds::Warn | RepeatedIds::RejectTemplate => Ok(Some(warning)),
+            RepeatedIds::RejectWarning => Err(warning),
+        }
+    }
+
+    /// The rejection of a file because of an id.
+    pub fn reject(self, error: LocatedError) -> ReadError {
+        let only_implausible = self == RepeatedIds::RejectWarning;
+        ReadError::Invalid { errors: vec![error], more: false, only_implausible }
     }
 }
 
-impl LocatedError {
-    /// The warning that several batches have the same id.
-    pub fn repeated_id(id: &str) -> Self {
-        let problem = format!("\"{}\" is the id of several rows; the last one counts", clip(id));
-        Self { location: Location::File, error: FieldError::problem("batch_id", problem) }
-    }
+fn about_id(problem: String) -> LocatedError {
+    LocatedError { location: Location::File, error: FieldError::problem("batch_id", problem) }
 }
 
 impl fmt::Display for LocatedError {

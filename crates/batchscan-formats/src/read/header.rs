@@ -13,6 +13,9 @@ use super::title::{Title, Unit, hinted, misspelt, most_likely, other_unit, simpl
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
 
+/// A mapping of which this many columns and more than half are missing is for other files.
+const MISSING_MIN: usize = 3;
+
 /// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Header {
@@ -157,6 +160,7 @@ pub(super) fn match_columns<T: AsRef<str>>(
         options,
         header: Header { roles: Vec::new(), zone: None },
         taken: [false; Field::ALL.len()],
+        titles: titles.iter().map(|title| title.as_ref().trim()).filter(|title| !title.is_empty()).collect(),
         unknown: Vec::new(),
         errors: Vec::new(),
     };
@@ -186,6 +190,7 @@ struct Matcher<'o, 't> {
     header: Header,
     /// Whether a field has a column.
     taken: [bool; Field::ALL.len()],
+    titles: Vec<&'t str>,
     unknown: Vec<&'t str>,
     errors: Vec<FieldError>,
 }
@@ -235,7 +240,7 @@ impl<'t> Matcher<'_, 't> {
         }
         match unit {
             Unit::Zone(zone) => self.header.zone = Some(zone),
-            Unit::Percent => collector.set_percent(field),
+            Unit::Percent => collector.set_percent_title(field),
             Unit::None => {}
         }
         let mapping = &self.options.mapping;
@@ -280,7 +285,7 @@ impl<'t> Matcher<'_, 't> {
 
     /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
     fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        if !self.taken.contains(&true) {
+        if !self.taken.contains(&true) || self.is_another_kind() {
             return Ok(());
         }
         for (title, field) in &self.options.mapping.columns {
@@ -316,23 +321,32 @@ impl<'t> Matcher<'_, 't> {
         let unknown = self.unknown.len();
         let mut errors: Vec<FieldError> = missing.iter().map(|field| self.missing(*field)).collect();
         let is_like_batches = self.taken.contains(&true) || self.unknown.len() < unknown;
-        if !is_like_batches {
+        if !is_like_batches || self.is_another_kind() {
             errors = vec![self.no_title_known()];
         }
         errors.into_iter().try_for_each(|error| collector.add_error(location, error))?;
         collector.stop_after_examples()
     }
 
+    /// Whether most columns of the mapping are not in the file.
+    fn is_another_kind(&self) -> bool {
+        let columns = &self.options.mapping.columns;
+        let missing = columns.iter().filter(|(_, field)| !self.taken[*field as usize]).count();
+        missing >= MISSING_MIN && missing * 2 > columns.len()
+    }
+
     /// For a file of another kind, one error says more than one for each field.
     fn no_title_known(&self) -> FieldError {
-        let titles: Vec<String> = self.unknown.iter().map(|title| quoted(&clip(title))).collect();
+        let titles: Vec<String> = self.titles.iter().map(|title| quoted(&clip(title))).collect();
         let titles = titles.join(", ");
         problem(match self.options.mapping.columns.is_empty() {
             true => format!(
                 "no title is known: {titles}; if these are batches, name their fields in a mapping \
                  (--write-mapping begins one)"
             ),
-            false => format!("no title is known or in the mapping: {titles}; is it another kind of file?"),
+            false => format!(
+                "most columns of the mapping are missing: is it another kind of file? It has {titles}"
+            ),
         })
     }
 

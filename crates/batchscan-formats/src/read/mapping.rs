@@ -43,12 +43,12 @@ pub struct Mapping {
     /// The decimal mark of numbers in text. The other mark separates thousands.
     pub decimal: Option<DecimalMark>,
     /// The unit of rates that are not marked with `%`.
-    pub rates: Option<RateUnit>,
+    pub rates: RateUnits,
     /// The sheet of a workbook. Others are ignored.
     pub sheet: Option<String>,
     /// The line or row of the header, from 1.
     pub header_row: Option<u64>,
-    /// Words for true, instead of those that are recognised.
+    /// Words for true, besides those that are recognised.
     pub true_words: Option<Vec<String>>,
     /// Words for false. An empty one stands for an empty cell.
     pub false_words: Option<Vec<String>>,
@@ -82,6 +82,13 @@ pub enum RateUnit {
     /// 0.925 is 92.5 percent.
     Fraction,
 }
+
+/// The fields in percent.
+pub(super) const RATE_FIELDS: [Field; 3] =
+    [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
+
+/// The units of [`RATE_FIELDS`], as far as they are stated: for all of them, or for some.
+pub type RateUnits = [Option<RateUnit>; RATE_FIELDS.len()];
 
 /// The mistakes of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -135,7 +142,7 @@ impl Mapping {
         set("timezone", self.timezone.as_ref().map(|zone| quoted(zone.name())));
         set("date_format", self.date_format.as_deref().map(quoted));
         set("decimal", self.decimal.map(|mark| quoted(mark.text())));
-        set("rates", self.rates.map(|unit| quoted(unit.name())));
+        set("rates", rates_to_toml(self.rates));
         set("sheet", self.sheet.as_deref().map(quoted));
         set("header_row", self.header_row.map(|row| row.to_string()));
         set("true", self.true_words.as_ref().map(words));
@@ -171,6 +178,16 @@ impl RateUnit {
             RateUnit::Fraction => "fraction",
         }
     }
+}
+
+fn rates_to_toml(rates: RateUnits) -> Option<String> {
+    let name = |unit: RateUnit| quoted(unit.name());
+    if rates.iter().all(|unit| *unit == rates[0]) {
+        return rates[0].map(name);
+    }
+    let stated = RATE_FIELDS.into_iter().zip(rates).filter_map(|(field, unit)| Some((field, unit?)));
+    let stated: Vec<String> = stated.map(|(field, unit)| format!("{field} = {}", name(unit))).collect();
+    Some(format!("{{ {} }}", stated.join(", ")))
 }
 
 fn has_word(words: &[String], cell: &str) -> bool {
@@ -227,11 +244,7 @@ impl Parser<'_> {
                 let find = |text: &str| marks.into_iter().find(|mark| mark.text() == text);
                 mapping.decimal = Some(parse_text(value, "\".\" or \",\"", find)?);
             }
-            "rates" => {
-                let units = [RateUnit::Percent, RateUnit::Fraction];
-                let find = |text: &str| units.into_iter().find(|unit| unit.name() == text);
-                mapping.rates = Some(parse_text(value, "\"percent\" or \"fraction\"", find)?);
-            }
+            "rates" => mapping.rates = parse_rates(value)?,
             "sheet" => mapping.sheet = Some(parse_text(value, "the name of a sheet", not_empty)?),
             "header_row" => mapping.header_row = Some(parse_row(value)?),
             "true" => mapping.true_words = Some(parse_words(value)?),
@@ -323,6 +336,23 @@ fn parse_row(value: &Spanned<DeValue<'_>>) -> Result<u64, Mistake> {
         _ => None,
     };
     row.filter(|row| *row > 0).ok_or_else(|| mistake(value, "the number of a row, from 1"))
+}
+
+fn parse_rates(value: &Spanned<DeValue<'_>>) -> Result<RateUnits, Mistake> {
+    let expected =
+        "\"percent\" or \"fraction\", or one for some rates, such as { avg_germination_rate = \"fraction\" }";
+    let units = [RateUnit::Percent, RateUnit::Fraction];
+    let find = |text: &str| units.into_iter().find(|unit| unit.name() == text);
+    let DeValue::Table(table) = value.get_ref() else {
+        return parse_text(value, expected, find).map(|unit| [Some(unit); RATE_FIELDS.len()]);
+    };
+    let mut rates = RateUnits::default();
+    for (field, unit) in in_file_order(table) {
+        let place = RATE_FIELDS.iter().position(|rate| rate.name() == field.get_ref());
+        let place = place.ok_or_else(|| (quoted(&clip(field.get_ref())), expected.to_owned()))?;
+        rates[place] = Some(parse_text(unit, expected, find)?);
+    }
+    Ok(rates)
 }
 
 fn parse_words(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Mistake> {
@@ -458,7 +488,7 @@ batch_id = "{batch_name} {batch_creation_date}"
     fn a_mapping_is_written_as_it_is_read() {
         let mapping = Mapping::parse(EXAMPLE).unwrap();
         assert_eq!(mapping.columns, [("Keim\"rate".to_owned(), Field::AvgGerminationRate)]);
-        assert_eq!((mapping.header_row, mapping.rates), (Some(3), Some(RateUnit::Fraction)));
+        assert_eq!((mapping.header_row, mapping.rates), (Some(3), [Some(RateUnit::Fraction); 3]));
         assert_eq!(mapping.to_toml(), EXAMPLE);
         assert_eq!(Mapping::parse("").unwrap(), Mapping::default());
     }
@@ -480,7 +510,10 @@ batch_id = "{batch_name} {batch_creation_date}"
                 "line 1: false: expected a word that is not in true, too, found \"x\"",
             ),
             ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
-            ("rates = 1", "line 1: rates: expected \"percent\" or \"fraction\", found 1"),
+            (
+                "rates = { comment = \"percent\" }",
+                "line 1: rates: expected \"percent\" or \"fraction\", or one for some rates, such as { avg_germination_rate = \"fraction\" }, found \"comment\"",
+            ),
             ("header_row = 0", "line 1: header_row: expected the number of a row, from 1, found 0"),
             (
                 "true = \"ja\"",

@@ -56,7 +56,7 @@ pub use error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, RepeatedIds,
     WARNINGS_SHOWN_MAX, Warnings,
 };
-pub use mapping::{DecimalMark, IdTemplate, Mapping, MappingErrors, RateUnit};
+pub use mapping::{DecimalMark, IdTemplate, Mapping, MappingErrors, RateUnit, RateUnits};
 pub use preview::{Preview, PreviewColumn};
 pub use text_buffer::RECORD_BYTES_MAX;
 
@@ -134,17 +134,13 @@ pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
         };
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
         // As an import does it.
-        let result = match (result, repeated) {
-            (Ok(mut summary), Some(id)) if repeated_ids == RepeatedIds::Warn => {
-                summary.warnings.count += 1;
-                summary.warnings.first.insert(0, LocatedError::repeated_id(id.as_str()));
-                Ok(summary)
-            }
-            (Ok(_), Some(id)) => {
-                Err(ReadError::repeated_id(id.as_str(), repeated_ids == RepeatedIds::RejectTemplate))
-            }
-            (result, _) => result,
-        };
+        let result = result.and_then(|mut summary| {
+            let checked = repeated.map_or(Ok(None), |id| repeated_ids.check_repeated(id.as_str()));
+            let warning = checked.map_err(|error| repeated_ids.reject(error))?;
+            summary.warnings.count += u64::from(warning.is_some());
+            summary.warnings.first.splice(..0, warning);
+            Ok(summary)
+        });
         Preview::new(notes, options, result)
     };
     let again = file.try_clone();

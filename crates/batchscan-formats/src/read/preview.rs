@@ -9,7 +9,7 @@ use super::ReadOptions;
 use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
-use super::mapping::{DecimalMark, Mapping, RateUnit, quoted};
+use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, quoted};
 use super::title::most_likely;
 
 /// Rows that are shown.
@@ -104,7 +104,7 @@ impl Preview {
         let mut text = String::from("# How to read such files: batchscan import --mapping FILE\n");
         for (is_shown, line) in [
             (mapping.timezone.is_none(), "# timezone = \"Europe/Berlin\"\n"),
-            (mapping.rates.is_none(), "# rates = \"percent\"                  # or \"fraction\"\n"),
+            (mapping.rates.contains(&None), "# rates = \"percent\"                  # or \"fraction\"\n"),
             (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
             (mapping.date_format.is_none(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
             (mapping.empty_words.is_empty(), "# empty = [\"-\"]                       # not measured\n"),
@@ -232,17 +232,18 @@ impl Notes {
         let examples = &self.examples[field as usize];
         let changes =
             examples.iter().any(|(before, after)| after.as_ref().is_some_and(|after| after != before));
-        let is_rate = field.unit() == Some("percent");
+        let rate = RATE_FIELDS.iter().position(|rate| *rate == field);
+        let is_fraction = rate.is_some_and(|rate| options.mapping.rates[rate] == Some(RateUnit::Fraction));
         match field.kind() {
             Kind::Instant => match self.zone.as_deref().or(options.zone_name()) {
-                Some(zone) if changes && examples.iter().any(|(before, _)| !before.contains(':')) => {
+                Some(zone) if changes && examples.iter().any(|(before, _)| !has_time(before)) => {
                     format!("midnight in {zone}")
                 }
                 Some(zone) if changes => format!("time in {zone}"),
                 None if examples.iter().any(|(_, after)| after.is_none()) => "needs a time zone".into(),
                 _ => String::new(),
             },
-            Kind::Decimal if is_rate && options.mapping.rates == Some(RateUnit::Fraction) => {
+            Kind::Decimal if is_fraction && examples.iter().any(|(before, _)| !before.contains('%')) => {
                 "fraction × 100".into()
             }
             Kind::Decimal | Kind::Count
@@ -265,6 +266,11 @@ impl Notes {
         mapping.columns = known.collect();
         mapping
     }
+}
+
+/// Whether the text of a date has a time of day behind it.
+fn has_time(text: &str) -> bool {
+    text.trim().split_once([' ', 'T']).is_some() || text.contains(':')
 }
 
 /// A value as it would be stored; `None` if it is rejected.

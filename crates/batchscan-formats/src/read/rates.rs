@@ -5,11 +5,8 @@ use std::borrow::Cow;
 use batchscan_model::{Batch, Field, FieldError, Hundredths, RawBatch, Value};
 
 use super::error::{LocatedError, Location};
-use super::mapping::RateUnit;
+use super::mapping::{RATE_FIELDS, RateUnit, RateUnits};
 
-/// The fields in percent.
-pub(super) const RATE_FIELDS: [Field; 3] =
-    [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
 /// 1.00, in hundredths.
 const FRACTION_MAX: i64 = 100;
 /// Rates in the form of the API, texts with two fraction digits, are percentages by its contract. This many that are all
@@ -19,11 +16,11 @@ const API_RATES_MAX: u64 = 20;
 /// What the rates of a file show about their unit.
 #[derive(Default)]
 pub(super) struct Rates {
-    unit: Option<RateUnit>,
-    /// Whether the title or the type of a column says percent, whatever the mapping says.
-    is_percent: [bool; RATE_FIELDS.len()],
-    /// Whether the unit of a column is stated.
-    is_known: [bool; RATE_FIELDS.len()],
+    units: RateUnits,
+    /// Whether the title of a column says percent. A mapping may say otherwise.
+    is_titled: [bool; RATE_FIELDS.len()],
+    /// Whether the type of a column says percent, whatever the mapping says.
+    is_typed: [bool; RATE_FIELDS.len()],
     /// The first rate of each column that is above 0 and at most 1.
     first: [Option<(Location, String)>; RATE_FIELDS.len()],
     /// The rates above 0 and at most 1, and those above 1.
@@ -35,54 +32,75 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn new(unit: Option<RateUnit>) -> Self {
-        Self { unit, is_known: [unit.is_some(); RATE_FIELDS.len()], ..Self::default() }
+    pub(super) fn new(units: RateUnits) -> Self {
+        Self { units, ..Self::default() }
     }
 
-    /// The title or the type of the column says percent.
-    pub(super) fn set_percent(&mut self, field: Field) {
-        if let Some(index) = RATE_FIELDS.iter().position(|rate| *rate == field) {
-            self.is_known[index] = true;
-            self.is_percent[index] = true;
-        }
+    /// The title of the column says percent.
+    pub(super) fn set_percent_title(&mut self, field: Field) {
+        set(&mut self.is_titled, field);
     }
 
-    /// Makes percentages of fractions, exactly: 0.925 is 92.5. Texts in JSON have the form of the API, which is percent.
+    /// The type of the column says percent.
+    pub(super) fn set_percent_type(&mut self, field: Field) {
+        set(&mut self.is_typed, field);
+    }
+
+    /// Makes percentages of fractions, exactly: 0.925 is 92.5. Texts in the form of the API are percentages.
     pub(super) fn convert(&self, raw: &mut RawBatch<'_>) {
-        if self.unit != Some(RateUnit::Fraction) {
+        if !self.units.contains(&Some(RateUnit::Fraction)) {
             return;
         }
-        for (field, _) in RATE_FIELDS.into_iter().zip(self.is_percent).filter(|(_, is_percent)| !is_percent) {
-            let Some(Value::Number(text) | Value::Cell(text)) = raw.get(field) else {
+        for (index, field) in RATE_FIELDS.into_iter().enumerate() {
+            if self.units[index] != Some(RateUnit::Fraction) || self.is_typed[index] {
                 continue;
-            };
-            let Ok(fraction) = Hundredths::parse(text) else { continue };
-            let text = text.to_string();
-            if fraction.count() > FRACTION_MAX {
-                let expected = "a fraction from 0 to 1, as rates = \"fraction\" in the mapping says";
-                raw.reject(field, FieldError::new(field.name(), text, expected));
-            } else if let Some(value) = raw.get_mut(field) {
-                *value = Value::Percent(Cow::Owned(times_hundred(&text)));
             }
+            let (text, is_api) = match raw.get(field) {
+                Some(Value::Number(text) | Value::Cell(text)) => (text.to_string(), false),
+                Some(Value::Text(text)) => (text.to_string(), is_api_form(text)),
+                _ => continue,
+            };
+            let Ok(rate) = Hundredths::parse(&text) else { continue };
+            let is_fraction = rate.count() <= FRACTION_MAX;
+            let expected = match (is_api, is_fraction) {
+                (true, false) => continue,
+                (true, true) if rate.count() == 0 => continue,
+                (true, true) => {
+                    "a number: a text with two decimals is a percentage, but rates in the mapping says fraction"
+                }
+                (false, false) => {
+                    "a fraction from 0 to 1, as rates in the mapping says; if only some rates are fractions, name them: \
+                     rates = { avg_germination_rate = \"fraction\" }"
+                }
+                (false, true) => {
+                    if let Some(value) = raw.get_mut(field) {
+                        *value = Value::Percent(Cow::Owned(times_hundred(&text)));
+                    }
+                    continue;
+                }
+            };
+            raw.reject(field, FieldError::new(field.name(), text, expected));
         }
     }
 
     /// Takes note of the rates of a batch.
     pub(super) fn observe(&mut self, location: Location, raw: &RawBatch<'_>, batch: &Batch) {
-        if self.is_known == [true; RATE_FIELDS.len()] {
+        if self.units.iter().all(Option::is_some) {
             return;
         }
         let rates =
             [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
         for (index, rate) in rates.into_iter().enumerate() {
-            let Some(rate) = rate.filter(|rate| !self.is_known[index] && rate.count() >= 0) else { continue };
+            let Some(rate) = rate.filter(|rate| !self.is_stated(index) && rate.count() >= 0) else {
+                continue;
+            };
             let text = match raw.get(RATE_FIELDS[index]) {
                 Some(Value::Percent(_)) => continue,
                 Some(_) if rate.count() > FRACTION_MAX => {
                     self.large[index] += 1;
                     continue;
                 }
-                Some(Value::Text(text)) if text.len() == "0.50".len() => {
+                Some(Value::Text(text)) if is_api_form(text) => {
                     self.api_rates[index] += 1;
                     text
                 }
@@ -100,43 +118,61 @@ impl Rates {
         }
     }
 
+    /// Whether the mapping or the type of the column states the unit.
+    fn is_stated(&self, index: usize) -> bool {
+        self.units[index].is_some() || self.is_typed[index]
+    }
+
     /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
-    /// Fewer are warnings.
+    /// Fewer are warnings, and all of them if the title says percent.
     pub(super) fn finish(self) -> (Vec<LocatedError>, Vec<LocatedError>) {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-        for (index, first) in self.first.into_iter().enumerate() {
+        for (index, field) in RATE_FIELDS.into_iter().enumerate() {
             let (small, large) = (self.small[index], self.large[index]);
             let is_api = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
-            let Some((location, text)) = first.filter(|_| !self.is_known[index] && !is_api) else {
-                continue;
-            };
+            let Some((location, text)) = self.first[index].as_ref().filter(|_| !is_api) else { continue };
             let read =
                 |text: &str| Hundredths::parse(text).map_or_else(|_| String::new(), |rate| rate.to_string());
             let how_many = match large {
                 0 => "no value is above 1".to_owned(),
                 _ => format!("{small} of {} values are at most 1", small + large),
             };
-            let (percent, fraction) = (read(&text), read(&times_hundred(&text)));
+            let (percent, fraction) = (read(text), read(&times_hundred(text)));
             // A unit of the whole column would not help if only a few are fractions.
             let is_few = small < large;
-            let problem = match is_few {
-                true => format!(
+            let problem = match (self.is_titled[index], is_few) {
+                (true, false) => format!(
+                    "{how_many}, although the title says percent: {text} is read as {percent} %. For {fraction} %, add \
+                     rates = {{ {field} = \"fraction\" }} to a mapping; rates = {{ {field} = \"percent\" }} ends this warning"
+                ),
+                (_, true) => format!(
                     "{how_many}, {text} is the first: read as {percent} %. If {fraction} % was meant, correct the file; \
                      if not, rates = \"percent\" in a mapping ends this warning"
                 ),
-                false => format!(
+                (false, false) => format!(
                     "{how_many}: {text} is {percent} % (rates = \"percent\" in a mapping) or {fraction} % \
                      (rates = \"fraction\")"
                 ),
             };
-            let found = if is_few { &mut warnings } else { &mut errors };
+            let found = if is_few || self.is_titled[index] { &mut warnings } else { &mut errors };
             found.push(LocatedError {
-                location,
-                error: FieldError::problem(RATE_FIELDS[index].name(), problem),
+                location: *location,
+                error: FieldError::problem(field.name(), problem),
             });
         }
         (errors, warnings)
     }
+}
+
+fn set(flags: &mut [bool; RATE_FIELDS.len()], field: Field) {
+    if let Some(index) = RATE_FIELDS.iter().position(|rate| *rate == field) {
+        flags[index] = true;
+    }
+}
+
+/// Whether a text of at most 1 has the form of the API: two fraction digits.
+fn is_api_form(text: &str) -> bool {
+    text.split_once('.').is_some_and(|(_, fraction)| fraction.len() == 2)
 }
 
 /// Moves the decimal point by its exponent, so that no digit is lost.

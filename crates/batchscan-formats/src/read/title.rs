@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use batchscan_model::{Field, Kind, Zone};
 
-use super::rates::RATE_FIELDS;
+use super::mapping::RATE_FIELDS;
 
 /// The titles of the dashboard, in English and German.
 const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
@@ -138,12 +138,31 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 /// Parts of titles in English, German, French and Dutch that hint at a field. Only suggested, never applied.
 const HINTS: [(Field, &[&str]); 9] = [
     (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto"]),
-    (Field::Warnings, &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem"]),
+    (
+        Field::Warnings,
+        &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem", "melding", "meldung"],
+    ),
     (Field::ScannedByEmail, &["mail"]),
     (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
     (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
     (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
-    (Field::BatchId, &["id", "nr", "no", "nummer", "numéro", "number", "code", "key", "ref", "réf"]),
+    (
+        Field::BatchId,
+        &[
+            "id",
+            "nr",
+            "no",
+            "nummer",
+            "numéro",
+            "number",
+            "code",
+            "key",
+            "ref",
+            "réf",
+            "chargennr",
+            "partijnr",
+        ],
+    ),
     (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
     (
         Field::BatchName,

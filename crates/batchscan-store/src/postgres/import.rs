@@ -38,9 +38,11 @@ const RECORD_MOVED: &str = "
     SELECT $1, b.batch_id, $2 FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
-/// The creation times that these batches had.
+/// The creation times that these batches had, and an id of which the name changes, too.
 const MOVED_RANGE: &str = "
-    SELECT min(b.created_at), max(b.created_at)
+    SELECT min(b.created_at), max(b.created_at), min(b.batch_id) FILTER (WHERE
+        split_part(split_part(b.json, '\"batch_name\":', 2), ',\"batch_creation_date\":', 1)
+        <> split_part(split_part(s.json, '\"batch_name\":', 2), ',\"batch_creation_date\":', 1))
     FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at";
 /// The blocks that batches move out of.
@@ -100,12 +102,13 @@ pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result
     let (duplicates, repeated) = sql.first(DROP_DUPLICATES, &[], dropped).await?.unwrap_or_default();
     let unchanged = sql.execute(DROP_UNCHANGED, values![org]).await?;
     let moved = sql.execute(RECORD_MOVED, values![org, version]).await?;
-    let moved = match moved {
-        0 => None,
+    let (moved, replaced) = match moved {
+        0 => (None, None),
         _ => {
             sql.execute(DELETE_BLOCKS, values![org]).await?;
-            let range = |row: &dyn Columns| Ok((row.number(0)?, row.number(1)?));
-            sql.first(MOVED_RANGE, values![org], range).await?
+            let range =
+                |row: &dyn Columns| Ok((Some((row.number(0)?, row.number(1)?)), row.optional_string(2)?));
+            sql.first(MOVED_RANGE, values![org], range).await?.unwrap_or_default()
         }
     };
     let corrected = sql.execute(CORRECT, values![org, version]).await?;
@@ -114,5 +117,5 @@ pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result
     }
     let new = sql.execute(ADD, values![org, version]).await?;
     let counts = ImportCounts { new, corrected, unchanged, duplicates };
-    Ok(Merged { counts, repeated, moved })
+    Ok(Merged { counts, repeated, replaced, moved })
 }

@@ -33,6 +33,7 @@ pub(super) fn merge(
         version: connection.query_row(version, [org.0], |row| row.get(0))?,
         counts: ImportCounts::default(),
         repeated: None,
+        replaced: None,
         moved: None,
     };
     let staged = loop {
@@ -47,8 +48,8 @@ pub(super) fn merge(
             None => return Err(AdminError::Aborted),
         }
     };
-    let Merge { counts, repeated, moved, .. } = merge;
-    Ok((staged, Merged { counts, repeated, moved }))
+    let Merge { counts, repeated, replaced, moved, .. } = merge;
+    Ok((staged, Merged { counts, repeated, replaced, moved }))
 }
 
 /// Merges imported batches into those of one organisation.
@@ -60,6 +61,7 @@ struct Merge<'t> {
     version: i64,
     counts: ImportCounts,
     repeated: Option<String>,
+    replaced: Option<String>,
     moved: Option<(i64, i64)>,
 }
 
@@ -125,6 +127,9 @@ impl Merge<'_> {
             update.execute(params![self.org.0, created, id, row.json, self.version])?;
             return Ok(());
         }
+        if stored.version != self.version && name(&stored.json) != name(&row.json) {
+            self.replaced.get_or_insert_with(|| id.to_owned());
+        }
         let mut delete = self
             .connection
             .prepare_cached("DELETE FROM batch WHERE org_id = ?1 AND created_at = ?2 AND batch_id = ?3")?;
@@ -173,4 +178,10 @@ impl Merge<'_> {
         self.counts.unchanged = self.counts.unchanged + is - was;
         Ok(())
     }
+}
+
+/// The text between the key of the name and the next key, which is enough to compare. PostgreSQL does it in the same way.
+fn name(json: &str) -> Option<&str> {
+    let (_, rest) = json.split_once("\"batch_name\":")?;
+    rest.split_once(",\"batch_creation_date\":").map(|(name, _)| name)
 }

@@ -63,6 +63,7 @@ on_both_stores!(
     imports::a_second_handle_sees_a_commit_at_once,
     imports::a_known_id_is_corrected_even_if_its_date_moves,
     imports::the_last_of_several_batches_with_one_id_wins,
+    imports::an_id_of_several_batches_is_a_warning_or_an_error,
     imports::a_batch_that_is_restored_counts_as_unchanged,
     imports::without_a_commit_nothing_is_kept,
     imports::a_dry_run_counts_and_keeps_nothing,

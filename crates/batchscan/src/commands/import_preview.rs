@@ -65,6 +65,9 @@ pub(super) fn run(
             .with_context(|| format!("cannot write {}", target.display()))?;
         let target = target.display();
         print(&format!("Wrote {target}. Edit it, then import with --mapping {target}\n"))?;
+        if shown.result.is_err() {
+            print("Without changes, the file would be rejected:\n")?;
+        }
     }
     match &shown.result {
         Ok(summary) => {
@@ -80,6 +83,9 @@ pub(super) fn run(
                 "fix the file or state more in a mapping",
             );
             errors.iter().for_each(|error| note(error));
+            if command.write_mapping.is_some() && !command.preview {
+                return Ok(());
+            }
             bail!("{name} would be rejected: {summary}")
         }
         Err(error) => bail!("cannot read {name}: {error}"),

@@ -189,7 +189,8 @@ impl Report<'_> {
 fn org_row(org: &OrgStatus) -> [String; 6] {
     let imported = |import: &ImportEntry| (format_time(Some(import.at)), sanitize(&import.actor));
     let (imported_at, by) = org.last_import.as_ref().map_or(("-".into(), "-".into()), imported);
-    let rejected = org.last_rejected.as_ref().map_or("-".into(), file);
+    let rejected = |import: &ImportEntry| format!("{} {}", format_time(Some(import.at)), file(import));
+    let rejected = org.last_rejected.as_ref().map_or("-".into(), rejected);
     [
         org.org.name.clone(),
         grouped(org.org.batches),

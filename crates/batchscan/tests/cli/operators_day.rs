@@ -78,7 +78,10 @@ fn status_names_a_revoked_credential_that_is_still_used() {
     let log = service.log();
     assert!(log.contains("the credential was revoked"), "{log}");
     let attention = status(&site).1["attention"].to_string();
-    assert!(attention.contains(&format!("{} was revoked, but a client still used it at", credential.id)), "{attention}");
+    assert!(
+        attention.contains(&format!("{} was revoked, but a client still used it at", credential.id)),
+        "{attention}"
+    );
 }
 
 #[test]

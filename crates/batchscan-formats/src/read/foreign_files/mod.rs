@@ -275,21 +275,35 @@ proptest! {
 
 #[test]
 fn a_fraction_becomes_a_percentage_exactly() {
-    let mapping = Mapping { rates: Some(RateUnit::Fraction), ..Mapping::default() };
+    let mapping = Mapping { rates: [Some(RateUnit::Fraction); 3], ..Mapping::default() };
     let options = ReadOptions { mapping, ..ReadOptions::default() };
+    let rate = |format: Format, text: String| {
+        let mut found = String::new();
+        let mut accept = |batch: Batch, _| {
+            found = batch.avg_germination_rate.unwrap().to_string();
+            ControlFlow::Continue(())
+        };
+        read(format, temporary_file(Cursor::new(text)), &options, &AtomicU64::new(0), &mut accept)
+            .map(|_| found)
+    };
     for (fraction, percent) in
         [("0.925", "92.50"), ("0.00125", "0.13"), ("1", "100.00"), ("9.25e-1", "92.50"), ("0,07", "7.00")]
     {
         let text = format!(
             "batch_id;batch_name;batch_creation_date;number_of_images;warnings;avg_germination_rate\nb;n;2026-11-16T08:00:00Z;1;0;{fraction}\n"
         );
-        let mut found = String::new();
-        let mut accept = |batch: Batch, _| {
-            found = batch.avg_germination_rate.unwrap().to_string();
-            ControlFlow::Continue(())
-        };
-        read(Format::Csv, temporary_file(Cursor::new(text)), &options, &AtomicU64::new(0), &mut accept)
-            .unwrap();
-        assert_eq!(found, percent, "{fraction}");
+        assert_eq!(rate(Format::Csv, text).unwrap(), percent, "{fraction}");
+    }
+    // A text with two decimals is what the API sends.
+    for (json, percent) in [
+        ("0.92", Some("92.00")),
+        ("\"0.925\"", Some("92.50")),
+        ("\"92.50\"", Some("92.50")),
+        ("\"0.92\"", None),
+    ] {
+        let text = format!(
+            r#"{{"batch_id":"b","batch_name":"n","batch_creation_date":"2026-11-16T08:00:00Z","number_of_images":1,"warnings":true,"avg_germination_rate":{json}}}"#
+        );
+        assert_eq!(rate(Format::Ndjson, text).ok().as_deref(), percent, "{json}");
     }
 }

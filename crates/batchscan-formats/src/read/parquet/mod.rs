@@ -91,7 +91,7 @@ fn choose_columns<'o>(
             Ok(column_type) => {
                 // As the API has them.
                 if column_type == (ColumnType::Decimal { scale: 2 }) {
-                    collector.set_percent(field);
+                    collector.set_percent_type(field);
                 }
                 chosen.push(ChosenColumn { index, field, column_type });
             }

@@ -135,6 +135,7 @@ impl Watcher {
             let stopped = self.stop.wait_for(|stop| *stop);
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
         }
+        self.status.stop();
     }
 
     /// Imports the complete files, up to the first one that may be imported later.
@@ -211,7 +212,7 @@ impl Watcher {
             }
             Outcome::Repeated => {
                 self.folder.move_to_done(claimed, hash)?;
-                tracing::info!(file = name, "imported before");
+                tracing::info!(file = name, "imported before, so nothing was changed");
                 self.status.count_imported();
                 return Ok(());
             }

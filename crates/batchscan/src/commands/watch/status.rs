@@ -96,6 +96,13 @@ impl Status {
         result
     }
 
+    /// Shows that the watcher was stopped, besides why files wait.
+    pub(super) fn stop(&mut self) {
+        let problem = self.problem.take().map_or_else(String::new, |problem| format!(", {problem}"));
+        self.problem = Some(format!("stopped{problem}"));
+        self.write();
+    }
+
     fn write(&mut self) {
         let Self { imported, rejected, waiting, .. } = self;
         let ignored = match self.ignored {
