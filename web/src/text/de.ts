@@ -172,10 +172,9 @@ export const de: Text = {
     needLook: (n, all) => `${count(n)} von ${batches(all)} prüfen`,
     earlier: (n) => (n === 1 ? '1 frühere Charge prüfen' : `${count(n)} frühere Chargen prüfen`),
     andEarlier: (n) => `Und ${count(n)} frühere aus den letzten 7 Tagen.`,
-    butDeclines: (n, crops) =>
-      `${n === 0 ? 'Keine neuen Chargen' : `${batches(n)} unauffällig`}, ${crops === 1 ? '1 Kultur lässt' : `${count(crops)} Kulturen lassen`} nach`,
-    declining: (crop, weeks, year) => `${crop} lässt nach: im Durchschnitt ${weeks} in vier Wochen, ${year} in 365 Tagen`,
-    decline: (weeks, year) => `${weeks} in vier Wochen, ${year} in 365 Tagen`,
+    slightlyUnusual: (n, all) => `${count(n)} von ${batches(all)} leicht auffällig`,
+    declining: (crops, first) => (crops === 1 ? `${first} lässt nach` : `${count(crops)} Kulturen lassen nach`),
+    decline: (crop, weeks, year) => `${crop}: im Durchschnitt ${weeks} in vier Wochen, ${year} in 365 Tagen`,
     others: (n, rates) => `${count(n)} weitere: ${rates}`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),
     nothingUnusual: (n) => `${batches(n)}, nichts Auffälliges`,

@@ -175,10 +175,9 @@ export const en = {
     needLook: (n: number, all: number): string => `${count(n)} of ${batches(all)} ${n === 1 ? 'needs' : 'need'} a look`,
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
-    butDeclines: (n: number, crops: number): string =>
-      `${n === 0 ? 'No new batches' : `${batches(n)} as usual`}, ${crops === 1 ? '1 crop' : `${count(crops)} crops`} declining`,
-    declining: (crop: string, weeks: string, year: string): string => `${crop} is declining: on average ${weeks} in four weeks, ${year} in 365 days`,
-    decline: (weeks: string, year: string): string => `${weeks} in four weeks, ${year} in 365 days`,
+    slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
+    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
+    decline: (crop: string, weeks: string, year: string): string => `${crop}: ${weeks} on average in four weeks, ${year} in 365 days`,
     others: (n: number, rates: string): string => `${count(n)} more: ${rates}`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
     nothingUnusual: (n: number): string => `${batches(n)}, nothing unusual`,

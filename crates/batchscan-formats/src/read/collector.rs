@@ -91,6 +91,9 @@ impl<'a> Collector<'a> {
 
     /// Validates a record, and passes its batch on unless there was an error before.
     pub(super) fn add(&mut self, location: Location, raw: &mut RawBatch<'_>) -> Result<(), Stop> {
+        if self.notes.wants_examples() {
+            self.notes.add_values(raw);
+        }
         if let Some(template) = self.template
             && raw.get(Field::BatchId).is_none()
         {

@@ -209,6 +209,20 @@ impl Notes {
         self.ignored_cells.push((column, clip(text)));
     }
 
+    /// The values of the next row, if the format has no cells.
+    pub(super) fn add_values(&mut self, raw: &RawBatch<'_>) {
+        if !self.cells.is_empty() {
+            return;
+        }
+        for field in Field::ALL {
+            let Some(value) = raw.get(field) else { continue };
+            if self.columns.iter().all(|(_, known)| *known != Some(field)) {
+                self.columns.push((field.name().to_owned(), Some(field)));
+            }
+            self.cells.push((field, shown(Field::Comment, value).unwrap_or_else(|| value.to_string())));
+        }
+    }
+
     /// The row is not one.
     pub(super) fn forget_cells(&mut self) {
         self.cells.clear();

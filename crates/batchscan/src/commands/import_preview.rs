@@ -96,7 +96,7 @@ fn describe(name: &str, shown: &Preview) -> String {
     let place = match shown.header {
         Some(Location::Line(line)) => format!("header in line {line}"),
         Some(Location::SheetRow(_, row)) => format!("header in row {row}"),
-        _ => return format!("{name}: fields by their names\n"),
+        _ => "fields by their names".to_owned(),
     };
     let sheet =
         shown.sheet.as_ref().map_or_else(String::new, |sheet| format!("sheet \"{}\", ", sanitize(sheet)));

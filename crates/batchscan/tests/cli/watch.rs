@@ -285,7 +285,8 @@ fn an_old_file_does_not_undo_a_correction(to: To) {
     let found: Vec<String> = comments(&service, &token).into_values().collect();
     assert_eq!(found, ["old", "corrected", "old"]);
     let log = watcher.stop();
-    let counts = [": imported file=", ": imported before, so nothing was changed file="].map(|text| log.matches(text).count());
+    let counts = [": imported file=", ": imported before, so nothing was changed file="]
+        .map(|text| log.matches(text).count());
     assert_eq!(counts, [2, 2], "{log}");
 }
 
