@@ -158,9 +158,9 @@ test('a decline is the plain average of four weeks against that of the year', as
   }));
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
-  await expect(message(page, 'Leek is declining')).toBeVisible();
+  await expect(message(page, 'Leek is declining: 86% instead of 93%')).toBeVisible();
   await expect(page.getByText('No new batches.')).toBeVisible();
-  await expect(link(page, 'Leek: 86% on average in four weeks, 93% in 365 days')).toBeVisible();
+  await expect(link(page, '↘ Leek: 86% on average in four weeks, 93% in 365 days')).toBeVisible();
   await link(page, 'Analysis').click();
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/↘ 86\.0%\s*93\.0%/);

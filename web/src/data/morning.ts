@@ -124,8 +124,6 @@ function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<M
 const SEVERE_POINTS = 15;
 
 export const isSevere = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => severity(reasons) >= SEVERE_POINTS);
-
-/** Whether all are just outside their ranges. */
 export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => severity(reasons) < SEVERE_POINTS && reasons[0]!.kind !== 'warning');
 
 // Lost seedlings count more than uneven ones, and those more than a warning.

@@ -173,7 +173,7 @@ export const de: Text = {
     earlier: (n) => (n === 1 ? '1 frühere Charge prüfen' : `${count(n)} frühere Chargen prüfen`),
     andEarlier: (n) => `Und ${count(n)} frühere aus den letzten 7 Tagen.`,
     slightlyUnusual: (n, all) => `${count(n)} von ${batches(all)} leicht auffällig`,
-    declining: (crops, first) => (crops === 1 ? `${first} lässt nach` : `${count(crops)} Kulturen lassen nach`),
+    declining: (crops, first, weeks, year) => (crops === 1 ? `${first} lässt nach: ${weeks} statt ${year}` : `${count(crops)} Kulturen lassen nach`),
     decline: (crop, weeks, year) => `${crop}: im Durchschnitt ${weeks} in vier Wochen, ${year} in 365 Tagen`,
     others: (n, rates) => `${count(n)} weitere: ${rates}`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),

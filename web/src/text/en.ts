@@ -176,7 +176,7 @@ export const en = {
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
     slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
-    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
+    declining: (crops: number, first: string, weeks: string, year: string): string => (crops === 1 ? `${first} is declining: ${weeks} instead of ${year}` : `${count(crops)} crops are declining`),
     decline: (crop: string, weeks: string, year: string): string => `${crop}: ${weeks} on average in four weeks, ${year} in 365 days`,
     others: (n: number, rates: string): string => `${count(n)} more: ${rates}`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
