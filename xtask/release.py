@@ -54,6 +54,8 @@ def main():
         sys.exit("there are changes that are not committed: a release is built from a commit")
     if f"\n## {VERSION}" not in (ROOT / "CHANGELOG.md").read_text():
         print(f"note: CHANGELOG.md has no section ## {VERSION} yet")
+    # Names of symbols contain a hash of the folder.
+    os.environ["CARGO_PROFILE_DIST_STRIP"] = "symbols"
     os.environ["SOURCE_DATE_EPOCH"] = output("git", "log", "-1", "--format=%ct")
     shutil.rmtree(FILES, ignore_errors=True)
     FILES.mkdir(parents=True)

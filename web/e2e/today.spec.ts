@@ -116,7 +116,7 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await expect(page.getByText(/3 batches in House 3: 20–42%\. Tray \d+: 41%\./)).toBeVisible();
   const card = cards(page).filter({ hasText: '3 batches in House 3' });
   await expect(card).toHaveText(/20–42% germinated.*“House 3: vents open”.*Tray 1\s*20%.*Tray 0\s*31%.*Tray 2\s*42%/s);
-  await button(page, 'Mark as seen: 3 batches in House 3').click();
+  await button(page, 'Mark all 3 as seen: 3 batches in House 3').click();
   await expect(page.getByText('Hidden on this device: 3 batches.')).toBeVisible();
   await expect(message(page, '1 of 5 batches needs a look')).toBeVisible();
   await button(page, 'Undo').click();

@@ -197,7 +197,6 @@ export const de: Text = {
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Abhaken',
     markAllSeen: (n) => `Alle ${count(n)} abhaken`,
-    markSeenOf: (name) => `Abhaken: ${name}`,
     markUnseen: 'Nicht abhaken',
     marked: (what) => `Auf diesem Gerät ausgeblendet: ${what}.`,
     undo: 'Rückgängig',

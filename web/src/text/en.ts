@@ -200,7 +200,6 @@ export const en = {
     more: (n: number): string => `Show ${count(n)} more`,
     markSeen: 'Mark as seen',
     markAllSeen: (n: number): string => `Mark all ${count(n)} as seen`,
-    markSeenOf: (name: string): string => `Mark as seen: ${name}`,
     markUnseen: 'Mark as not seen',
     marked: (what: string): string => `Hidden on this device: ${what}.`,
     undo: 'Undo',
