@@ -8,11 +8,15 @@ const RATE_MAX: i64 = 10_000;
 /// Two averages that are rounded can exceed their sum by this much.
 const ROUNDING: i64 = 1;
 
+/// A rate and its count may differ by this many points or by this factor: counts may be of other trays.
+const POINTS_MAX: i128 = 2_000;
+const RATIO_MAX: i128 = 5;
+
 /// A field and its value.
 type Average = (Field, Option<Hundredths>);
 
 impl Batch {
-    /// Rates outside 0 to 100, negative counts, and more seedlings than cells: germinated and not germinated ones, or
+    /// Rates outside 0 to 100 or of another magnitude than their counts, ids with spaces around them, negative counts, and more seedlings than cells: germinated and not germinated ones, or
     /// usable ones and cells without one. A missing count is 0. Usually empty, which costs no allocation.
     pub fn implausible_values(&self) -> Vec<FieldError> {
         let mut found = Vec::new();
@@ -44,7 +48,31 @@ impl Batch {
             found.extend([part, rest].into_iter().filter_map(negative_count));
             found.extend(self.surplus(part, rest));
         }
+        for (field, rate, count) in [
+            (Field::AvgGerminationRate, self.avg_germination_rate, self.avg_germinated_seedlings),
+            (Field::AvgUsableSeedlingRate, self.avg_usable_seedling_rate, self.avg_usable_seedlings),
+        ] {
+            found.extend(self.other_rate(field, rate, count));
+        }
         found
+    }
+
+    /// A rate of another magnitude than its count: a fraction, or a wrong decimal point.
+    fn other_rate(
+        &self,
+        field: Field,
+        rate: Option<Hundredths>,
+        count: Option<Hundredths>,
+    ) -> Option<FieldError> {
+        let (rate, count, cells) = (rate?, count?, self.total_cells_per_tray.filter(|cells| *cells > 0)?);
+        let (is, of_count) = (i128::from(rate.count()), i128::from(count.count()) * 100 / i128::from(cells));
+        let (low, high) = (is.min(of_count), is.max(of_count));
+        if low <= 0 || high > RATE_MAX.into() || high - low <= POINTS_MAX || high <= low * RATIO_MAX {
+            return None;
+        }
+        let expected = Hundredths::from_hundredths(i64::try_from(of_count).ok()?)?;
+        let expected = format!("about {expected}, as {count} of {cells} cells are");
+        Some(FieldError::new(field.name(), rate.to_string(), expected))
     }
 
     /// Two counts that together exceed the cells. A missing or negative count is 0.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use batchscan_formats::read::LocatedError;
+use batchscan_formats::read::ReadError;
 use batchscan_model::ClientId;
 
 /// Why a request could not be served.
@@ -145,8 +145,8 @@ pub enum AdminError {
     #[error("the key was already used for another file: send each file with a key of its own")]
     KeyReused,
     /// The ids of the file are not accepted.
-    #[error("{0}")]
-    InvalidIds(LocatedError),
+    #[error(transparent)]
+    InvalidIds(ReadError),
     /// No operator token has this id.
     #[error("there is no operator token {0}: list them with `batchscan operator token list`")]
     TokenNotFound(String),

@@ -65,14 +65,13 @@ pub async fn import_file(
     let read = ReadOptions { now: Some(options.now), ..store.read_options(org, options.read).await? };
     let options = ImportOptions { read, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
-    let repeated_ids = options.read.repeated_ids(format);
-    let source = ImportSource { repeated_ids, ..options.source.clone() };
+    let source = ImportSource { id_rules: options.read.id_rules(format), ..options.source.clone() };
     let (now, dry_run) = (options.now, options.dry_run);
     let reading = tokio::task::spawn_blocking(move || send_file(format, file, &options, &bytes_read, &steps));
     let stored = store.import(org, source.clone(), rows, now).await;
     let sent = reading.await.unwrap_or_else(|stopped| Err(ReadError::Io(std::io::Error::other(stopped))));
     let imported = match (sent, stored) {
-        (_, Err(AdminError::InvalidIds(error))) => Err(repeated_ids.reject(error).into()),
+        (_, Err(AdminError::InvalidIds(error))) => Err(error.into()),
         // The store failed first, and has the reason.
         (Err(ReadError::Stopped), Err(error)) => Err(error.into()),
         // It was delivered before.

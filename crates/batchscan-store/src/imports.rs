@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use batchscan_formats::read::{RepeatedIds, WARNINGS_SHOWN_MAX};
+use batchscan_formats::read::{IdRules, WARNINGS_SHOWN_MAX};
 use batchscan_model::{OrgId, UtcInstant};
 
 use crate::change::{self, Actor, Change};
@@ -24,8 +24,8 @@ pub struct ImportSource {
     pub hash: Option<[u8; 32]>,
     /// The import fails if the name belongs to another organisation by now.
     pub org: Option<OrgId>,
-    /// What to do with an id that several batches have.
-    pub repeated_ids: RepeatedIds,
+    /// How to check the ids.
+    pub id_rules: IdRules,
 }
 
 impl ImportSource {
@@ -242,9 +242,9 @@ impl Import {
         }
         let version = next_version(sql, org).await?;
         let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
-        let ids = self.source.repeated_ids;
+        let rules = self.source.id_rules;
         for checked in
-            [repeated.map(|id| ids.check_repeated(&id)), replaced.map(|id| ids.check_replaced(&id))]
+            [repeated.map(|id| rules.check_repeated(&id)), replaced.map(|id| rules.check_replaced(&id))]
         {
             if let Some(warning) = checked.transpose().map_err(AdminError::InvalidIds)?.flatten() {
                 warnings += 1;

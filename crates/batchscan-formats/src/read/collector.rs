@@ -74,7 +74,7 @@ impl<'a> Collector<'a> {
         let (warnings, errors) = (Warnings::default(), Vec::new());
         Self {
             accept,
-            implausible: options.implausible,
+            implausible: options.implausible(),
             latest: options.now.map(|now| now.secs() + CLOCKS_DIFFER_SECS),
             batches: 0,
             warnings,
@@ -102,7 +102,7 @@ impl<'a> Collector<'a> {
                 self.notes.add_cell(Field::BatchId, "");
             }
         }
-        self.rates.convert(raw);
+        self.rates.convert(location, raw);
         if self.notes.wants_examples() {
             self.notes.add_row(raw);
         }

@@ -203,18 +203,27 @@ impl<'o> Converter<'o> {
         let is_stated = |words: &Option<Vec<String>>| {
             words.iter().flatten().any(|stated| stated.trim().to_lowercase() == word)
         };
-        // What is stated comes first: "x" may mean false.
+        let has = |words: &Option<Vec<String>>, usual: &[&str]| {
+            words.iter().flatten().any(|word| usual.contains(&&*word.trim().to_lowercase()))
+        };
+        // If "nein" means true, then "ja" must be stated, too.
+        let is_turned =
+            has(&self.mapping.true_words, &FALSE_WORDS) || has(&self.mapping.false_words, &TRUE_WORDS);
         match (is_stated(&self.mapping.true_words), is_stated(&self.mapping.false_words)) {
             (true, _) => return Ok(Value::Bool(true)),
             (false, true) => return Ok(Value::Bool(false)),
+            (false, false) if is_turned => {}
             (false, false) if TRUE_WORDS.contains(&&*word) => return Ok(Value::Bool(true)),
             (false, false) if FALSE_WORDS.contains(&&*word) => return Ok(Value::Bool(false)),
             (false, false) => {}
         }
         let cell = quoted(&clip(cell));
+        let usual = if is_turned { Vec::new() } else { [TRUE_WORDS, FALSE_WORDS].concat() };
+        let stated = [&self.mapping.true_words, &self.mapping.false_words].into_iter().flatten().flatten();
+        let known: Vec<&str> = usual.into_iter().chain(stated.map(String::as_str)).collect();
         let expected = format!(
             "{}; for other words add true = [{cell}] or false = [{cell}] to a mapping",
-            [TRUE_WORDS, FALSE_WORDS].concat().join(", ")
+            known.join(", ")
         );
         Err(FieldError::new(field.name(), cell, expected))
     }
@@ -257,7 +266,7 @@ fn ambiguous(field: Field, cell: &str) -> FieldError {
 }
 
 /// A date without its time would be midnight.
-pub(super) const ONE_OF_TWO: &str = "a date or a time, without the other";
+pub(super) const ONE_OF_TWO: &str = "a value in only one of the two columns for date and time";
 
 /// The text of a date and a time of day, whichever comes first.
 pub(super) fn join_date_and_time(first: &str, second: &str) -> String {
@@ -336,13 +345,14 @@ fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstan
 /// The date that was expected, with the most likely setting.
 fn expected_date(cell: &str) -> String {
     let (clock, is_half_day) = match cell.to_ascii_uppercase() {
-        upper if upper.ends_with("AM") || upper.ends_with("PM") => (" %I:%M", true),
-        _ => (" %H:%M", false),
+        upper if upper.ends_with("AM") || upper.ends_with("PM") => ("%I:%M", true),
+        _ => ("%H:%M", false),
     };
-    let time = cell.split_once(' ').map_or("", |(_, time)| time.trim());
+    let (date, time) = cell.split_once([' ', 'T']).unwrap_or((cell, ""));
+    let (time, between) = (time.trim(), if cell.contains('T') { "T" } else { " " });
     let is_french =
         time.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
-    let clock = if is_french { " %Hh%M" } else { clock };
+    let clock = if is_french { "%Hh%M" } else { clock };
     let seconds = match time.matches(':').count() {
         0 if is_french => Some(""),
         0 => None,
@@ -350,8 +360,7 @@ fn expected_date(cell: &str) -> String {
         _ => Some(":%S"),
     };
     let half = if is_half_day { " %p" } else { "" };
-    let time = seconds.map_or_else(String::new, |seconds| format!("{clock}{seconds}{half}"));
-    let date = cell.split(' ').next().unwrap_or_default();
+    let time = seconds.map_or_else(String::new, |seconds| format!("{between}{clock}{seconds}{half}"));
     let separator = ['/', '-', '.'].into_iter().find(|separator| date.matches(*separator).count() == 2);
     let setting = match separator.and_then(|separator| Some((separator, split_three(date, separator)?))) {
         Some((mark, (year, ..))) if year.len() == 4 => {
@@ -363,8 +372,8 @@ fn expected_date(cell: &str) -> String {
             let month_first = format!("date_format = \"%m{mark}%d{mark}{year}{time}\"");
             let is_day = |part: &str| part.parse::<u32>().is_ok_and(|number| number > 12);
             match (is_day(first), is_day(second), mark) {
+                (false, true, _) => format!("{month_first} in a mapping"),
                 (true, ..) | (.., '.') => format!("{day_first} in a mapping"),
-                (_, true, _) => format!("{month_first} in a mapping"),
                 _ => format!("{day_first} or {month_first} in a mapping"),
             }
         }

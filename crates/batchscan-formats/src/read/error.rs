@@ -33,9 +33,16 @@ pub enum RepeatedIds {
     /// Accept the file with a warning: people may have typed one of them wrongly.
     Warn,
     /// Reject the file, as it does with its other warnings.
-    RejectWarning,
-    /// Reject the file: a template that makes ids has too few fields.
-    RejectTemplate,
+    Reject,
+}
+
+/// How to check the ids of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdRules {
+    /// What to do with an id that several batches have.
+    pub repeated: RepeatedIds,
+    /// Whether a template makes ids. Equal ones are an error: it has too few fields.
+    pub has_template: bool,
 }
 
 /// A file that was read to its end.
@@ -114,38 +121,40 @@ pub enum ReadError {
     NotAStream(Format),
 }
 
-impl RepeatedIds {
+impl IdRules {
+    /// Whether the ids of a file are to be checked.
+    pub fn is_checked(self) -> bool {
+        self.has_template || self.repeated != RepeatedIds::Accept
+    }
+
     /// The warning about an id that several batches of a file have, or the error.
-    pub fn check_repeated(self, id: &str) -> Result<Option<LocatedError>, LocatedError> {
-        if self == RepeatedIds::RejectTemplate {
-            return Err(about_id(format!(
+    pub fn check_repeated(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
+        if self.has_template {
+            let error = about_id(format!(
                 "two batches get the id \"{}\" from the template in the mapping: add fields to batch_id until each has its own",
                 clip(id)
-            )));
+            ));
+            return Err(ReadError::Invalid { errors: vec![error], more: false, only_implausible: false });
         }
         self.warn(about_id(format!("\"{}\" is the id of several rows; the last one counts", clip(id))))
     }
 
     /// The warning about an id that belonged to a batch with another name and date, or the error.
-    pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, LocatedError> {
+    pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
         self.warn(about_id(format!(
             "\"{}\" was the id of a batch with another name and date, which this one replaces: are ids used again?",
             clip(id)
         )))
     }
 
-    fn warn(self, warning: LocatedError) -> Result<Option<LocatedError>, LocatedError> {
-        match self {
+    fn warn(self, warning: LocatedError) -> Result<Option<LocatedError>, ReadError> {
+        match self.repeated {
             RepeatedIds::Accept => Ok(None),
-            RepeatedIds::Warn | RepeatedIds::RejectTemplate => Ok(Some(warning)),
-            RepeatedIds::RejectWarning => Err(warning),
+            RepeatedIds::Warn => Ok(Some(warning)),
+            RepeatedIds::Reject => {
+                Err(ReadError::Invalid { errors: vec![warning], more: false, only_implausible: true })
+            }
         }
-    }
-
-    /// The rejection of a file because of an id.
-    pub fn reject(self, error: LocatedError) -> ReadError {
-        let only_implausible = self == RepeatedIds::RejectWarning;
-        ReadError::Invalid { errors: vec![error], more: false, only_implausible }
     }
 }
 

@@ -16,6 +16,9 @@ const HEADER_ROWS_MAX: usize = 20;
 /// A mapping of which this many columns and more than half are missing is for other files.
 const MISSING_MIN: usize = 3;
 
+/// Titles that a message names.
+const TITLES_MAX: usize = 30;
+
 /// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Header {
@@ -127,6 +130,16 @@ fn is_number(title: &str) -> bool {
     !title.is_empty() && title.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The first titles: a hostile header may have any number.
+fn list(titles: &[&str], name: impl Fn(&str) -> String) -> String {
+    let names: Vec<String> = titles.iter().take(TITLES_MAX).map(|title| name(title)).collect();
+    let more = match titles.len().saturating_sub(TITLES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.join(", "))
+}
+
 /// What the mapping or the title says about a column.
 enum Meaning {
     Mapped(Field, Unit),
@@ -172,15 +185,18 @@ pub(super) fn match_columns<T: AsRef<str>>(
         collector.add_error(location, error)?;
     }
     collector.set_columns(location, titles, &matcher.header.roles);
-    matcher.check_required(location, collector)?;
-    matcher.check_mapping(location, collector)?;
+    let is_complete = matcher.check_required(location, collector)?;
+    // For a file of another kind, one error is enough.
+    if is_complete || (matcher.taken.contains(&true) && !matcher.is_another_kind()) {
+        matcher.check_mapping(location, collector)?;
+    }
     if !matcher.unknown.is_empty() {
-        let name = |title: &&str| match hinted(title).filter(|field| !matcher.taken[*field as usize]) {
+        let name = |title: &str| match hinted(title).filter(|field| !matcher.taken[*field as usize]) {
             Some(field) => format!("{} ({field}?)", quoted(&clip(title))),
             None => quoted(&clip(title)),
         };
-        let names: Vec<String> = matcher.unknown.iter().map(name).collect();
-        collector.warn(location, problem(format!("ignored columns: {}", names.join(", "))))?;
+        let names = list(&matcher.unknown, name);
+        collector.warn(location, problem(format!("ignored columns: {names}")))?;
     }
     Ok(matcher.header)
 }
@@ -285,9 +301,6 @@ impl<'t> Matcher<'_, 't> {
 
     /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
     fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        if !self.taken.contains(&true) || self.is_another_kind() {
-            return Ok(());
-        }
         for (title, field) in &self.options.mapping.columns {
             if self.taken[*field as usize] || !field.is_nullable() {
                 continue;
@@ -312,11 +325,12 @@ impl<'t> Matcher<'_, 't> {
         Ok(())
     }
 
-    fn check_required(&mut self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
+    /// Whether all required columns are there.
+    fn check_required(&mut self, location: Location, collector: &mut Collector<'_>) -> Result<bool, Stop> {
         let is_missing = |field: &Field| !self.taken[*field as usize];
         let missing: Vec<Field> = required_fields(self.options).filter(is_missing).collect();
         if missing.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let unknown = self.unknown.len();
         let mut errors: Vec<FieldError> = missing.iter().map(|field| self.missing(*field)).collect();
@@ -325,7 +339,8 @@ impl<'t> Matcher<'_, 't> {
             errors = vec![self.no_title_known()];
         }
         errors.into_iter().try_for_each(|error| collector.add_error(location, error))?;
-        collector.stop_after_examples()
+        collector.stop_after_examples()?;
+        Ok(false)
     }
 
     /// Whether most columns of the mapping are not in the file.
@@ -337,8 +352,7 @@ impl<'t> Matcher<'_, 't> {
 
     /// For a file of another kind, one error says more than one for each field.
     fn no_title_known(&self) -> FieldError {
-        let titles: Vec<String> = self.titles.iter().map(|title| quoted(&clip(title))).collect();
-        let titles = titles.join(", ");
+        let titles = list(&self.titles, |title| quoted(&clip(title)));
         problem(match self.options.mapping.columns.is_empty() {
             true => format!(
                 "no title is known: {titles}; if these are batches, name their fields in a mapping \

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{LocatedError, Location, list};
 
 /// The keys of a mapping, in the order of the file.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "timezone",
     "date_format",
     "decimal",
@@ -28,6 +28,7 @@ const KEYS: [&str; 14] = [
     "ignore",
     "ignore_rows",
     "ignore_sheets",
+    "strict",
     "batch_id",
     "columns",
 ];
@@ -60,6 +61,8 @@ pub struct Mapping {
     pub ignore_rows: Vec<String>,
     /// Sheets to ignore without a warning.
     pub ignore_sheets: Vec<String>,
+    /// Whether files with warnings are rejected.
+    pub strict: bool,
     /// How to make ids, if the file has none.
     pub batch_id: Option<IdTemplate>,
     /// Titles of columns and their fields.
@@ -87,7 +90,7 @@ pub enum RateUnit {
 pub(super) const RATE_FIELDS: [Field; 3] =
     [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
 
-/// The units of [`RATE_FIELDS`], as far as they are stated: for all of them, or for some.
+/// The units of the germination rate, the usable rate and the size variation, as far as they are stated.
 pub type RateUnits = [Option<RateUnit>; RATE_FIELDS.len()];
 
 /// The mistakes of a mapping.
@@ -151,6 +154,7 @@ impl Mapping {
         set("ignore", (!self.ignore.is_empty()).then(|| words(&self.ignore)));
         set("ignore_rows", (!self.ignore_rows.is_empty()).then(|| words(&self.ignore_rows)));
         set("ignore_sheets", (!self.ignore_sheets.is_empty()).then(|| words(&self.ignore_sheets)));
+        set("strict", self.strict.then(|| "true".into()));
         set("batch_id", self.batch_id.as_ref().map(|template| quoted(&template.0)));
         text.push_str("\n[columns]\n");
         for (title, field) in &self.columns {
@@ -253,6 +257,10 @@ impl Parser<'_> {
             "ignore" => mapping.ignore = parse_words(value)?,
             "ignore_rows" => mapping.ignore_rows = parse_words(value)?,
             "ignore_sheets" => mapping.ignore_sheets = parse_words(value)?,
+            "strict" => match value.get_ref() {
+                DeValue::Boolean(strict) => mapping.strict = *strict,
+                _ => return Err(mistake(value, "true or false")),
+            },
             "batch_id" => mapping.batch_id = Some(parse_text(value, TEMPLATE, IdTemplate::parse)?),
             "columns" => self.set_columns(value)?,
             _ => return Err(unknown_key(key)),
@@ -466,6 +474,7 @@ empty = ["-", "n. b."]
 ignore = ["Notizen"]
 ignore_rows = ["Summe"]
 ignore_sheets = ["Notizen"]
+strict = true
 batch_id = "{batch_name} {batch_creation_date}"
 
 [columns]

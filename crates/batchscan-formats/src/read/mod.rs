@@ -43,7 +43,7 @@ mod text_buffer;
 mod title;
 mod xlsx;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ use batchscan_model::{Batch, UtcInstant, Zone};
 
 pub use collector::Accept;
 pub use error::{
-    ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, RepeatedIds,
+    ERRORS_SHOWN_MAX, IdRules, Implausible, LocatedError, Location, ReadError, ReadSummary, RepeatedIds,
     WARNINGS_SHOWN_MAX, Warnings,
 };
 pub use mapping::{DecimalMark, IdTemplate, Mapping, MappingErrors, RateUnit, RateUnits};
@@ -79,14 +79,19 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// What to do with an id that several batches have.
-    pub fn repeated_ids(&self, format: Format) -> RepeatedIds {
-        match (format, self.implausible) {
-            _ if self.mapping.batch_id.is_some() => RepeatedIds::RejectTemplate,
+    /// What to do with warnings, also as the mapping says.
+    fn implausible(&self) -> Implausible {
+        if self.mapping.strict { Implausible::Reject } else { self.implausible }
+    }
+
+    /// How to check the ids of a file.
+    pub fn id_rules(&self, format: Format) -> IdRules {
+        let repeated = match (format, self.implausible()) {
             (Format::Csv | Format::Xlsx, Implausible::Warn) => RepeatedIds::Warn,
-            (Format::Csv | Format::Xlsx, Implausible::Reject) => RepeatedIds::RejectWarning,
+            (Format::Csv | Format::Xlsx, Implausible::Reject) => RepeatedIds::Reject,
             (Format::Ndjson | Format::Json | Format::Parquet, _) => RepeatedIds::Accept,
-        }
+        };
+        IdRules { repeated, has_template: self.mapping.batch_id.is_some() }
     }
 
     /// The zone of times without one, unless a title has another.
@@ -123,20 +128,19 @@ pub fn read_text(
 /// Reads a file to its end and describes how it is understood.
 pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
     let read = |file, options: &ReadOptions| {
-        let repeated_ids = options.repeated_ids(format);
-        let (mut ids, mut repeated) = (HashSet::new(), None);
+        let rules = options.id_rules(format);
+        let (mut ids, mut repeated) = (HashSet::new(), BTreeSet::new());
         let mut accept = |batch: Batch, _| {
-            let is_looked_for = repeated_ids != RepeatedIds::Accept && repeated.is_none();
-            if is_looked_for && !ids.insert(batch.batch_id.clone()) {
-                repeated = Some(batch.batch_id);
+            let id = batch.batch_id.as_str();
+            if rules.is_checked() && !ids.insert(id.to_owned()) {
+                repeated.insert(id.to_owned());
             }
             ControlFlow::Continue(())
         };
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
         // As an import does it.
         let result = result.and_then(|mut summary| {
-            let checked = repeated.map_or(Ok(None), |id| repeated_ids.check_repeated(id.as_str()));
-            let warning = checked.map_err(|error| repeated_ids.reject(error))?;
+            let warning = repeated.first().map_or(Ok(None), |id| rules.check_repeated(id))?;
             summary.warnings.count += u64::from(warning.is_some());
             summary.warnings.first.splice(..0, warning);
             Ok(summary)

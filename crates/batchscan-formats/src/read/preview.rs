@@ -104,7 +104,7 @@ impl Preview {
         let mut text = String::from("# How to read such files: batchscan import --mapping FILE\n");
         for (is_shown, line) in [
             (mapping.timezone.is_none(), "# timezone = \"Europe/Berlin\"\n"),
-            (mapping.rates.contains(&None), "# rates = \"percent\"                  # or \"fraction\"\n"),
+            (mapping.rates == [None; 3], "# rates = \"percent\"                  # or \"fraction\"\n"),
             (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
             (mapping.date_format.is_none(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
             (mapping.empty_words.is_empty(), "# empty = [\"-\"]                       # not measured\n"),
@@ -201,7 +201,9 @@ impl Notes {
 
     /// A cell of the next row, as the file has it.
     pub(super) fn add_cell(&mut self, field: Field, text: &str) {
-        self.cells.push((field, clip(text)));
+        if self.wants_examples() {
+            self.cells.push((field, clip(text)));
+        }
     }
 
     /// A cell of an ignored column.

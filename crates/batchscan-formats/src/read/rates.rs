@@ -13,12 +13,17 @@ const FRACTION_MAX: i64 = 100;
 /// at most 1 are not by chance.
 const API_RATES_MAX: u64 = 20;
 
+/// If a mapping says percent, this many rates are not all at most 1 by chance.
+const STATED_MIN: u64 = 3;
+
 /// What the rates of a file show about their unit.
 #[derive(Default)]
 pub(super) struct Rates {
     units: RateUnits,
     /// Whether the title of a column says percent. A mapping may say otherwise.
     is_titled: [bool; RATE_FIELDS.len()],
+    /// The first rate of each column that is read as a fraction although its title says percent.
+    converted: [Option<(Location, String)>; RATE_FIELDS.len()],
     /// Whether the type of a column says percent, whatever the mapping says.
     is_typed: [bool; RATE_FIELDS.len()],
     /// The first rate of each column that is above 0 and at most 1.
@@ -47,7 +52,7 @@ impl Rates {
     }
 
     /// Makes percentages of fractions, exactly: 0.925 is 92.5. Texts in the form of the API are percentages.
-    pub(super) fn convert(&self, raw: &mut RawBatch<'_>) {
+    pub(super) fn convert(&mut self, location: Location, raw: &mut RawBatch<'_>) {
         if !self.units.contains(&Some(RateUnit::Fraction)) {
             return;
         }
@@ -73,6 +78,10 @@ impl Rates {
                      rates = { avg_germination_rate = \"fraction\" }"
                 }
                 (false, true) => {
+                    let is_for_all = self.units == [Some(RateUnit::Fraction); RATE_FIELDS.len()];
+                    if self.is_titled[index] && is_for_all {
+                        self.converted[index].get_or_insert_with(|| (location, text.clone()));
+                    }
                     if let Some(value) = raw.get_mut(field) {
                         *value = Value::Percent(Cow::Owned(times_hundred(&text)));
                     }
@@ -85,15 +94,10 @@ impl Rates {
 
     /// Takes note of the rates of a batch.
     pub(super) fn observe(&mut self, location: Location, raw: &RawBatch<'_>, batch: &Batch) {
-        if self.units.iter().all(Option::is_some) {
-            return;
-        }
         let rates =
             [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
         for (index, rate) in rates.into_iter().enumerate() {
-            let Some(rate) = rate.filter(|rate| !self.is_stated(index) && rate.count() >= 0) else {
-                continue;
-            };
+            let Some(rate) = rate.filter(|rate| !self.is_typed[index] && rate.count() >= 0) else { continue };
             let text = match raw.get(RATE_FIELDS[index]) {
                 Some(Value::Percent(_)) => continue,
                 Some(_) if rate.count() > FRACTION_MAX => {
@@ -118,19 +122,25 @@ impl Rates {
         }
     }
 
-    /// Whether the mapping or the type of the column states the unit.
-    fn is_stated(&self, index: usize) -> bool {
-        self.units[index].is_some() || self.is_typed[index]
-    }
-
     /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
     /// Fewer are warnings, and all of them if the title says percent.
     pub(super) fn finish(self) -> (Vec<LocatedError>, Vec<LocatedError>) {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        for (field, converted) in RATE_FIELDS.into_iter().zip(&self.converted) {
+            let Some((location, text)) = converted else { continue };
+            let problem = format!(
+                "{text} is read as a fraction, as rates in the mapping says, although the title says percent; \
+                 rates = {{ {field} = \"fraction\" }} ends this warning"
+            );
+            let error = FieldError::problem(field.name(), problem);
+            warnings.push(LocatedError { location: *location, error });
+        }
         for (index, field) in RATE_FIELDS.into_iter().enumerate() {
             let (small, large) = (self.small[index], self.large[index]);
             let is_api = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
-            let Some((location, text)) = self.first[index].as_ref().filter(|_| !is_api) else { continue };
+            let is_percent = self.units[index] == Some(RateUnit::Percent);
+            let is_chance = is_api || (is_percent && (large > 0 || small < STATED_MIN));
+            let Some((location, text)) = self.first[index].as_ref().filter(|_| !is_chance) else { continue };
             let read =
                 |text: &str| Hundredths::parse(text).map_or_else(|_| String::new(), |rate| rate.to_string());
             let how_many = match large {
@@ -141,6 +151,10 @@ impl Rates {
             // A unit of the whole column would not help if only a few are fractions.
             let is_few = small < large;
             let problem = match (self.is_titled[index], is_few) {
+                _ if is_percent => format!(
+                    "{how_many}: {text} is read as {percent} %, as rates in the mapping says. If {fraction} % was meant, import \
+                     the file again with rates = \"fraction\""
+                ),
                 (true, false) => format!(
                     "{how_many}, although the title says percent: {text} is read as {percent} %. For {fraction} %, add \
                      rates = {{ {field} = \"fraction\" }} to a mapping; rates = {{ {field} = \"percent\" }} ends this warning"
@@ -154,7 +168,8 @@ impl Rates {
                      (rates = \"fraction\")"
                 ),
             };
-            let found = if is_few || self.is_titled[index] { &mut warnings } else { &mut errors };
+            let found =
+                if is_few || is_percent || self.is_titled[index] { &mut warnings } else { &mut errors };
             found.push(LocatedError {
                 location: *location,
                 error: FieldError::problem(field.name(), problem),

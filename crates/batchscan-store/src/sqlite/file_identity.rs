@@ -33,7 +33,16 @@ impl FileIdentity {
         if checked.0.elapsed() >= CHECK_INTERVAL {
             *checked = (Instant::now(), file_id(&self.path).ok() != self.opened);
         }
-        if !checked.1 {
+        Self::require(!checked.1)
+    }
+
+    /// `Ok` if the path leads to the open file now: what is committed must not be lost.
+    pub(super) fn check_now(&self) -> Result<(), StoreError> {
+        Self::require(file_id(&self.path).ok() == self.opened)
+    }
+
+    fn require(is_same: bool) -> Result<(), StoreError> {
+        if is_same {
             return Ok(());
         }
         let why = "the database file was moved or replaced: restart the service";

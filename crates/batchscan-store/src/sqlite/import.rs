@@ -33,7 +33,6 @@ pub(super) fn merge(
         version: connection.query_row(version, [org.0], |row| row.get(0))?,
         counts: ImportCounts::default(),
         repeated: None,
-        replaced: None,
         moved: None,
     };
     let staged = loop {
@@ -48,7 +47,8 @@ pub(super) fn merge(
             None => return Err(AdminError::Aborted),
         }
     };
-    let Merge { counts, repeated, replaced, moved, .. } = merge;
+    let replaced = merge.find_replaced()?;
+    let Merge { counts, repeated, moved, .. } = merge;
     Ok((staged, Merged { counts, repeated, replaced, moved }))
 }
 
@@ -60,8 +60,8 @@ struct Merge<'t> {
     org: OrgId,
     version: i64,
     counts: ImportCounts,
+    /// The smallest id that several batches have, as PostgreSQL reports it.
     repeated: Option<String>,
-    replaced: Option<String>,
     moved: Option<(i64, i64)>,
 }
 
@@ -127,9 +127,6 @@ impl Merge<'_> {
             update.execute(params![self.org.0, created, id, row.json, self.version])?;
             return Ok(());
         }
-        if stored.version != self.version && name(&stored.json) != name(&row.json) {
-            self.replaced.get_or_insert_with(|| id.to_owned());
-        }
         let mut delete = self
             .connection
             .prepare_cached("DELETE FROM batch WHERE org_id = ?1 AND created_at = ?2 AND batch_id = ?3")?;
@@ -146,7 +143,31 @@ impl Merge<'_> {
 
     fn count_duplicate(&mut self, row: &ImportRow) {
         self.counts.duplicates += 1;
-        self.repeated.get_or_insert_with(|| row.position.id.as_str().to_owned());
+        let id = row.position.id.as_str();
+        if self.repeated.as_deref().is_none_or(|known| id < known) {
+            self.repeated = Some(id.to_owned());
+        }
+    }
+
+    /// The smallest id whose batch had another name and creation time before the import.
+    fn find_replaced(&self) -> Result<Option<String>, AdminError> {
+        if self.moved.is_none() {
+            return Ok(None);
+        }
+        let mut find = self.connection.prepare(
+            "SELECT b.batch_id, old.json, b.json
+             FROM before_import AS old JOIN batch AS b ON b.org_id = ?1 AND b.batch_id = old.batch_id
+             WHERE old.json IS NOT NULL AND b.created_at <> old.created_at
+             ORDER BY old.batch_id",
+        )?;
+        let mut rows = find.query([self.org.0])?;
+        while let Some(row) = rows.next()? {
+            let (before, after): (String, String) = (row.get(1)?, row.get(2)?);
+            if name(&before) != name(&after) {
+                return Ok(Some(row.get(0)?));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the file has not had this batch before. `stored` is kept if the batch changes.

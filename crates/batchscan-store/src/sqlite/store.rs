@@ -134,6 +134,7 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&mut Connection) -> Result<T, AdminError> + Send + 'static,
     ) -> Result<T, AdminError> {
+        self.identity.check()?;
         self.readers.run(job).await?
     }
 
@@ -142,7 +143,8 @@ impl SqliteStore {
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError> + Send + 'static,
     ) -> Result<T, AdminError> {
-        self.writer.run(move |connection| change(connection, work)).await?
+        let identity = self.identity.clone();
+        self.writer.run(move |connection| change(connection, &identity, work)).await?
     }
 
     /// An import can hold the lock for long, and a shutdown must not wait for that.
@@ -150,9 +152,10 @@ impl SqliteStore {
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
     ) -> Result<(), StoreError> {
+        let identity = self.identity.clone();
         let job = move |connection: &mut Connection| {
             connection.busy_timeout(QUICK_LOCK_TIMEOUT)?;
-            let changed = change(connection, async move |sql| work(sql).await.map(End::Commit));
+            let changed = change(connection, &identity, async move |sql| work(sql).await.map(End::Commit));
             connection.busy_timeout(WRITE_LOCK_TIMEOUT)?;
             changed
         };
@@ -162,12 +165,14 @@ impl SqliteStore {
 
 fn change<T>(
     connection: &mut Connection,
+    identity: &FileIdentity,
     work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
 ) -> Result<T, AdminError> {
     let run = |connection: &mut Connection| {
         let transaction = Transaction::begin(connection, "BEGIN IMMEDIATE")?;
         match block_on(work(&mut SqliteSql::new(transaction.0)))? {
             End::Commit(done) => {
+                identity.check_now()?;
                 transaction.0.execute_batch("COMMIT")?;
                 Ok(done)
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use batchscan_formats::read::RepeatedIds;
+use batchscan_formats::read::{IdRules, RepeatedIds};
 use batchscan_model::Batch;
 use batchscan_store::{AdminError, ImportCounts, ImportRow, ImportSource, ImportStep};
 use tokio::sync::mpsc;
@@ -62,29 +62,35 @@ pub(crate) async fn the_last_of_several_batches_with_one_id_wins(fixture: &Fixtu
 
 /// Decision 040: in files that people edit.
 pub(crate) async fn an_id_of_several_batches_is_a_warning_or_an_error(fixture: &Fixture) {
-    let import = async |repeated_ids, batches: &[Batch]| {
+    let import = async |repeated, has_template, batches: &[Batch]| {
         let (steps, rows) = mpsc::channel(2);
         steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
         steps.send(ImportStep::Commit { warnings: 1, messages: vec!["first".into()] }).await.unwrap();
-        let source = ImportSource { repeated_ids, ..ImportSource::default() };
+        let id_rules = IdRules { repeated, has_template };
+        let source = ImportSource { id_rules, ..ImportSource::default() };
         fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
     };
     let named = |name: &str, second| Batch { batch_name: name.into(), ..batch("a", second) };
     let repeated = "batch_id: \"a\" is the id of several rows; the last one counts".to_owned();
-    let rows = [batch("a", 1), batch("b", 2), batch("a", 3)];
-    let found = import(RepeatedIds::Warn, &rows).await.unwrap();
-    assert_eq!(found, (2, vec![repeated.clone(), "first".into()]));
-    for policy in [RepeatedIds::RejectWarning, RepeatedIds::RejectTemplate] {
-        assert!(matches!(import(policy, &rows).await, Err(AdminError::InvalidIds(_))));
+    let rows = [batch("b", 1), batch("a", 2), batch("b", 2), batch("a", 3)];
+    let found = import(RepeatedIds::Warn, false, &rows).await.unwrap();
+    assert_eq!(found, (2, vec![repeated, "first".into()]));
+    for (policy, has_template) in [(RepeatedIds::Reject, false), (RepeatedIds::Accept, true)] {
+        assert!(matches!(import(policy, has_template, &rows).await, Err(AdminError::InvalidIds(_))));
     }
     // The name or the date of a batch may be corrected. Both at once is probably another batch.
     for (corrected, warnings) in [(named("x", 3), 1), (named("x", 4), 1), (named("y", 5), 2)] {
-        assert_eq!(import(RepeatedIds::Warn, std::slice::from_ref(&corrected)).await.unwrap().0, warnings);
-        assert_eq!(import(RepeatedIds::RejectWarning, &[corrected]).await.unwrap().0, 1);
+        let corrected = std::slice::from_ref(&corrected);
+        assert_eq!(import(RepeatedIds::Warn, true, corrected).await.unwrap().0, warnings);
+        assert_eq!(import(RepeatedIds::Reject, true, corrected).await.unwrap().0, 1);
     }
-    let replaced = import(RepeatedIds::RejectWarning, &[named("z", 6)]).await.unwrap_err().to_string();
+    // The last one of a file counts.
+    assert_eq!(import(RepeatedIds::Warn, false, &[named("z", 6), named("y", 5)]).await.unwrap().0, 2);
+    let found = import(RepeatedIds::Warn, false, &[named("z", 5), named("z", 6)]).await.unwrap();
+    assert!(found.1[0].contains("another name and date"), "{found:?}");
+    let replaced = import(RepeatedIds::Reject, false, &[named("y", 7)]).await.unwrap_err().to_string();
     assert!(replaced.contains("another name and date"), "{replaced}");
-    assert_eq!(import(RepeatedIds::Accept, &[named("z", 6), named("y", 7)]).await.unwrap().0, 1);
+    assert_eq!(import(RepeatedIds::Accept, false, &[named("y", 7), named("x", 8)]).await.unwrap().0, 1);
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

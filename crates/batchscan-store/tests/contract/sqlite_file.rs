@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use batchscan_model::Field;
-use batchscan_store::{DatabaseUrl, OpenError, OpenOptions, Store};
+use batchscan_store::{DatabaseUrl, ImportStep, OpenError, OpenOptions, Store};
 use rusqlite::Connection;
 
-use crate::fixture::{Fixture, batch, commented};
+use crate::fixture::{Fixture, ORG, batch, commented, import};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_concurrent_opens_migrate_a_new_file_once() {
@@ -34,6 +34,17 @@ async fn only_the_owner_can_read_the_file_and_its_log() {
         let mode = std::fs::metadata(fixture.folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+}
+
+/// The batches would be lost when the process ends.
+#[tokio::test]
+async fn nothing_is_imported_into_a_file_that_was_removed() {
+    let fixture = Fixture::sqlite().await;
+    fixture.import(&[batch("a", 1)]).await;
+    std::fs::remove_file(fixture.folder.path().join("contract.db")).unwrap();
+    let commit = Some(ImportStep::Commit { warnings: 0, messages: Vec::new() });
+    let error = import(&fixture.store, ORG, &[batch("b", 2)], commit).await.unwrap_err().to_string();
+    assert!(error.contains("moved or replaced"), "{error}");
 }
 
 #[tokio::test]

@@ -656,6 +656,7 @@ A mapping (all keys are optional):
   ignore = [\"Notizen\"]
   ignore_rows = [\"Summe\"]             # rows that begin with this
   ignore_sheets = [\"Notizen\"]
+  strict = true                       # reject files with warnings
   batch_id = \"{{batch_name}} {{batch_creation_date}}\"
   [columns]
   \"Keimquote\" = \"avg_germination_rate\"

@@ -38,6 +38,10 @@ impl<'a> CellValue<'a> {
                 return self::text(Cow::Owned(text));
             }
             DataRef::Bool(flag) => Value::Bool(flag),
+            // A mapping may state what they mean.
+            DataRef::Float(number) if field.kind() == Kind::Flag => {
+                return text(number.to_string().into());
+            }
             DataRef::Int(number) => Value::Cell(number.to_string().into()),
             DataRef::Float(number) if field.kind() == Kind::Instant => return clock(number, is_1904),
             // Excel keeps 15 digits, and writes zeros for the others.

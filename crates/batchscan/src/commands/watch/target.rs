@@ -124,7 +124,7 @@ impl Target {
         };
         // Read again, so that a corrected mapping is used without a restart.
         let mapping = self.mapping.as_deref().map(read_mapping).transpose();
-        let (text, mapping) = mapping.map_err(|error| Failure::Temporary(format!("{error:#}")))?.unzip();
+        let (text, mapping) = mapping.map_err(|error| Failure::Temporary(one_line(&error)))?.unzip();
         match &self.destination {
             Destination::Database(store) => {
                 let read = ReadOptions { mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
@@ -160,6 +160,11 @@ async fn import_into_database(
         Err(ImportError::Store(error @ AdminError::KeyReused)) => Ok(Outcome::Refused(error.to_string())),
         Err(ImportError::Store(error)) => Err(Failure::Temporary(error.to_string())),
     }
+}
+
+/// The status file has one line.
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace('\n', " ")
 }
 
 /// The operator API of a service.
