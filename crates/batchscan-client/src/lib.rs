@@ -47,7 +47,7 @@ pub use changes::{Changes, WAIT_MAX};
 pub use client::{Batches, Client, Freshness, Pages};
 pub use error::Error;
 pub use futures_util::TryStreamExt;
-pub use operator::{FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient};
+pub use operator::{FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient, WatcherReport};
 pub use page::Page;
 pub use received_batch::ReceivedBatch;
 pub use retry::Retry;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, RequestBuilder, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -45,6 +45,19 @@ pub struct ImportFile {
     pub mapping: Option<String>,
     /// The content.
     pub content: File,
+}
+
+/// What a watched folder does.
+#[derive(Debug, Serialize)]
+pub struct WatcherReport {
+    /// The name of its computer.
+    pub host: String,
+    /// The folder.
+    pub folder: String,
+    /// `running`, `waiting` or `stopped`.
+    pub state: &'static str,
+    /// Numbers of files, and why they wait.
+    pub detail: String,
 }
 
 /// The result of an import.
@@ -104,9 +117,22 @@ impl OperatorClient {
 
     /// Whether the service accepts the token for imports into this organisation. Imports nothing.
     pub async fn check(&self, organisation: &str, token: &str) -> Result<(), Error> {
-        let request = self.http.post(self.imports_url(organisation)).query(&[("dry_run", "true")]);
+        let request = self.http.post(self.url(organisation, "imports")).query(&[("dry_run", "true")]);
         let request = request.header(CONTENT_TYPE, "application/json").body("[]").timeout(CHECK_TIMEOUT);
         self.send(request, token).await?.counts().map(drop)
+    }
+
+    /// Reports what a watched folder does.
+    pub async fn report_watcher(
+        &self,
+        organisation: &str,
+        token: &str,
+        report: &WatcherReport,
+    ) -> Result<(), Error> {
+        let body = serde_json::to_vec(report).unwrap_or_default();
+        let request = self.http.put(self.url(organisation, "watchers")).timeout(CHECK_TIMEOUT);
+        let response = self.send(request.header(CONTENT_TYPE, "application/json").body(body), token).await?;
+        if response.status.is_success() { Ok(()) } else { Err(response.rejected()) }
     }
 
     /// Imports a file. An error is not about the file.
@@ -117,7 +143,7 @@ impl OperatorClient {
         file: ImportFile,
     ) -> Result<ImportOutcome, Error> {
         let (progress, progressed) = watch::channel(());
-        let url = self.imports_url(organisation);
+        let url = self.url(organisation, "imports");
         let request = self
             .http
             .post(url.clone())
@@ -160,10 +186,10 @@ impl OperatorClient {
         Ok(ImportResponse { url, status, is_replay, body })
     }
 
-    fn imports_url(&self, organisation: &str) -> Url {
+    fn url(&self, organisation: &str, what: &str) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["operator", "v1", "organisations", organisation, "imports"]);
+            path.pop_if_empty().extend(["operator", "v1", "organisations", organisation, what]);
         }
         url
     }

@@ -20,7 +20,7 @@ pub struct Actor {
 
 impl Actor {
     /// The user that runs this process, and the host.
-    pub(crate) fn of_process() -> Self {
+    pub fn of_process() -> Self {
         Self { name: platform::user_name(), source: platform::host_name(), token: None }
     }
 }

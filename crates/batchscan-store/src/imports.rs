@@ -12,6 +12,7 @@ use crate::sql::{Columns, Merged, Sql, Staged, values};
 use crate::store::{End, Store};
 use crate::types::{ImportCounts, ImportRows};
 use crate::versions::{next_version, set_version};
+use crate::watchers;
 
 /// Where the batches of an import come from.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +150,7 @@ impl Store {
         .await
     }
 
-    /// An operator has seen all rejected files and warnings so far.
+    /// An operator has seen all rejected files and warnings so far, and knows of the watchers that have died.
     pub async fn acknowledge_imports(&self, org: &str, now: UtcInstant) -> Result<(), AdminError> {
         let name = org.to_owned();
         self.change(now, async move |sql| {
@@ -157,6 +158,7 @@ impl Store {
             let acknowledge = "UPDATE organisation SET acknowledged_import =
                                (SELECT coalesce(max(id), 0) FROM import WHERE org_id = $1) WHERE id = $1";
             sql.execute(acknowledge, values![org]).await?;
+            watchers::forget_dead(sql, org, now).await?;
             Ok(((), vec![Change::of_org("imports acknowledge", &name)]))
         })
         .await
@@ -232,7 +234,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, mut warnings, mut messages } = sql.stage(org, rows).await?;
+        let Staged { is_commit, is_sorted, mut warnings, mut messages } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -241,7 +243,7 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
+        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version, is_sorted).await?;
         let rules = self.source.id_rules;
         for checked in
             [repeated.map(|id| rules.check_repeated(&id)), replaced.map(|id| rules.check_replaced(&id))]

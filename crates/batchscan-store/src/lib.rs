@@ -51,6 +51,7 @@ mod store;
 mod types;
 mod url;
 mod versions;
+mod watchers;
 
 pub use access::{
     ActiveSession, Credential, CredentialStatus, IdAndSecret, NewCredential, OperatorRole, Rate, RateLimit,
@@ -82,3 +83,4 @@ pub use types::{
     Progress, ReadFrom,
 };
 pub use url::{DatabaseUrl, DatabaseUrlError};
+pub use watchers::{WATCHER_TIMEOUT_SECS, Watcher, WatcherState};

@@ -9,6 +9,7 @@ use crate::imports::{self, ImportEntry};
 use crate::organisations::{self, Organisation};
 use crate::sql::{Sql, values};
 use crate::store::Store;
+use crate::watchers::{self, Watcher};
 
 /// The state of a database.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct OrgStatus {
     pub last_rejected: Option<ImportEntry>,
     /// Rejected files and those with warnings that were not imported again since, nor acknowledged; newest first.
     pub open_imports: Vec<ImportEntry>,
+    /// Its watched folders.
+    pub watchers: Vec<Watcher>,
     /// Its credentials, oldest first.
     pub credentials: Vec<Credential>,
 }
@@ -67,6 +70,7 @@ async fn org_status(sql: &mut dyn Sql, org: Organisation) -> Result<OrgStatus, A
         last_import: imports::last(sql, org.id, false).await?,
         last_rejected: imports::last(sql, org.id, true).await?,
         open_imports: imports::open(sql, org.id).await?,
+        watchers: watchers::all(sql, org.id).await?,
         credentials: credentials::all(sql, Some(org.id)).await?,
         org,
     })

@@ -49,6 +49,8 @@ pub(super) struct Collector<'a> {
     template: Option<&'a IdTemplate>,
     rates: Rates,
     notes: Notes,
+    /// Whether the file has a header.
+    is_table: bool,
     /// Whether a column is missing: rows are only examples for a preview.
     is_header_wrong: bool,
 }
@@ -85,6 +87,7 @@ impl<'a> Collector<'a> {
             template: options.mapping.batch_id.as_ref(),
             rates: Rates::new(options.mapping.rates),
             notes: Notes::default(),
+            is_table: false,
             is_header_wrong: false,
         }
     }
@@ -214,6 +217,7 @@ impl<'a> Collector<'a> {
 
     /// The columns of the table, for a preview.
     pub(super) fn set_columns<T: AsRef<str>>(&mut self, location: Location, titles: &[T], roles: &[Role]) {
+        self.is_table = true;
         self.notes.set_columns(location, titles, roles);
     }
 
@@ -227,6 +231,9 @@ impl<'a> Collector<'a> {
         let rates = std::mem::take(&mut self.rates);
         let (errors, warnings) = rates.finish();
         let outcome = outcome.and_then(|()| self.add_errors(errors)).and_then(|()| {
+            if self.is_table && self.batches == 0 && self.errors.is_empty() {
+                self.warn(Location::File, problem("the file has no batches"))?;
+            }
             warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
         });
         let notes = std::mem::take(&mut self.notes);

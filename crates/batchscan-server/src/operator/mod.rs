@@ -5,6 +5,7 @@
 //! | `access` | `Operator`: the token of a request, and what it allows |
 //! | `imports` | imports of files and single batches, and their record |
 //! | `organisations`, `credentials` | as on the command line |
+//! | `watchers` | reports of watched folders |
 //! | `json` | organisations, credentials, imports and audit entries as JSON, for the API and the command line |
 
 mod access;
@@ -13,6 +14,7 @@ mod imports;
 pub mod json;
 mod organisations;
 mod request;
+mod watchers;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -62,6 +64,10 @@ fn api_routes() -> Router<App> {
         .route(
             "/operator/v1/organisations/{name}/imports",
             with_allow("GET, HEAD, POST, OPTIONS", routing::get(imports::list).post(imports::create)),
+        )
+        .route(
+            "/operator/v1/organisations/{name}/watchers",
+            with_allow("PUT, OPTIONS", routing::put(watchers::report)),
         )
         .route(
             "/operator/v1/organisations/{name}/batches/{batch_id}",

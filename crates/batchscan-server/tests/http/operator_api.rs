@@ -72,13 +72,16 @@ const fn admin(status: u16) -> [u16; 4] {
     [403, 403, 403, status]
 }
 
+const WATCHER: &str = r#"{"host":"pc","folder":"/srv/scans","state":"running","detail":"3 imported"}"#;
+
 /// Every request, in an order in which an administrator's succeeds, and its status with a token for ingest into this
 /// organisation, into another one, into all, and with an administrator's token.
-const TABLE: [(&str, &str, &str, [u16; 4]); 14] = [
+const TABLE: [(&str, &str, &str, [u16; 4]); 15] = [
     ("GET", "/openapi.json", "", ALL),
     ("POST", "/organisations/Nursery/imports", "[]", IMPORT),
     ("GET", "/organisations/Nursery/imports", "", admin(200)),
     ("PUT", "/organisations/Nursery/batches/b1", "BATCH", IMPORT),
+    ("PUT", "/organisations/Nursery/watchers", WATCHER, [204, 403, 204, 204]),
     ("DELETE", "/organisations/Nursery/batches/b1", "", admin(204)),
     ("GET", "/organisations", "", admin(200)),
     ("POST", "/organisations", r#"{"name":"New"}"#, admin(201)),
@@ -274,6 +277,26 @@ async fn one_batch_is_put_and_removed() {
     assert_eq!(send(&app, &admin, "DELETE", BATCH, &json!({})).await.status, 204);
     send(&app, &admin, "DELETE", BATCH, &json!({})).await.is_detail(404, "There is no batch with this id");
     assert_eq!(ids().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_report_of_a_watcher_is_checked() {
+    let (app, admin) = start().await;
+    let report: Value = serde_json::from_str(WATCHER).unwrap();
+    for (field, value) in [
+        ("host", Value::Null),
+        ("host", "".into()),
+        ("folder", "a\0b".into()),
+        ("state", "asleep".into()),
+        ("detail", "x".repeat(1_001).into()),
+        ("more", 1.into()),
+    ] {
+        let mut wrong = report.clone();
+        wrong[field] = value;
+        let reply = send(&app, &admin, "PUT", "/organisations/Nursery/watchers", &wrong).await;
+        assert!(reply.status == 422 && reply.text().contains(field), "{reply:?}");
+    }
+    assert_eq!(send(&app, &admin, "PUT", "/organisations/Unknown/watchers", &report).await.status, 404);
 }
 
 #[tokio::test]

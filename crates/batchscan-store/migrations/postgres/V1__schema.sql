@@ -132,6 +132,17 @@ CREATE TABLE import (
 
 CREATE UNIQUE INDEX import_by_key ON import (org_id, key) WHERE key IS NOT NULL;
 
+-- Watched folders, as `batchscan watch` reports them.
+CREATE TABLE watcher (
+    org_id     BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    host       TEXT NOT NULL,
+    folder     TEXT NOT NULL,
+    state      TEXT NOT NULL,                          -- running, waiting or stopped
+    detail     TEXT NOT NULL,                          -- numbers of files, and why they wait
+    seen_at    BIGINT NOT NULL,
+    PRIMARY KEY (org_id, host, folder)
+);
+
 -- One row while a copy into this database is unfinished. An incomplete database is not served.
 CREATE TABLE unfinished_copy (
     source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated

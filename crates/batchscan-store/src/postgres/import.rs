@@ -61,10 +61,12 @@ const CORRECT: &str = "
     FROM stage s WHERE b.org_id = $1 AND b.batch_id = s.batch_id";
 const DROP_CORRECTED: &str =
     "DELETE FROM stage s USING batch b WHERE b.org_id = $1 AND b.batch_id = s.batch_id";
-/// Ordered, so that the batches of a page are adjacent on disk. Faster by a fifth than with `ON CONFLICT DO NOTHING`.
+/// Faster by a fifth than with `ON CONFLICT DO NOTHING`.
 const ADD: &str = "
     INSERT INTO batch (org_id, created_at, batch_id, json, version)
-    SELECT $1, created_at, batch_id, json, $2 FROM stage ORDER BY created_at, batch_id";
+    SELECT $1, created_at, batch_id, json, $2 FROM stage";
+/// So that the batches of a page are adjacent on disk.
+const IN_ORDER: &str = " ORDER BY created_at, batch_id";
 
 /// Copies the rows into the temporary table.
 pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Staged, AdminError> {
@@ -72,7 +74,7 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
     client.batch_execute(STAGE).await?;
     let sink = client.copy_in("COPY stage (line, created_at, batch_id, json) FROM STDIN (FORMAT binary)");
     let mut copy = pin!(BinaryCopyInWriter::new(sink.await?, &STAGE_TYPES));
-    let mut line = 0i64;
+    let (mut line, mut last, mut is_sorted) = (0i64, None, true);
     let staged = loop {
         match rows.recv().await {
             Some(ImportStep::Rows(rows)) => {
@@ -80,13 +82,15 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
                     line += 1;
                     let (created, id) = (row.position.created.micros(), row.position.id.as_str());
                     copy.as_mut().write(&[&line, &created, &id, &row.json]).await?;
+                    is_sorted = is_sorted && last.is_none_or(|last| last < row.position);
+                    last = Some(row.position);
                 }
             }
             Some(ImportStep::Commit { warnings, messages }) => {
-                break Staged { is_commit: true, warnings, messages };
+                break Staged { is_commit: true, is_sorted, warnings, messages };
             }
             Some(ImportStep::DryRun { warnings, messages }) => {
-                break Staged { is_commit: false, warnings, messages };
+                break Staged { is_commit: false, is_sorted, warnings, messages };
             }
             None => return Err(AdminError::Aborted),
         }
@@ -96,8 +100,15 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
 }
 
 /// Merges the temporary table into the batches.
-pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result<Merged, AdminError> {
-    sql.execute("ANALYZE stage", &[]).await?;
+pub(super) async fn merge(
+    sql: &mut dyn Sql,
+    org: OrgId,
+    version: i64,
+    is_sorted: bool,
+) -> Result<Merged, AdminError> {
+    // The number of rows is enough to plan with, and reading a hundred times as many costs a twentieth of the import.
+    sql.execute("SET LOCAL default_statistics_target = 1", &[]).await?;
+    sql.execute("ANALYZE stage (batch_id)", &[]).await?;
     let dropped = |row: &dyn Columns| Ok((row.count(0)?, row.optional_string(1)?));
     let (duplicates, repeated) = sql.first(DROP_DUPLICATES, &[], dropped).await?.unwrap_or_default();
     let unchanged = sql.execute(DROP_UNCHANGED, values![org]).await?;
@@ -115,7 +126,8 @@ pub(super) async fn merge(sql: &mut dyn Sql, org: OrgId, version: i64) -> Result
     if corrected > 0 {
         sql.execute(DROP_CORRECTED, values![org]).await?;
     }
-    let new = sql.execute(ADD, values![org, version]).await?;
+    let order = if is_sorted { "" } else { IN_ORDER };
+    let new = sql.execute(&format!("{ADD}{order}"), values![org, version]).await?;
     let counts = ImportCounts { new, corrected, unchanged, duplicates };
     Ok(Merged { counts, repeated, replaced, moved })
 }

@@ -111,8 +111,8 @@ impl Sql for PostgresSql<'_> {
         Box::pin(import::stage(self.0, rows))
     }
 
-    fn merge<'a>(&'a mut self, org: OrgId, version: i64) -> Pending<'a, Merged> {
-        Box::pin(import::merge(self, org, version))
+    fn merge<'a>(&'a mut self, org: OrgId, version: i64, is_sorted: bool) -> Pending<'a, Merged> {
+        Box::pin(import::merge(self, org, version, is_sorted))
     }
 }
 

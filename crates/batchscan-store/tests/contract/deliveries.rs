@@ -5,7 +5,8 @@ use std::sync::Arc;
 use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
     Actor, AdminError, CredentialStatus, DatabaseUrl, ImportEntry, ImportResult, ImportRow, ImportSource,
-    ImportStep, NewCredential, OpenOptions, OperatorRole, OperatorToken, OrgName, Store, copy_database,
+    ImportStep, NewCredential, OpenOptions, OperatorRole, OperatorToken, OrgName, Store,
+    WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
 };
 use tokio::sync::mpsc;
 
@@ -143,4 +144,33 @@ pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture:
         assert_eq!(entries(&other).await, entries(store).await);
         assert_eq!(other.operator_tokens().await.unwrap(), store.operator_tokens().await.unwrap());
     }
+}
+
+pub(crate) async fn watchers_are_listed_until_they_are_forgotten(fixture: &Fixture) {
+    let store = &fixture.store;
+    let watcher = |host: &str, second: i64| Watcher {
+        host: host.into(),
+        folder: "/srv/scans".into(),
+        state: WatcherState::Waiting,
+        detail: format!("at {second}"),
+        seen_at: at(second),
+    };
+    let listed = async || {
+        let watchers = store.status().await.unwrap().orgs.remove(0).watchers;
+        watchers.into_iter().map(|watcher| (watcher.host, watcher.detail)).collect::<Vec<_>>()
+    };
+    let shown = |host: &str, second: i64| (host.to_owned(), format!("at {second}"));
+    for (host, second) in [("b", 1), ("a", 2), ("b", 3)] {
+        store.record_watcher(ORG, watcher(host, second)).await.unwrap();
+    }
+    assert_eq!(listed().await, [shown("a", 2), shown("b", 3)]);
+    store.record_watcher("Unknown", watcher("a", 4)).await.unwrap_err();
+    store.acknowledge_imports(ORG, at(3 + WATCHER_TIMEOUT_SECS)).await.unwrap();
+    assert_eq!(listed().await, [shown("b", 3)], "one has died");
+    // A client cannot fill the database.
+    for second in 10..120 {
+        store.record_watcher(ORG, watcher(&format!("host {second}"), second)).await.unwrap();
+    }
+    let listed = listed().await;
+    assert_eq!((listed.len(), &*listed[0].0), (100, "host 100"));
 }

@@ -84,6 +84,7 @@ on_both_stores!(
     deliveries::operator_tokens_are_issued_used_and_revoked,
     deliveries::a_revoked_operator_token_changes_nothing,
     deliveries::copies_and_backups_have_imports_and_operator_tokens,
+    deliveries::watchers_are_listed_until_they_are_forgotten,
     operators::organisations_are_added_renamed_and_removed,
     operators::an_overview_has_the_time_of_the_last_change,
     operators::a_removed_organisation_takes_everything_with_it,

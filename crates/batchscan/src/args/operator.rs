@@ -553,8 +553,17 @@ pub(crate) struct Imports {
     /// Organisation
     #[arg(long, value_name = "NAME")]
     pub(crate) org: String,
-    /// Report the warnings and rejections so far no longer in `batchscan status`
-    #[arg(long, conflicts_with = "json")]
+    /// Only imports since this date (UTC): 2026-01-31, today, 1h, 7d or 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
+    pub(crate) since: Option<DateArg>,
+    /// Only files whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) file: Option<String>,
+    /// Only rejected files
+    #[arg(long)]
+    pub(crate) rejected: bool,
+    /// Report the warnings and rejections so far, and watchers that have died, no longer in `batchscan status`
+    #[arg(long, conflicts_with_all = ["json", "since", "file", "rejected"])]
     pub(crate) acknowledge: bool,
     /// Print JSON, one import per line
     #[arg(long)]

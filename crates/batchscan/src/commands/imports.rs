@@ -13,20 +13,32 @@ use crate::terminal::print;
 /// Imports read and printed at a time.
 const IMPORTS_AT_ONCE: i64 = 1_000;
 
-pub(crate) async fn run(Imports { database, org, acknowledge, json }: Imports) -> anyhow::Result<()> {
-    let store = open(&database).await?;
-    if acknowledge {
-        store.acknowledge_imports(&org, Clock::system().now()).await?;
+pub(crate) async fn run(command: Imports) -> anyhow::Result<()> {
+    let store = open(&command.database).await?;
+    let org = &command.org;
+    if command.acknowledge {
+        store.acknowledge_imports(org, Clock::system().now()).await?;
         return print("acknowledged: `batchscan status` reports later warnings and rejections only\n");
     }
-    let mut after = 0;
+    let (mut after, mut found) = (0, false);
     loop {
-        let imports = store.imports(&org, after, IMPORTS_AT_ONCE).await?;
+        let mut imports = store.imports(org, after, IMPORTS_AT_ONCE).await?;
         let Some(last) = imports.last() else { break };
         after = last.id;
-        print(&if json { lines(&imports) } else { list(&imports) })?;
+        imports.retain(|import| is_wanted(&command, import));
+        if !imports.is_empty() {
+            found = true;
+            print(&if command.json { lines(&imports) } else { list(&imports) })?;
+        }
     }
-    if after == 0 && !json { print("no imports\n") } else { Ok(()) }
+    if found || command.json { Ok(()) } else { print("no imports\n") }
+}
+
+fn is_wanted(Imports { since, file, rejected, .. }: &Imports, import: &ImportEntry) -> bool {
+    let name = import.file.as_deref().unwrap_or_default();
+    since.as_ref().is_none_or(|since| import.at >= since.instant)
+        && file.as_ref().is_none_or(|part| name.contains(part))
+        && (import.is_rejected || !rejected)
 }
 
 fn list(imports: &[ImportEntry]) -> String {

@@ -8,6 +8,7 @@ use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::{credential, import};
 use batchscan_store::{
     Credential, CredentialStatus, DatabaseUrl, HostHealth, ImportEntry, OrgStatus, Status,
+    WATCHER_TIMEOUT_SECS, Watcher, WatcherState,
 };
 use serde_json::{Value, json};
 
@@ -84,9 +85,31 @@ impl Report<'_> {
                 "{more}`batchscan imports --org {name}` lists all, and --acknowledge ends these messages"
             ));
         }
+        found.extend(org.watchers.iter().filter_map(|watcher| self.attention_of_watcher(watcher, name)));
         found
             .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
         found.into_iter().map(|text| format!("{name}: {text}")).collect()
+    }
+
+    fn attention_of_watcher(&self, watcher: &Watcher, org: &str) -> Option<String> {
+        let (folder, host) = (sanitize(&watcher.folder), sanitize(&watcher.host));
+        match watcher.state {
+            WatcherState::Stopped => None,
+            _ if self.is_silent(watcher) => Some(format!(
+                "the watcher of {folder} on {host} has not reported since {}: start it again, or forget it with \
+                 `batchscan imports --org {} --acknowledge`",
+                format_time(Some(watcher.seen_at)),
+                shell_quoted(org),
+            )),
+            WatcherState::Waiting => {
+                Some(format!("the watcher of {folder} on {host}: {}", sanitize(&watcher.detail)))
+            }
+            WatcherState::Running => None,
+        }
+    }
+
+    fn is_silent(&self, watcher: &Watcher) -> bool {
+        self.now.secs() - watcher.seen_at.secs() > WATCHER_TIMEOUT_SECS
     }
 
     fn attention_of_credential(&self, credential: &Credential) -> Option<String> {
@@ -142,12 +165,27 @@ impl Report<'_> {
             let head = ["ORGANISATION", "BATCHES", "NEWEST BATCH", "LAST IMPORT", "BY", "LAST REJECTED FILE"];
             text += &format!("\n{}", table(head, &orgs));
         }
+        let watchers: Vec<_> = self.status.orgs.iter().flat_map(|org| self.watcher_rows(org)).collect();
+        if !watchers.is_empty() {
+            let head = ["ORGANISATION", "WATCHED FOLDER", "HOST", "STATE", "LAST REPORT", "FILES"];
+            text += &format!("\n{}", table(head, &watchers));
+        }
         let credentials: Vec<_> = self.status.orgs.iter().flat_map(|org| self.credential_rows(org)).collect();
         if !credentials.is_empty() {
             let head = ["ORGANISATION", "CLIENT ID", "LABEL", "LAST USED", "EXPIRES"];
             text += &format!("\n{}", table(head, &credentials));
         }
         text
+    }
+
+    fn watcher_rows(&self, org: &OrgStatus) -> Vec<[String; 6]> {
+        let row = |one: &Watcher| {
+            let is_silent = one.state != WatcherState::Stopped && self.is_silent(one);
+            let state = if is_silent { "silent" } else { one.state.name() };
+            let [folder, host, detail] = [&one.folder, &one.host, &one.detail].map(|text| sanitize(text));
+            [org.org.name.clone(), folder, host, state.to_owned(), format_time(Some(one.seen_at)), detail]
+        };
+        org.watchers.iter().map(row).collect()
     }
 
     /// The credentials that are not over.
@@ -169,6 +207,7 @@ impl Report<'_> {
                 "newest_batch_at": text(org.newest_batch_at),
                 "last_import": org.last_import.as_ref().map(import),
                 "last_rejected": org.last_rejected.as_ref().map(import),
+                "watchers": org.watchers.iter().map(watcher).collect::<Value>(),
                 "credentials": org.credentials.iter().map(|one| credential(one, self.now)).collect::<Value>(),
             })
         };
@@ -184,6 +223,13 @@ impl Report<'_> {
         });
         format!("{report}\n")
     }
+}
+
+fn watcher(watcher: &Watcher) -> Value {
+    let Watcher { host, folder, state, detail, seen_at } = watcher;
+    json!({
+        "host": host, "folder": folder, "state": state.name(), "detail": detail, "seen_at": seen_at.to_string(),
+    })
 }
 
 fn org_row(org: &OrgStatus) -> [String; 6] {

@@ -18,7 +18,7 @@ use snapbox::file;
 use tempfile::NamedTempFile;
 
 use crate::http::{get, token};
-use crate::program::{Outcome, Running, assert_no_panic, wait};
+use crate::program::{Outcome, Running, assert_no_panic, wait, wait_until};
 use crate::scans;
 use crate::service::Service;
 use crate::site::{ORG, Site};
@@ -298,6 +298,36 @@ fn an_old_file_does_not_undo_a_correction_in_the_database() {
 #[test]
 fn an_old_file_does_not_undo_a_correction_on_a_service() {
     an_old_file_does_not_undo_a_correction(To::Service);
+}
+
+/// A dead watcher is noticed although nothing else shows it.
+fn status_shows_watchers(to: To) {
+    let inbox = Inbox::new(to);
+    let service = inbox.serve();
+    let watcher = inbox.watch();
+    let status = || inbox.site.run(&["status"]).out;
+    wait_until("the first report", || status().contains("/inbox"));
+    assert!(status().contains(" running "), "{}", status());
+    inbox.site.sql().execute("UPDATE watcher SET seen_at = 0", []).unwrap();
+    let silent = "/inbox on ";
+    assert!(status().lines().nth(1).is_some_and(|line| line.contains(silent)), "{}", status());
+    assert!(status().contains(" has not reported since 1970-01-01") && status().contains(" silent "));
+    watcher.stop();
+    assert!(status().contains(" stopped ") && !status().contains(silent), "{}", status());
+    inbox.site.sql().execute("UPDATE watcher SET seen_at = 0", []).unwrap();
+    inbox.site.run(&["imports", "--org", ORG, "--acknowledge"]).succeeds();
+    assert!(!status().contains("/inbox"), "{}", status());
+    drop(service);
+}
+
+#[test]
+fn status_shows_watchers_of_a_database() {
+    status_shows_watchers(To::Database);
+}
+
+#[test]
+fn status_shows_watchers_of_a_service() {
+    status_shows_watchers(To::Service);
 }
 
 #[test]

@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, RawBatch, Value};
-use calamine::{
-    DataRef, DataType as _, Dimensions, Reader as _, SheetType, SheetVisible, Style, Xlsx, XlsxError,
-};
+use calamine::{DataRef, DataType as _, Dimensions, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
 
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
@@ -28,8 +26,10 @@ use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
 use super::mapping::quoted;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
-use value::{CellValue, shown};
+use value::{CellValue, Look, shown};
 
+/// In a mapping: all sheets that have the columns.
+const ALL_SHEETS: &str = "*";
 /// Columns of a sheet: a limit of Excel.
 const COLUMNS_MAX: usize = 16_384;
 /// The error after a panic of the library.
@@ -62,8 +62,8 @@ pub(super) fn read(
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
     for (sheet, (name, is_visible)) in (1..).zip(&names) {
         let is_wanted = match &options.mapping.sheet {
-            Some(only) => only == name,
-            None => *is_visible && !options.mapping.is_ignored_sheet(name),
+            Some(only) if only != ALL_SHEETS => only == name,
+            _ => *is_visible && !options.mapping.is_ignored_sheet(name),
         };
         if is_wanted {
             sheets.read(&mut workbook, sheet, name, collector)?;
@@ -172,12 +172,13 @@ impl<'o> Sheets<'o> {
             _ => *name == format!("Batches {number}"),
         };
         let [first, .., last] = self.tables.as_slice() else { return Ok(()) };
-        if (1..).zip(&self.tables).all(is_pulled) {
+        if self.options.mapping.sheet.is_some() || (1..).zip(&self.tables).all(is_pulled) {
             return Ok(());
         }
         let (first, last) = (quoted(first), quoted(last));
         let text = format!(
-            "the sheets {first} and {last} both have the columns; add sheet = {first} or ignore_sheets = [{last}] to a mapping"
+            "the sheets {first} and {last} both have the columns; add sheet = {first}, ignore_sheets = [{last}], or \
+             sheet = \"{ALL_SHEETS}\" for all sheets to a mapping"
         );
         Err(collector.fail(Location::SheetRow(sheet, 1), problem(text)))
     }
@@ -218,7 +219,8 @@ impl<'o> Sheets<'o> {
     fn finish(self, names: &[String], collector: &mut Collector<'_>) -> Result<(), Stop> {
         let list =
             |names: &[&String]| names.iter().map(|name| quoted(&clip(name))).collect::<Vec<_>>().join(", ");
-        if let Some(wanted) = self.options.mapping.sheet.as_ref().filter(|wanted| !names.contains(wanted)) {
+        let wanted = self.options.mapping.sheet.as_ref().filter(|wanted| *wanted != ALL_SHEETS);
+        if let Some(wanted) = wanted.filter(|wanted| !names.contains(wanted)) {
             let (found, expected) = (
                 list(&names.iter().collect::<Vec<_>>()),
                 format!("the sheet {} of the mapping", quoted(wanted)),
@@ -239,7 +241,7 @@ impl<'o> Sheets<'o> {
         let is_ignored =
             |name: &&String| !self.tables.contains(name) && !self.options.mapping.is_ignored_sheet(name);
         let ignored: Vec<&String> = names.iter().filter(is_ignored).collect();
-        if self.search.is_none() || self.options.mapping.sheet.is_some() || ignored.is_empty() {
+        if self.search.is_none() || wanted.is_some() || ignored.is_empty() {
             return Ok(());
         }
         collector.warn(Location::File, problem(format!("ignored sheets: {}", list(&ignored))))
@@ -275,7 +277,7 @@ fn read_sheet(
     limits.begin_cell();
     let opened = catch_panic(damaged, || workbook.worksheet_cells_reader(name));
     let mut cells = opened.map_err(|error| fail(&error, limits, table.location(), collector))?;
-    let percent: Vec<bool> = cells.styles().iter().map(is_percent).collect();
+    let looks: Vec<Look> = cells.styles().iter().map(Look::new).collect();
     let mut row = Row::default();
     while !table.is_search_over {
         limits.begin_cell();
@@ -284,26 +286,10 @@ fn read_sheet(
         else {
             break;
         };
-        let is_percent = percent.get(style).copied().unwrap_or_default();
-        table.add(&mut row, cell.get_position(), cell.get_value().clone(), is_percent, collector)?;
+        let look = looks.get(style).copied().unwrap_or_default();
+        table.add(&mut row, cell.get_position(), cell.get_value().clone(), look, collector)?;
     }
     table.finish_row(&mut row, collector)
-}
-
-/// Whether numbers of this style are shown as percentages.
-fn is_percent(style: &Style) -> bool {
-    let Some(format) = style.number_format.as_ref() else { return false };
-    let mut code = format.format_code.chars();
-    let (mut is_quoted, mut is_found) = (false, false);
-    while let Some(c) = code.next() {
-        match c {
-            '"' => is_quoted = !is_quoted,
-            '\\' | '_' | '*' if !is_quoted => drop(code.next()),
-            '%' if !is_quoted => is_found = true,
-            _ => {}
-        }
-    }
-    is_found
 }
 
 /// The current row of a sheet.
@@ -369,7 +355,7 @@ impl<'o> Table<'o> {
         row: &mut Row<'a>,
         position: (u32, u32),
         cell: DataRef<'a>,
-        is_percent: bool,
+        look: Look,
         collector: &mut Collector<'_>,
     ) -> Result<(), Stop> {
         let column = position.1 as usize;
@@ -409,7 +395,7 @@ impl<'o> Table<'o> {
                 Ok(())
             }
             Some(Role::Field(role)) => {
-                self.set(row, role.field, cell, is_percent, collector);
+                self.set(row, role.field, cell, look, collector);
                 Ok(())
             }
             Some(Role::Ignored) => {
@@ -432,14 +418,14 @@ impl<'o> Table<'o> {
         row: &mut Row<'a>,
         field: Field,
         cell: DataRef<'a>,
-        is_percent: bool,
+        look: Look,
         collector: &mut Collector<'_>,
     ) {
         if collector.notes().wants_examples() {
-            let mark = if is_percent { " (percent cell)" } else { "" };
+            let mark = if look.is_percent { " (percent cell)" } else { "" };
             collector.notes().add_cell(field, &format!("{}{mark}", shown(&cell)));
         }
-        self.set_value(row, field, CellValue::new(field, cell, is_percent, self.is_1904));
+        self.set_value(row, field, CellValue::new(field, cell, look, self.is_1904));
     }
 
     fn set_value<'a>(&mut self, row: &mut Row<'a>, field: Field, value: CellValue<'a>) {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use batchscan_model::{Field, Kind, UtcInstant, Value};
-use calamine::{DataRef, DataType as _};
+use calamine::{DataRef, DataType as _, Style};
 
 use crate::read::RECORD_BYTES_MAX;
 use crate::read::convert::{ONE_OF_TWO, join_date_and_time};
@@ -28,9 +28,34 @@ pub(super) enum CellValue<'a> {
     Value(Value<'a>),
 }
 
+/// How numbers of a style are shown.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Look {
+    pub(super) is_percent: bool,
+    /// The number of digits of a format such as `00000`, for ids.
+    digits: usize,
+}
+
+impl Look {
+    pub(super) fn new(style: &Style) -> Self {
+        let code = style.number_format.as_ref().map_or("", |format| &format.format_code);
+        let digits = if code.bytes().all(|byte| byte == b'0') { code.len() } else { 0 };
+        let (mut is_quoted, mut is_percent, mut code) = (false, false, code.chars());
+        while let Some(c) = code.next() {
+            match c {
+                '"' => is_quoted = !is_quoted,
+                '\\' | '_' | '*' if !is_quoted => drop(code.next()),
+                '%' if !is_quoted => is_percent = true,
+                _ => {}
+            }
+        }
+        Self { is_percent, digits }
+    }
+}
+
 impl<'a> CellValue<'a> {
     /// The value of a cell of a field. An empty text looks like no text in Excel.
-    pub(super) fn new(field: Field, cell: DataRef<'a>, is_percent: bool, is_1904: bool) -> Self {
+    pub(super) fn new(field: Field, cell: DataRef<'a>, look: Look, is_1904: bool) -> Self {
         let value = match cell {
             DataRef::Empty => Value::Null,
             DataRef::SharedString(text) => return self::text(Cow::Borrowed(text)),
@@ -52,11 +77,14 @@ impl<'a> CellValue<'a> {
             }
             DataRef::DateTime(date) if field.kind() == Kind::Instant => return clock(date.as_f64(), is_1904),
             // Shown with a percent sign, and stored as a fraction.
-            DataRef::Float(number) if is_percent && field.unit() == Some("percent") => {
+            DataRef::Float(number) if look.is_percent && field.unit() == Some("percent") => {
                 Value::Percent(format!("{number}e2").into())
             }
-            DataRef::Float(_) if is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
+            DataRef::Float(_) if look.is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
                 Value::Other("a percentage")
+            }
+            DataRef::Float(number) if matches!(field.kind(), Kind::Id | Kind::Name | Kind::Text) => {
+                Value::Cell(format!("{number:0>digits$}", digits = look.digits).into())
             }
             DataRef::Float(number) => Value::Cell(number.to_string().into()),
             // Excel makes dates of numbers such as 1.5 if its language has a decimal comma.

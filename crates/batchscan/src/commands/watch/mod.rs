@@ -18,12 +18,13 @@ mod status;
 mod target;
 
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use batchscan_client::ImportedCounts;
 use batchscan_formats::read::ReadError;
+use batchscan_store::WatcherState;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -41,6 +42,8 @@ const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long an import may take after the signal to stop. It is repeated at the next start.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often the watcher reports to the database or the service, if nothing changes.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
@@ -59,7 +62,10 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     });
     let (status, retry) = (Status::new(&command.folder), Retry::new());
     print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
-    Watcher { folder, target, is_checked: false, status, retry, stop }.run(command.poll).await;
+    let path = std::path::absolute(&command.folder).unwrap_or(command.folder);
+    Watcher { path, folder, target, is_checked: false, status, reported: None, retry, stop }
+        .run(command.poll)
+        .await;
     Ok(())
 }
 
@@ -112,11 +118,14 @@ impl Retry {
 }
 
 struct Watcher {
+    path: PathBuf,
     folder: Folder,
     target: Target,
     /// Whether the target has accepted the settings.
     is_checked: bool,
     status: Status,
+    /// What was reported last, and when.
+    reported: Option<(WatcherState, Instant)>,
     retry: Retry,
     stop: watch::Receiver<bool>,
 }
@@ -132,10 +141,22 @@ impl Watcher {
                 Round::Waiting => {}
                 Round::Failed(problem) => self.status.set_problem(Some(problem)),
             }
+            self.report().await;
             let stopped = self.stop.wait_for(|stop| *stop);
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
         }
         self.status.stop();
+        self.report().await;
+    }
+
+    async fn report(&mut self) {
+        let state = self.status.state();
+        let is_known =
+            |(reported, at): (WatcherState, Instant)| reported == state && at.elapsed() < REPORT_INTERVAL;
+        if !self.reported.is_some_and(is_known) {
+            self.target.report(&self.path, &self.status).await;
+            self.reported = Some((state, Instant::now()));
+        }
     }
 
     /// Imports the complete files, up to the first one that may be imported later.

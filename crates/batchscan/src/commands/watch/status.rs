@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use batchscan_server::clock::Clock;
+use batchscan_store::WatcherState;
 use batchscan_store::platform::host_name;
 use tokio::time::{Instant, sleep_until};
 
@@ -24,6 +25,7 @@ pub(super) struct Status {
     ignored: usize,
     /// Why files wait.
     problem: Option<String>,
+    is_stopped: bool,
     /// The file that is being imported, and since when.
     importing: Option<(String, Instant)>,
 }
@@ -40,6 +42,7 @@ impl Status {
             waiting: 0,
             ignored: 0,
             problem: None,
+            is_stopped: false,
             importing,
         };
         status.write();
@@ -98,26 +101,40 @@ impl Status {
 
     /// Shows that the watcher was stopped, besides why files wait.
     pub(super) fn stop(&mut self) {
-        let problem = self.problem.take().map_or_else(String::new, |problem| format!(", {problem}"));
-        self.problem = Some(format!("stopped{problem}"));
+        self.is_stopped = true;
         self.write();
     }
 
+    /// For the list of watchers.
+    pub(super) fn state(&self) -> WatcherState {
+        match (self.is_stopped, &self.problem) {
+            (true, _) => WatcherState::Stopped,
+            (false, Some(_)) => WatcherState::Waiting,
+            (false, None) => WatcherState::Running,
+        }
+    }
+
+    /// Numbers of files, and why they wait.
+    pub(super) fn detail(&self) -> String {
+        let Self { imported, rejected, waiting, ignored, .. } = self;
+        let ignored = if *ignored == 0 { String::new() } else { format!(", {ignored} left alone") };
+        let files = format!("{imported} imported, {rejected} rejected, {waiting} waiting{ignored}");
+        self.problem.as_ref().map_or(files.clone(), |problem| format!("{problem}: {files}"))
+    }
+
     fn write(&mut self) {
-        let Self { imported, rejected, waiting, .. } = self;
-        let ignored = match self.ignored {
-            0 => String::new(),
-            ignored => format!(", {ignored} left alone"),
-        };
         let time = Clock::system().now().to_whole_secs();
-        let state = match (&self.problem, &self.importing) {
-            (Some(problem), _) => problem.clone(),
-            (None, Some((name, since))) => format!("importing {name:?} for {} s", since.elapsed().as_secs()),
-            (None, None) => "ok".into(),
+        let state = match (self.state(), &self.importing) {
+            (WatcherState::Stopped, _) if self.problem.is_some() => "stopped, ".into(),
+            (WatcherState::Stopped, _) => "stopped: ".into(),
+            (WatcherState::Waiting, _) => String::new(),
+            (WatcherState::Running, Some((name, since))) => {
+                format!("importing {name:?} for {} s: ", since.elapsed().as_secs())
+            }
+            (WatcherState::Running, None) => "ok: ".into(),
         };
-        let line =
-            format!("{time} {state}: {imported} imported, {rejected} rejected, {waiting} waiting{ignored}\n");
         // If the folder is not writable, the log says so for the files.
+        let line = format!("{time} {state}{}\n", self.detail());
         let _ = atomic_file::write(&self.path, line.as_bytes());
         self.written_at = Instant::now();
     }

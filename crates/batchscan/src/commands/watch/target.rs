@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use batchscan_client::{Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient};
+use batchscan_client::{
+    Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient, WatcherReport,
+};
 use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError, ReadOptions};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
-    AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, hash_file, import_file,
+    Actor, AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, Watcher, hash_file,
+    import_file, platform,
 };
 
 use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
+use super::status::Status;
 use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_messages::format_hint;
@@ -24,6 +28,8 @@ use crate::connection;
 use crate::platform::open_complete;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
+/// Of each part of a report.
+const REPORT_CHARS_MAX: usize = 1_000;
 
 /// A file to import.
 pub(super) struct ClaimedFile {
@@ -93,6 +99,8 @@ impl Target {
             None => {
                 let store = open(&command.database).await?;
                 store.org(&command.org).await?;
+                let user = Actor::of_process();
+                let store = store.with_actor(Actor { name: format!("{} (watch)", user.name), ..user });
                 (command.database.database.to_string(), Destination::Database(store))
             }
         };
@@ -106,6 +114,25 @@ impl Target {
             // Checked when it was opened.
             Destination::Database(..) => Ok(()),
             Destination::Service(service) => service.check().await,
+        }
+    }
+
+    /// Reports what the watcher does. Only `batchscan status` would miss a report.
+    pub(super) async fn report(&self, folder: &Path, status: &Status) {
+        let clean = |text: &str| text.replace(char::is_control, " ").chars().take(REPORT_CHARS_MAX).collect();
+        let (host, folder) = (platform::host_name(), clean(&folder.to_string_lossy()));
+        let (state, detail) = (status.state(), clean(&status.detail()));
+        let reported = match &self.destination {
+            Destination::Database(store) => {
+                let watcher = Watcher { host, folder, state, detail, seen_at: Clock::system().now() };
+                store.record_watcher(&self.org, watcher).await.map_err(|error| error.to_string())
+            }
+            Destination::Service(service) => {
+                service.report(WatcherReport { host, folder, state: state.name(), detail }).await
+            }
+        };
+        if let Err(error) = reported {
+            tracing::debug!(error, "not reported");
         }
     }
 
@@ -205,6 +232,11 @@ impl Service {
     async fn check(&self) -> Result<(), String> {
         let token = self.token().map_err(|error| format!("{error:#}"))?;
         self.client.check(&self.org, &token).await.map_err(reason)
+    }
+
+    async fn report(&self, report: WatcherReport) -> Result<(), String> {
+        let token = self.token().map_err(|error| format!("{error:#}"))?;
+        self.client.report_watcher(&self.org, &token, &report).await.map_err(reason)
     }
 
     async fn send(
