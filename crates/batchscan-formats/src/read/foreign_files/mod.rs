@@ -106,7 +106,7 @@ fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
     workbook.save_to_buffer().unwrap()
 }
 
-/// `#1.5` is a number, `042` one with a leading zero, `%0.5` a number shown as a percentage, `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a
+/// `#1.5` is a number, `~042` one with a leading zero, `%0.5` a number shown as a percentage, `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a
 /// formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
 fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
     let format = |code: &str| CellFormat::new().set_num_format(code);
@@ -115,8 +115,8 @@ fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
         ("", _) => {}
         ("#", text) => drop(sheet.write(row, column, number(text)).unwrap()),
         ("%", text) => drop(sheet.write_with_format(row, column, number(text), &format("0.0%")).unwrap()),
-        ("0", text) => {
-            sheet.write_with_format(row, column, number(text), &format(&"0".repeat(cell.len()))).unwrap();
+        ("~", text) => {
+            sheet.write_with_format(row, column, number(text), &format(&"0".repeat(text.len()))).unwrap();
         }
         ("@", text) => {
             let date = ExcelDateTime::parse_from_str(text).unwrap();
