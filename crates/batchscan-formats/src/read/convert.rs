@@ -352,14 +352,25 @@ fn expected_date(cell: &str) -> String {
     let (time, between) = (time.trim(), if cell.contains('T') { "T" } else { " " });
     let is_french =
         time.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
-    let clock = if is_french { "%Hh%M" } else { clock };
+    // As in "8.05 Uhr".
+    let (time, word) = time.split_once(' ').filter(|_| !is_half_day).unwrap_or((time, ""));
+    let is_dotted = time.matches('.').count() == 1 && !time.contains(':');
+    let clock = match (is_french, is_dotted) {
+        (true, _) => "%Hh%M",
+        (_, true) => "%H.%M",
+        _ => clock,
+    };
     let seconds = match time.matches(':').count() {
-        0 if is_french => Some(""),
+        0 if is_french || is_dotted => Some(""),
         0 => None,
         1 => Some(""),
         _ => Some(":%S"),
     };
-    let half = if is_half_day { " %p" } else { "" };
+    let half = match word {
+        "" if is_half_day => " %p".into(),
+        "" => String::new(),
+        word => format!(" {word}"),
+    };
     let time = seconds.map_or_else(String::new, |seconds| format!("{between}{clock}{seconds}{half}"));
     let separator = ['/', '-', '.'].into_iter().find(|separator| date.matches(*separator).count() == 2);
     let setting = match separator.and_then(|separator| Some((separator, split_three(date, separator)?))) {

@@ -121,6 +121,11 @@ impl Preview {
         {
             let _ = writeln!(text, "# header_row = {row}");
         }
+        let is_absent = |field: &&Field| self.columns.iter().all(|column| column.field != Some(**field));
+        let absent: Vec<&str> = Field::ALL.iter().filter(is_absent).map(|field| field.name()).collect();
+        if !absent.is_empty() {
+            let _ = writeln!(text, "# Fields without a column: {}", absent.join(", "));
+        }
         let is_lost = |column: &&PreviewColumn| column.field.is_none() && !column.title.is_empty();
         let without_field: Vec<&str> =
             self.columns.iter().filter(is_lost).map(|column| &*column.title).collect();

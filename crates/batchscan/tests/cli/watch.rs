@@ -226,7 +226,7 @@ fn files_are_imported_or_fail_with_their_errors(to: To) {
         (" WARN ", 6),
         (": rejected file=", 4),
         (": imported with a warning file=\"wrong.csv\" warning=\"line 2: ", 1),
-        (": leaving alone: its name has no ending of a file to import file=notes.txt", 1),
+        (": leaving alone: it is empty, or its name has no ending of a file to import file=notes.txt", 1),
     ] {
         assert_eq!(log.matches(text).count(), count, "{text}: {log}");
     }
@@ -414,7 +414,7 @@ fn the_status_shows_an_import_that_takes_long() {
     inbox.wait_for_status(" importing \"a.json\" for 1");
 }
 
-/// An operator API whose responses are scripted, except the first, which accepts the settings.
+/// An operator API whose responses are scripted, except the first, which accepts the settings, and those to reports.
 struct ScriptedService(ScriptedServer);
 
 impl ScriptedService {
@@ -422,20 +422,27 @@ impl ScriptedService {
     fn start(inbox: &Inbox, script: impl FnMut(&str) -> &'static str + Send + 'static) -> Self {
         let script = Mutex::new((true, script));
         Self(ScriptedServer::at(([127, 0, 0, 1], inbox.port).into(), move |request| {
+            if is_report(request) {
+                return Response::new(204, "");
+            }
             let (is_first, script) = &mut *script.lock().unwrap();
             let status = if std::mem::take(is_first) { ACCEPTED } else { script(file(request)) };
             respond(request, status)
         }))
     }
 
-    /// The requests after the first.
+    /// The requests after the first, without reports of the watcher.
     fn requests(&self) -> Vec<Request> {
-        self.0.requests().split_off(1)
+        self.0.requests().into_iter().filter(|request| !is_report(request)).skip(1).collect()
     }
 
     fn files(&self) -> Vec<String> {
         self.requests().iter().map(|request| file(request).to_owned()).collect()
     }
+}
+
+fn is_report(request: &Request) -> bool {
+    request.method == "PUT"
 }
 
 /// The file that was sent; `check` for a dry run.

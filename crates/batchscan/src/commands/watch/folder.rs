@@ -22,6 +22,8 @@ use crate::platform::skip_bytes;
 const IMPORTING: &str = "importing";
 const DONE: &str = "done";
 const FAILED: &str = "failed";
+/// An older file that is empty was forgotten by its writer.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Leaves room for what is added to a name: the time of the claim, a hash, `.txt`.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -118,7 +120,7 @@ impl Folder {
         }
         self.seen = seen;
         for name in ignored.difference(&self.ignored) {
-            tracing::warn!(file = %name.to_string_lossy(), "leaving alone: its name has no ending of a file to import");
+            tracing::warn!(file = %name.to_string_lossy(), "leaving alone: it is empty, or its name has no ending of a file to import");
         }
         self.ignored = ignored;
         // Names in `importing` begin with the time of the claim. Modification times are those of the last tick, on some
@@ -223,8 +225,11 @@ fn is_never_imported(path: &Path) -> bool {
 fn name_if_ignored(path: &Path) -> Option<OsString> {
     let name = path.file_name()?;
     let is_ours = path.extension().is_some_and(|ending| ending == "status");
-    // An empty one is probably being written.
-    let is_file = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+    // An empty one is probably being written, unless it is old.
+    let is_old =
+        |file: &Metadata| file.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > EMPTY_TIMEOUT));
+    let is_file =
+        fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && (file.len() > 0 || is_old(&file)));
     (is_file && !is_hidden(name) && !is_ours).then(|| name.to_owned())
 }
 
@@ -289,13 +294,15 @@ mod tests {
             (".hidden.csv", 1),
             ("~$open.xlsx", 1),
             ("x.csv.part", 1),
+            ("empty.csv", 1),
         ] {
-            fs::write(path(name), "x").unwrap();
+            fs::write(path(name), if name == "empty.csv" { "" } else { "x" }).unwrap();
             let file = fs::OpenOptions::new().write(true).open(path(name)).unwrap();
             file.set_modified(UNIX_EPOCH + Duration::from_secs(secs)).unwrap();
         }
+        fs::write(path("new and empty.csv"), "").unwrap();
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv", "b.csv"]);
-        assert_eq!(folder.ignored(), 2, "notes.txt and x.csv.part");
+        assert_eq!(folder.ignored(), 3, "notes.txt, x.csv.part and empty.csv");
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
         assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv", "a corrected.csv"]);
