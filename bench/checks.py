@@ -54,8 +54,3 @@ def check_batches(body: bytes, expected: list[dict]) -> None:
 
 def parse_date(batch: dict) -> datetime:
     return datetime.fromisoformat(batch["batch_creation_date"])
-
-
-def check_stream(server: Server) -> None:
-    """v1: all batches of the usual data."""
-    check_batches(server.fetch(server.get("/v1/batches")).body, server.setup.data.batches)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import sqlite3
@@ -22,8 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS_FOLDER = ROOT / "bench/peers"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 HOME = TARGET / "bench"
-# Debian keeps servers and PostgreSQL's programs out of the PATH.
-SEARCH_PATH = [os.environ.get("PATH", ""), "/usr/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
 
 SMALL, USUAL, LARGE = 10_000, 100_000, 1_000_000
 PAGE_BATCHES = 1_000
@@ -41,8 +40,14 @@ COMMAND_TIMEOUT_SECS = 600
 START_TIMEOUT_SECS = 60
 
 
-def find_program(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join(SEARCH_PATH))
+def install_packages() -> None:
+    run([ROOT / "xtask/setup.sh", "bench"])
+    # Debian keeps servers and PostgreSQL's programs out of the PATH.
+    folders = [os.environ["PATH"], "/usr/sbin", *Path("/usr/lib/postgresql").glob("*/bin")]
+    os.environ |= {"PATH": ":".join(map(str, folders)), "PYTHONDONTWRITEBYTECODE": "1"}
+    # The developer's settings are not the benchmark's.
+    for name in [name for name in os.environ if name.startswith(("BATCHSCAN_", "PG"))]:
+        del os.environ[name]
 
 
 def build(package: str, profile: str = "dist") -> Path:
@@ -70,16 +75,10 @@ def run(command: list, **options) -> None:
 def output_of(command: list, env: dict = {}, **options) -> str:
     """Runs a command and returns its output; the error contains its stderr."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": COMMAND_TIMEOUT_SECS}
-    done = subprocess.run(command, env=clean_env() | env, **streams, **options)
+    done = subprocess.run(command, env=os.environ | env, **streams, **options)
     words = " ".join(map(str, command[:4]))
     require(done.returncode == 0, f"{words}: exit status {done.returncode}\n{done.stderr.strip()}")
     return done.stdout
-
-
-def clean_env() -> dict:
-    """The environment without the developer's settings of batchscan and PostgreSQL."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BATCHSCAN_", "PG"))}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def on_cores(cores: set[int], command: list) -> list:
@@ -112,7 +111,7 @@ class Data:
 
     @cached_property
     def batches(self) -> list[dict]:
-        """The usual data in memory, to check responses."""
+        """The usual data in memory."""
         return list(map(json.loads, self.read(USUAL)))
 
     @cached_property
@@ -146,14 +145,12 @@ def pull_demo(executable: Path, batches: int, target: Path) -> None:
     print(f"generating {batches:,} batches", flush=True)
     command = [executable, "demo", "--listen", "127.0.0.1:0", "--batches", str(batches)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, env=clean_env(), **streams) as demo:
+    with subprocess.Popen(command, **streams) as demo:
         try:
-            printed, labels = {}, ("client id", "client secret", "listening on")
-            while len(printed) < len(labels) and (line := demo.stdout.readline()):
-                for label in labels:
-                    if line.strip().startswith(label):
-                        printed[label] = line.strip().removeprefix(label).strip(" :")
-            client_id, secret, url = (printed.get(label, "") for label in labels)
+            text = ""
+            while "listening on" not in text and (line := demo.stdout.readline()):
+                text += line
+            client_id, secret, url = re.findall(r"^ *(?:client id|client secret|listening on) +(\S+)", text, re.MULTILINE)
             pull = [executable, "pull", "--format", "ndjson", "--url", url, "--client-id", client_id]
             output_of([*pull, "--output", target], env={"BATCHSCAN_CLIENT_SECRET": secret})
         finally:
@@ -188,18 +185,18 @@ class Postgres:
         user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         folder = Path(output_of(["mktemp", "--directory", "--tmpdir", "batchscan-bench-XXXXXX"], **user).strip())
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        self.port, programs = free_port(), Path(find_program("initdb")).parent
-        initdb = [programs / "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"]
+        self.port = free_port()
+        initdb = ["initdb", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"]
         output_of([*initdb, "--pgdata", folder / "data"], cwd=folder, **user)
         settings = [f"--port={self.port}", f"--unix_socket_directories={folder}", *self.SETTINGS]
-        pg_ctl = [programs / "pg_ctl", "--pgdata", folder / "data", "--wait"]
+        pg_ctl = ["pg_ctl", "--pgdata", folder / "data", "--wait"]
         start = ["start", "--log", folder / "log", "--options", " ".join(settings)]
         output_of(on_cores(cores, [*pg_ctl, *start]), cwd=folder, **user)
         stack.callback(output_of, [*pg_ctl, "stop", "--mode", "fast"], cwd=folder, **user)
         self.pid = int((folder / "data/postmaster.pid").read_text().split()[0])
 
     def psql(self, database: str, *arguments) -> list:
-        return [find_program("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), *arguments]
+        return ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), *arguments]
 
     def sql(self, database: str, sql: str) -> str:
         return output_of(self.psql(database, "-c", sql)).strip()

@@ -22,9 +22,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 import measure
-import prepare
 from charts import draw_pages
-from prepare import HOME, LARGE, ROOT, USUAL, Setup, build, make_environment
+from prepare import HOME, LARGE, ROOT, USUAL, Setup, build, install_packages, make_environment
 from report import Results, document
 from scenarios import DATABASES, SCENARIOS, split_entry
 from servers import FASTAPI, PEERS
@@ -65,12 +64,9 @@ class Plan:
 
     def entries(self, scenario: str) -> list[str]:
         """Who takes part in a scenario."""
-        found = []
-        for entry in SCENARIOS[scenario].entries:
-            server, kind = split_entry(scenario, entry)
-            if self.has(server) and not (self.quick and DATABASES.get(kind) == LARGE):
-                found.append(entry)
-        return found
+        entries = {entry: split_entry(scenario, entry) for entry in SCENARIOS[scenario].entries}
+        too_large = {kind for kind, size in DATABASES.items() if self.quick and size == LARGE}
+        return [entry for entry, (server, kind) in entries.items() if self.has(server) and kind not in too_large]
 
     def streams(self) -> list[tuple[int, int, str]]:
         """Batches, readers and server of each timing of v1. Only batchscan and nginx have the large data."""
@@ -93,11 +89,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
         lock = stack.enter_context((HOME / "lock").open("w"))
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BenchError("another benchmark is running") from None
-        prepare.run([ROOT / "xtask/setup.sh", "bench"])
+        # Waits for another benchmark.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        install_packages()
         setup = Setup(plan, {name: find_executable(name, options) for name in plan.servers()}, stack)
         rows, started = [], time.monotonic()
         for scenario in plan.scenarios:
@@ -126,7 +120,7 @@ def find_executable(server: str, options: argparse.Namespace) -> Path:
         return options.executable.resolve() if options.executable else build("batchscan")
     if server in FASTAPI:
         return make_environment() / "bin/uvicorn"
-    return Path(prepare.find_program("nginx")) if server == "nginx" else build(server)
+    return Path("nginx") if server == "nginx" else build(server)
 
 
 def write_results(rows: list[dict], facts: dict[str, str], command: str, out: Path) -> None:
@@ -142,22 +136,17 @@ def write_results(rows: list[dict], facts: dict[str, str], command: str, out: Pa
 def describe_machine(setup: Setup) -> dict[str, str]:
     cpu = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    commands = [["git", "-C", ROOT, "describe", "--always", "--dirty"], [setup.executable, "--version"],
-                ["rustc", "--version"], ["nginx", "-v"], ["wrk", "-v"], ["postgres", "--version"]]
-    versions = [first_line([prepare.find_program(command[0]), *command[1:]]).split(" [")[0] for command in commands]
+    commands = [f"git -C {ROOT} describe --always --dirty", f"{setup.executable} --version", "rustc --version", "nginx -v",
+                "wrk -v", "postgres --version", "python3 --version"]
+    versions = [re.match(r"[^\n[]*", subprocess.getoutput(command))[0].strip() for command in commands]
     rounds = f"{setup.plan.rounds}, with {measure.CONNECTIONS} connections"
     return {
         "date": date.today().isoformat(),
         "machine": f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB",
         "system": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
-        "versions": "; ".join([*versions, f"Python {platform.python_version()}"]),
+        "versions": "; ".join(versions),
         "rounds": rounds + (". A quick run: it only shows that everything works" if setup.plan.quick else ""),
     }
-
-
-def first_line(command: list) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.stdout.partition("\n")[0].strip()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pwd
 import re
 import subprocess
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,11 +60,11 @@ class Response(NamedTuple):
 
     def text(self) -> bytes:
         """Head and body as HTTP/1.1 sends them. Every server adds its own date."""
-        fields = (f"{name}: {value}\r\n" for name, value in self.headers.items() if name != "date")
+        fields = (f"{name}: {value}\r\n" for name, value in self.headers.items() if name.lower() != "date")
         return f"HTTP/1.1 {self.status}\r\n{''.join(fields)}\r\n".encode() + self.body
 
 
-class Server:
+class Server(AbstractContextManager):
     """A running server; `with` stops it. nginx and the floor send what `prepared` contains, and accept any `token`."""
 
     def __init__(self, setup: Setup, name: str, size: int | str = USUAL, cores: set[int] | None = None,
@@ -71,7 +72,8 @@ class Server:
         self.setup, self.name, self.size, self.peer, self.token = setup, name, size, PEERS[name], token
         self.port, self.operator_port, self.counter = prepare.free_port(), prepare.free_port(), setup.wrk.reserve()
         self.postgres = setup.postgres if name in WITH_POSTGRES else None
-        self.prepared = prepared_folder(setup, size)
+        self.prepared = setup.folder / f"prepared-{size}"
+        self.prepared.mkdir(exist_ok=True)
         self.database, self.credential = self.find_database()
         # No server logs requests.
         env = {"BATCHSCAN_LOG": "warn", "BATCHSCAN_DATABASE": self.database, "DATABASE_URL": self.database,
@@ -80,18 +82,12 @@ class Server:
         self.log = setup.folder / f"{name}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(prepare.on_cores(cores or setup.plan.server_cores, command),
-                                            env=prepare.clean_env() | env, stdout=log, stderr=log)
+                                            env=os.environ | env, stdout=log, stderr=log)
         try:
             self.wait_until_ready()
         except BaseException:
-            self.stop()
+            self.__exit__()
             raise
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.stop()
 
     def find_database(self) -> tuple[str, dict | None]:
         if self.name in OURS:
@@ -124,7 +120,7 @@ class Server:
                 raise BenchError(f"{self.peer.title} does not start\n{self.log_tail()}")
             time.sleep(0.02)
 
-    def stop(self) -> None:
+    def __exit__(self, *_) -> None:
         processes = descendants(self.process.pid)
         self.process.terminate()
         try:
@@ -189,13 +185,6 @@ class Server:
                 return
             if time.monotonic() > deadline:
                 raise BenchError(f"{self.peer.title} is still busy {IDLE_TIMEOUT_SECS} s after its load")
-
-
-def prepared_folder(setup: Setup, size: int | str) -> Path:
-    """For batchscan's responses that nginx and the floor send."""
-    folder = setup.folder / f"prepared-{size}"
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def read_proc(path: str) -> str:
