@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -17,12 +18,16 @@ from report import SPREAD_MAX, Results, stream_section
 from scenarios import (DATABASES, FIRST_PAGE, FIRST_PAGE_UNCACHED, UNCACHED, Case, find_etag, make_cases,
                        organisation_tokens, split_entry, with_gzip)
 from servers import Server, with_token
-from wrk import BenchError, Request, require
+from wrk import Request, read_result, require
 
 # Enough to keep one core busy, and few enough that latency is mostly work.
 CONNECTIONS, MIXED_CONNECTIONS = 16, 64
-# The shortest run of wrk.
-TURN_SECS = 1
+# Throughput and latency.
+TIMING_SECS = 2
+# A round is so many turns of each server: short, because slow phases of a shared machine are.
+TURNS, TURN_SECS = 5, 0.2
+# wrk is stopped before.
+ROUND_SECS_MAX = 3600
 # Of a hundred requests.
 MIX = {"first": 40, "unchanged": 30, "date-range": 20, "uncached": 5, "gzip": 5}
 MIXED_REQUESTS = 20_000
@@ -45,17 +50,6 @@ def show(row: dict) -> dict:
     return row
 
 
-@contextmanager
-def pinned(cores: set[int]) -> Iterator[None]:
-    """Runs this process and the ones that it starts on these cores."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 class Entrant(NamedTuple):
     """A server that takes part in a scenario."""
 
@@ -65,20 +59,22 @@ class Entrant(NamedTuple):
     cases: list[Case]
     min_bytes: int
 
+    def load(self) -> tuple[int, list[Request], int]:
+        return self.server.port, [case.request for case in self.cases], CONNECTIONS
+
 
 def measure_scenario(setup: Setup, scenario: str) -> list[dict]:
     """All servers run at the same time and take turns of a second: a slow phase of the machine affects all of them. A
-    scenario with a wide spread is measured twice, and the calmer time counts."""
+    scenario with a wide spread is measured for twice as many rounds."""
     with ExitStack() as stack:
         entrants: list[Entrant] = []
         for entry in setup.plan.entries(scenario):
             entrants.append(enter(stack, setup, scenario, entry, entrants))
-        with pinned(setup.plan.load_cores):
-            rows = take_turns(setup, scenario, entrants)
-            if (spread := Results(rows).spread(scenario)) > SPREAD_MAX and not setup.plan.quick:
-                print(f"{scenario}: the spread is {spread:.0%}, measured again", flush=True)
-                again = take_turns(setup, scenario, entrants)
-                rows = again if Results(again).spread(scenario) < spread else rows
+        rows = time_servers(setup, scenario, entrants)
+        rows += take_turns(setup, scenario, entrants, 0)
+        if (spread := Results(rows).spread(scenario)) > SPREAD_MAX and not setup.plan.quick:
+            print(f"{scenario}: the spread is {spread:.0%}, measured again", flush=True)
+            rows += take_turns(setup, scenario, entrants, setup.plan.rounds)
     return rows
 
 
@@ -98,31 +94,49 @@ def enter(stack: ExitStack, setup: Setup, scenario: str, entry: str, others: lis
     return Entrant(entry, kind, server, cases, check(server, kind, cases))
 
 
-def take_turns(setup: Setup, scenario: str, entrants: list[Entrant]) -> list[dict]:
+def time_servers(setup: Setup, scenario: str, entrants: list[Entrant]) -> list[dict]:
+    """Throughput and latency, one server after another. The first time only warms up."""
+    timings = {}
+    for entrant in [*entrants, *entrants]:
+        timings[entrant.entry] = setup.wrk.run(*entrant.load(), TIMING_SECS, entrant.min_bytes)
+        entrant.server.settle()
+    return [show({"section": scenario, "entry": entry, "round": -1, **figures}) for entry, figures in timings.items()]
+
+
+def take_turns(setup: Setup, scenario: str, entrants: list[Entrant], first_round: int) -> list[dict]:
     rows = []
-    # The first round only warms up.
-    for round_index in range(-1, setup.plan.rounds):
-        for entrant in in_turn(entrants, round_index):
-            figures = take_turn(setup, entrant)
-            if round_index >= 0:
-                rows.append(show({"section": scenario, "entry": entrant.entry, "round": round_index, **figures}))
+    for round_index in range(first_round, first_round + setup.plan.rounds):
+        with ExitStack() as stack:
+            costs = take_round(stack, setup, entrants)
+        for entry, cost in costs.items():
+            rows.append(show({"section": scenario, "entry": entry, "round": round_index, **cost}))
     return rows
 
 
-def take_turn(setup: Setup, entrant: Entrant) -> dict:
-    server, requests = entrant.server, [case.request for case in entrant.cases]
-    hits, before = server.cache_hits(), server.cpu()
-    try:
-        result = setup.wrk.run(server.port, requests, CONNECTIONS, TURN_SECS, entrant.min_bytes)
-    except BenchError as error:
-        raise BenchError(f"{server.peer.title}, {entrant.kind}: {error}\n{server.log_tail()}") from None
-    server.settle()
-    cpu = server.cpu_since(before)
-    hits = server.cache_hits() - hits
-    require(not (hits and entrant.kind in UNCACHED), f"{entrant.kind}: the page cache served {hits} responses")
-    # Each connection had another request in flight at the end. Slow servers complete it, and that is in their CPU time.
-    count = result.pop("requests") + CONNECTIONS
-    return {name: value / count for name, value in cpu.items()} | result
+def take_round(stack: ExitStack, setup: Setup, entrants: list[Entrant]) -> dict[str, dict]:
+    """CPU time per request of each server. Each has its own wrk, and all but one of them are stopped."""
+    loads, spent = {}, {entrant.entry: Counter() for entrant in entrants}
+    hits = [entrant.server.cache_hits() for entrant in entrants]
+    for turn in range(TURNS):
+        for entrant in in_turn(entrants, turn):
+            before = entrant.server.cpu()
+            if turn == 0:
+                load = loads[entrant.entry] = setup.wrk.start(*entrant.load(), ROUND_SECS_MAX)
+                stack.callback(load.kill)
+            load = loads[entrant.entry]
+            load.send_signal(signal.SIGCONT)
+            time.sleep(TURN_SECS)
+            load.send_signal(signal.SIGSTOP if turn < TURNS - 1 else signal.SIGINT)
+            entrant.server.settle()
+            spent[entrant.entry].update(entrant.server.cpu_since(before))
+    for entrant, earlier in zip(entrants, hits):
+        served = entrant.server.cache_hits() - earlier
+        require(not (served and entrant.kind in UNCACHED), f"{entrant.kind}: the page cache served {served} responses")
+        result = read_result(loads[entrant.entry].communicate()[0], entrant.min_bytes)
+        # Each connection had another request in flight at the end, and its CPU time counts.
+        count = result["requests"] + CONNECTIONS
+        spent[entrant.entry] = {name: value / count for name, value in spent[entrant.entry].items()}
+    return spent
 
 
 def measure_streams(setup: Setup) -> list[dict]:
@@ -134,7 +148,7 @@ def measure_streams(setup: Setup) -> list[dict]:
                 (server.prepared / file).write_bytes(server.fetch(server.get(path)).body)
     for round_index in range(plan.stream_rounds):
         for size, readers, name in in_turn(plan.streams(), round_index):
-            with Server(setup, name, size) as server, pinned(plan.load_cores):
+            with Server(setup, name, size) as server:
                 figures = measure_stream(server, readers)
                 # After the timing, as the check would use memory before it.
                 if round_index == 0 and size == USUAL:
@@ -181,7 +195,7 @@ def read_stream(server: Server) -> tuple[int, float]:
 
 
 def measure_mixed(setup: Setup) -> list[dict]:
-    """A mix of requests from many organisations, without and with an import running. Nothing is pinned to a core."""
+    """A mix of requests from many organisations, without and with an import running, on all cores."""
     plan, rows, import_loop = setup.plan, [], prepare_imports(setup)
     with Server(setup, "batchscan", "many", plan.all_cores) as server:
         requests = mixed_requests(server)

@@ -42,7 +42,7 @@ SCENARIOS = {
         tuple(name for name in PEERS if name not in ("batchscan-release", "floor")),
     ),
     "mixed": Scenario(
-        "Many organisations, 64 connections, nothing pinned to a core. Of 100 requests, 40 are first pages, 30 are "
+        "Many organisations, 64 connections, a server on both cores. Of 100 requests, 40 are first pages, 30 are "
         "conditional requests for a first page, 20 are date ranges with about 20 batches, 5 are uncached first pages "
         "and 5 use gzip. An eighth of the organisations sends half of the requests. Meanwhile `batchscan import` "
         "corrects 100,000 batches of another organisation again and again",

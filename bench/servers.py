@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import prepare
 from prepare import PEER_CREDENTIAL, PEERS_FOLDER, START_TIMEOUT_SECS, USUAL, Setup
-from wrk import BenchError, Request
+from wrk import BenchError, Request, require
 
 JWT_SECRET = "a secret of sixty-four bytes, as long as the hash that it is used in"
 STOP_TIMEOUT_SECS = 5
@@ -21,8 +21,7 @@ STOP_TIMEOUT_SECS = 5
 READ_TIMEOUT_SECS = 60
 # The rest of a load that was cut off.
 IDLE_TIMEOUT_SECS = 60
-# A server that works less than this share of the time is idle.
-IDLE_SHARE = 0.1
+IDLE_CHECKS, IDLE_CHECK_SECS = 3, 0.005
 # The kernel's clock for the CPU time of a whole process is `~pid << 3 | 2`.
 CPU_CLOCK = 2
 
@@ -36,7 +35,7 @@ class Peer(NamedTuple):
 BATCHSCAN = "{executable} serve --listen 127.0.0.1:{port} --operator-listen 127.0.0.1:{operator_port}"
 UVICORN = (
     "{executable} --app-dir {peers}/fastapi --host 127.0.0.1 --port {port} --workers 2 --loop uvloop "
-    "--http httptools --no-access-log --log-level warning --timeout-worker-healthcheck 300 "
+    "--http httptools --no-access-log --log-level warning --timeout-worker-healthcheck 300 --timeout-keep-alive 300 "
 )
 PEERS = {
     "batchscan": Peer("batchscan, SQLite", BATCHSCAN),
@@ -176,15 +175,13 @@ class Server(AbstractContextManager):
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     def settle(self) -> None:
-        """Waits until the server and its PostgreSQL are idle."""
-        deadline, interval_secs = time.monotonic() + IDLE_TIMEOUT_SECS, 0.06
-        while True:
-            before = self.cpu()
-            time.sleep(interval_secs)
-            if sum(self.cpu_since(before).values()) < interval_secs * 1e3 * IDLE_SHARE:
-                return
-            if time.monotonic() > deadline:
-                raise BenchError(f"{self.peer.title} is still busy {IDLE_TIMEOUT_SECS} s after its load")
+        """Waits until the server and its PostgreSQL are idle: no thread runs, or could run, for a moment."""
+        deadline, idle = time.monotonic() + IDLE_TIMEOUT_SECS, 0
+        while idle < IDLE_CHECKS:
+            require(time.monotonic() < deadline, f"{self.peer.title} is busy {IDLE_TIMEOUT_SECS} s after its load")
+            time.sleep(IDLE_CHECK_SECS)
+            owners = (owner.pid for owner in (self.process, self.postgres) if owner)
+            idle = 0 if any(is_running(process) for pid in owners for process in descendants(pid)) else idle + 1
 
 
 def read_proc(path: str) -> str:
@@ -201,6 +198,12 @@ def descendants(pid: int) -> list[int]:
         for task in Path("/proc").glob(f"{parent}/task/*"):
             found += map(int, read_proc(f"{task}/children").split())
     return found
+
+
+def is_running(pid: int) -> bool:
+    """Whether a thread of a process runs, waits for a core or for the disk."""
+    stats = (read_proc(f"{task}/stat").rpartition(") ")[2] for task in Path("/proc").glob(f"{pid}/task/*"))
+    return any(stat.startswith(("R", "D")) for stat in stats)
 
 
 def cpu_times(pid: int) -> dict[int, float]:
