@@ -18,7 +18,7 @@ from report import SPREAD_MAX, Results, stream_section
 from scenarios import (DATABASES, FIRST_PAGE, FIRST_PAGE_UNCACHED, UNCACHED, Case, find_etag, make_cases,
                        organisation_tokens, split_entry, with_gzip)
 from servers import Server, with_token
-from wrk import Request, read_result, require
+from wrk import Request, interrupt, read_result, require
 
 # Enough to keep one core busy, and few enough that latency is mostly work.
 CONNECTIONS, MIXED_CONNECTIONS = 16, 64
@@ -126,7 +126,10 @@ def take_round(stack: ExitStack, setup: Setup, entrants: list[Entrant]) -> dict[
             load = loads[entrant.entry]
             load.send_signal(signal.SIGCONT)
             time.sleep(TURN_SECS)
-            load.send_signal(signal.SIGSTOP if turn < TURNS - 1 else signal.SIGINT)
+            if turn < TURNS - 1:
+                load.send_signal(signal.SIGSTOP)
+            else:
+                interrupt(load)
             entrant.server.settle()
             spent[entrant.entry].update(entrant.server.cpu_since(before))
     for entrant, earlier in zip(entrants, hits):

@@ -89,8 +89,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
         lock = stack.enter_context((HOME / "lock").open("w"))
-        # Waits for another benchmark.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BenchError("another benchmark is running") from None
         install_packages()
         setup = Setup(plan, {name: find_executable(name, options) for name in plan.servers()}, stack)
         rows, started = [], time.monotonic()

@@ -1,7 +1,9 @@
 """HTTP requests, and wrk to send them. Knows no server."""
 
 import json
+import signal
 import subprocess
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +75,13 @@ class Wrk:
     def run(self, port: int, requests: list[Request], connections: int, seconds: int, min_bytes: int) -> dict:
         """Fails on any error, and on responses that are too small."""
         return read_result(self.start(port, requests, connections, seconds).communicate()[0], min_bytes)
+
+
+def interrupt(wrk: subprocess.Popen) -> None:
+    """Ends wrk. The signal may arrive at a thread that ignores it, so it is repeated."""
+    while wrk.poll() is None:
+        wrk.send_signal(signal.SIGINT)
+        time.sleep(0.02)
 
 
 def read_result(output: str, min_bytes: int) -> dict:
