@@ -194,7 +194,7 @@ class Postgres:
         pg_ctl = ["pg_ctl", "--pgdata", folder / "data", "--wait"]
         start = ["start", "--log", folder / "log", "--options", " ".join(settings)]
         output_of(on_cores(cores, [*pg_ctl, *start]), cwd=folder, **user)
-        stack.callback(output_of, [*pg_ctl, "stop", "--mode", "fast"], cwd=folder, **user)
+        stack.callback(subprocess.run, [*pg_ctl, "stop", "--mode", "fast"], cwd=folder, capture_output=True, **user)
         self.pid = int((folder / "data/postmaster.pid").read_text().split()[0])
 
     def psql(self, database: str, *arguments) -> list:
