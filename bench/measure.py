@@ -1,31 +1,39 @@
-"""The timings. Each returns rows: dicts that say what was measured in which round."""
+"""The timings. Each returns rows: dicts with a section, an entry, a round and figures."""
 
 import json
-import math
 import os
 import random
+import signal
 import subprocess
-import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import NamedTuple
 
-import servers
-from checks import check, check_everything, require
-from prepare import LARGE, ORGANISATION, PAGE_BATCHES, RANGE_BATCHES, SMALL, USUAL, Database, Setup, clean_env
-from servers import FIRST_PAGE, FIRST_PAGE_UNCACHED, PEERS, REQUEST_SCENARIOS, Case, Server, with_gzip, with_token
-from wrk import BenchError, Request
+from checks import check, check_batches
+from prepare import ORGANISATION, PAGE_BATCHES, RANGE_BATCHES, USUAL, Database, Setup, output_of
+from report import SPREAD_MAX, Results, stream_section
+from scenarios import (DATABASES, FIRST_PAGE, FIRST_PAGE_UNCACHED, UNCACHED, Case, find_etag, make_cases,
+                       organisation_tokens, split_entry, with_gzip)
+from servers import Server, with_token
+from wrk import Request, interrupt, read_result, require
 
 # Enough to keep one core busy, and few enough that latency is mostly work.
 CONNECTIONS, MIXED_CONNECTIONS = 16, 64
+# Throughput and latency.
+TIMING_SECS = 2
+# A round is so many turns of each server: short, because slow phases of a shared machine are.
+TURNS, TURN_SECS = 5, 0.2
+# wrk is stopped before.
+ROUND_SECS_MAX = 3600
 # Of a hundred requests.
 MIX = {"first": 40, "unchanged": 30, "date-range": 20, "uncached": 5, "gzip": 5}
 MIXED_REQUESTS = 20_000
 WRITTEN_ORGANISATION = "Busy Valley Nursery"
-# The import has begun its transaction by then.
+# The first import has begun its transaction by then.
 IMPORT_HEAD_START_SECS = 0.3
-# Slow peers take part in fewer rounds of v1.
-SLOW_ROUNDS = 2
 READ_BYTES = 256 << 10
 
 
@@ -35,163 +43,149 @@ def in_turn(items, round_index: int) -> list:
     return items[::-1] if round_index % 2 else items
 
 
-def report(row: dict) -> dict:
+def show(row: dict) -> dict:
     """Prints a row while the run goes on."""
     texts = (f"{name} {value:,.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items())
     print("  " + ", ".join(texts), flush=True)
     return row
 
 
-def measure_requests(setup: Setup) -> list[dict]:
-    wanted = [scenario for scenario in REQUEST_SCENARIOS if setup.plan.wants(scenario)]
-    return measure_rounds(setup, "requests", setup.plan.servers, wanted, [CONNECTIONS], setup.plan.rounds)
+class Entrant(NamedTuple):
+    """A server that takes part in a scenario."""
+
+    entry: str
+    kind: str
+    server: Server
+    cases: list[Case]
+    min_bytes: int
+
+    def load(self) -> tuple[int, list[Request], int]:
+        return self.server.port, [case.request for case in self.cases], CONNECTIONS
 
 
-def measure_connections(setup: Setup) -> list[dict]:
-    plan, scenarios = setup.plan, ["page-cached", "page-uncached"]
-    names = [name for name in plan.servers if name in {"batchscan", "fastapi", "nginx"}]
-    return measure_rounds(setup, "connections", names, scenarios, plan.connections, plan.connection_rounds)
-
-
-def measure_rounds(setup, section: str, names: list, scenarios: list, connections: list, rounds: int) -> list[dict]:
-    """Every server in each round; batchscan is started a second time for scenarios without a cache."""
-    rows = []
-    for round_index in range(rounds):
-        for name in in_turn(names, round_index):
-            for cache in (True, False):
-                own = [s for s in scenarios if s in PEERS[name].scenarios and (s not in servers.WITHOUT_CACHE) == cache]
-                if not own:
-                    continue
-                with Server(setup, name, USUAL, setup.plan.server_cores, cache) as server:
-                    for scenario in own:
-                        cases = servers.cases(server, scenario)
-                        for count in connections:
-                            key = {"section": section, "scenario": scenario, "server": name, "connections": count}
-                            figures = measure(server, scenario, cases, count)
-                            rows.append(report(key | {"round": round_index} | figures))
-    return rows
-
-
-def measure(server: Server, scenario: str, cases: list[Case], connections: int) -> dict:
-    """Checks, warms up and times one scenario."""
-    setup, plan = server.setup, server.setup.plan
-    min_bytes, seconds_each = check(server, scenario, cases)
-    requests = [case.request for case in cases]
-    try:
-        if plan.warm_up_secs:
-            # Slow servers get as long as they need for a response to each connection.
-            warm_up_secs = max(plan.warm_up_secs, math.ceil(2 * CONNECTIONS * seconds_each))
-            setup.wrk.run(server.port, requests, CONNECTIONS, warm_up_secs, min_bytes)
-        server.settle()
-        server.reset_peak()
-        before = costs(server)
-        result = setup.wrk.run(server.port, requests, connections, plan.seconds(seconds_each, connections), min_bytes)
-    except BenchError as error:
-        raise BenchError(f"{server.peer.title}, {scenario}: {error}\n{server.log_tail()}") from None
-    hits, cpu, database = (after and after - earlier for after, earlier in zip(costs(server), before))
-    require(not (hits and scenario in servers.UNCACHED), f"{scenario}: the page cache served {hits} responses")
-    count = result.pop("requests")
-    result |= {"cpu_ms": cpu * 1e3 / count, "database_cpu_ms": database and database * 1e3 / count}
-    return result | {"peak_mib": server.memory_mib("VmHWM")}
-
-
-def costs(server: Server) -> tuple[int | None, float, float | None]:
-    """Cache hits, CPU time of the server and of its PostgreSQL."""
-    database = servers.cpu_secs(server.postgres.process.pid) if server.postgres else None
-    return server.cache_hits(), server.cpu_secs(), database
-
-
-def measure_scale(setup: Setup) -> list[dict]:
-    """The uncached page on little and much data. All servers run at the same time and take turns."""
-    plan, rows, running = setup.plan, [], {}
+def measure_scenario(setup: Setup, scenario: str) -> list[dict]:
+    """All servers run at the same time and take turns of a second: a slow phase of the machine affects all of them. A
+    scenario with a wide spread is measured for twice as many rounds."""
     with ExitStack() as stack:
-        for data, size in {"small": SMALL, "usual": USUAL, "large": LARGE, "anywhere": LARGE, "many": "many"}.items():
-            if size in setup.databases:
-                server = stack.enter_context(Server(setup, "batchscan", size, plan.server_cores))
-                running[data] = (server, scale_cases(server, data))
-        for round_index in range(plan.scale_rounds):
-            for data in in_turn(running, round_index):
-                figures = measure(running[data][0], "scale", running[data][1], CONNECTIONS)
-                rows.append(report({"section": "scale", "data": data, "round": round_index, **figures}))
+        entrants: list[Entrant] = []
+        for entry in setup.plan.entries(scenario):
+            entrants.append(enter(stack, setup, scenario, entry, entrants))
+        rows = time_servers(setup, scenario, entrants)
+        rows += take_turns(setup, scenario, entrants, 0)
+        if (spread := Results(rows).spread(scenario)) > SPREAD_MAX and not setup.plan.quick:
+            print(f"{scenario}: the spread is {spread:.0%}, measured again", flush=True)
+            rows += take_turns(setup, scenario, entrants, setup.plan.rounds)
     return rows
 
 
-def scale_cases(server: Server, data: str) -> list[Case]:
-    if data == "many":
-        # The first page of each organisation.
-        pages = [with_token(FIRST_PAGE_UNCACHED, token) for token in organisation_tokens(server)]
-        starts = [index * PAGE_BATCHES for index in range(len(pages))]
-    elif data == "anywhere":
-        # As many pages of one organisation as there are organisations: all its data.
-        source = server.setup.data
-        dates = [json.loads(line)["batch_creation_date"] for line in source.read(LARGE, PAGE_BATCHES)]
-        pages = [server.get(f"/v2/batches?start_date={date}&end_date={{date}}") for date in dates]
-        starts = [source.first_of_date(index * PAGE_BATCHES) for index in range(len(pages))]
-    else:
-        return servers.cases(server, "scale")
-    return [Case(page, range(start, start + PAGE_BATCHES)) for page, start in zip(pages, starts)]
+def enter(stack: ExitStack, setup: Setup, scenario: str, entry: str, others: list[Entrant]) -> Entrant:
+    """Starts a server. The first one is batchscan, whose responses nginx and the floor send."""
+    name, kind = split_entry(scenario, entry)
+    model = others[0].server if others else None
+    if name == "nginx":
+        (model.prepared / "page.json").write_bytes(model.fetch(model.get(FIRST_PAGE)).body)
+    if name == "floor":
+        request = others[0].cases[0].request.fill(model.next_counter())
+        (model.prepared / "response").write_bytes(model.fetch(request).text())
+    # Without a cache where a few cursors take turns.
+    size, cache = DATABASES.get(kind, USUAL), scenario != "page-deep"
+    server = stack.enter_context(Server(setup, name, size, cache=cache, token=model.token if model else ""))
+    cases = others[0].cases if name == "floor" else make_cases(server, kind)
+    return Entrant(entry, kind, server, cases, check(server, kind, cases))
 
 
-def organisation_tokens(server: Server) -> list[str]:
-    requests = map(servers.token_request, server.setup.databases["many"].credentials)
-    return [servers.token_in(server.fetch(request).body) for request in requests]
+def time_servers(setup: Setup, scenario: str, entrants: list[Entrant]) -> list[dict]:
+    """Throughput and latency, one server after another. The first time only warms up."""
+    timings = {}
+    for entrant in [*entrants, *entrants]:
+        timings[entrant.entry] = setup.wrk.run(*entrant.load(), TIMING_SECS, entrant.min_bytes)
+        entrant.server.settle()
+    return [show({"section": scenario, "entry": entry, "round": -1, **figures}) for entry, figures in timings.items()]
+
+
+def take_turns(setup: Setup, scenario: str, entrants: list[Entrant], first_round: int) -> list[dict]:
+    rows = []
+    for round_index in range(first_round, first_round + setup.plan.rounds):
+        with ExitStack() as stack:
+            costs = take_round(stack, setup, entrants)
+        for entry, cost in costs.items():
+            rows.append(show({"section": scenario, "entry": entry, "round": round_index, **cost}))
+    return rows
+
+
+def take_round(stack: ExitStack, setup: Setup, entrants: list[Entrant]) -> dict[str, dict]:
+    """CPU time per request of each server. Each has its own wrk, and all but one of them are stopped."""
+    loads, spent = {}, {entrant.entry: Counter() for entrant in entrants}
+    hits = [entrant.server.cache_hits() for entrant in entrants]
+    for turn in range(TURNS):
+        for entrant in in_turn(entrants, turn):
+            before = entrant.server.cpu()
+            if turn == 0:
+                load = loads[entrant.entry] = setup.wrk.start(*entrant.load(), ROUND_SECS_MAX)
+                stack.callback(load.kill)
+            load = loads[entrant.entry]
+            load.send_signal(signal.SIGCONT)
+            time.sleep(TURN_SECS)
+            if turn < TURNS - 1:
+                load.send_signal(signal.SIGSTOP)
+            else:
+                interrupt(load)
+            entrant.server.settle()
+            spent[entrant.entry].update(entrant.server.cpu_since(before))
+    for entrant, earlier in zip(entrants, hits):
+        served = entrant.server.cache_hits() - earlier
+        require(not (served and entrant.kind in UNCACHED), f"{entrant.kind}: the page cache served {served} responses")
+        result = read_result(loads[entrant.entry].communicate()[0], entrant.min_bytes)
+        # Each connection had another request in flight at the end, and its CPU time counts.
+        count = result["requests"] + CONNECTIONS
+        spent[entrant.entry] = {name: value / count for name, value in spent[entrant.entry].items()}
+    return spent
 
 
 def measure_streams(setup: Setup) -> list[dict]:
-    """v1: all batches in one response, to one reader and to four at the same time."""
+    """v1: all batches in one response. A new process each time: memory left by one must not count for the next."""
     plan, rows = setup.plan, []
-    runs = [(size, round_index) for size in plan.stream_sizes for round_index in range(plan.stream_rounds)]
-    for size, round_index in runs:
-        for name in in_turn(plan.servers, round_index):
-            for readers in readers_of(name, size, round_index, plan.quick):
-                # A new process each time: memory left by one response must not count for the next.
-                with Server(setup, name, size, plan.server_cores) as server:
-                    figures = measure_stream(server, readers)
-                    # After the timing, as the check would use memory before it.
-                    if round_index == 0 and readers == 1:
-                        check_everything(server, size)
-                key = {"section": "v1", "batches": size, "readers": readers, "server": name, "round": round_index}
-                rows.append(report(key | figures))
+    for size in {size for size, _, name in plan.streams() if name == "nginx"}:
+        with Server(setup, "batchscan", size) as server:
+            for file, path in {"page.json": FIRST_PAGE, "all.json": "/v1/batches"}.items():
+                (server.prepared / file).write_bytes(server.fetch(server.get(path)).body)
+    for round_index in range(plan.stream_rounds):
+        for size, readers, name in in_turn(plan.streams(), round_index):
+            with Server(setup, name, size) as server:
+                figures = measure_stream(server, readers)
+                # After the timing, as the check would use memory before it.
+                if round_index == 0 and size == USUAL:
+                    check_batches(server.fetch(server.get("/v1/batches")).body, setup.data.batches)
+            key = {"section": stream_section(size, readers), "entry": name, "round": round_index}
+            rows.append(show(key | figures))
     return rows
 
 
-def readers_of(name: str, size: int, round_index: int, quick: bool) -> tuple[int, ...]:
-    """Slow peers need seconds for a response, and gigabytes for a large one: they do less."""
-    if name in {"batchscan", "nginx"}:
-        return (1, 4)
-    if name == "batchscan-postgres":
-        return (1, 4) if size == USUAL else ()
-    if size == LARGE:
-        return (1,) if round_index == 0 else ()
-    if round_index >= SLOW_ROUNDS:
-        return ()
-    return (1,) if quick and name != "plain-rust" else (1, 4)
-
-
 def measure_stream(server: Server, readers: int) -> dict:
-    require(server.fetch(servers.nothing(server)).status == 200, f"{server.peer.title} does not respond")
+    # A response of v1 would use the memory that is measured.
+    server.fetch(server.get(f"{FIRST_PAGE}?start_date=2199-01-01T00:00:00Z"))
     server.settle()
     idle = server.memory_mib("VmRSS")
     server.reset_peak()
-    cpu, started = server.cpu_secs(), time.monotonic()
+    cpu, started = server.cpu(), time.monotonic()
     with ThreadPoolExecutor(readers) as pool:
-        results = list(pool.map(read_everything, [server] * readers))
+        sizes, first_bytes = zip(*pool.map(read_stream, [server] * readers))
     seconds = time.monotonic() - started
-    statuses, sizes, first_bytes = zip(*results)
-    same = set(statuses) == {200} and len(set(sizes)) == 1
-    require(same, f"{server.peer.title}, v1: responses differ: {results}\n{server.log_tail()}")
-    return {
+    # An array of the lines: a comma or a bracket for each line break, and a bracket before the first.
+    expected = server.setup.data.file(server.size).stat().st_size + 1
+    # Dates of some peers are longer.
+    require(min(sizes) >= expected, f"{server.peer.title}, v1: {sizes} bytes, expected {expected}\n{server.log_tail()}")
+    return {name: value / readers for name, value in server.cpu_since(cpu).items()} | {
         "first_byte_ms": max(first_bytes) * 1e3,
         "seconds": seconds,
         "mib_per_sec": sum(sizes) / 2**20 / seconds,
-        "cpu_secs": server.cpu_secs() - cpu,
         "above_idle_mib": max(server.memory_mib("VmHWM") - idle, 0.0),
     }
 
 
-def read_everything(server: Server) -> tuple[int, int, float]:
-    """Reads a response and drops it. Returns its status, its size, and the time to the first byte of the body."""
-    request, connection, buffer = servers.everything(server), server.connect(), bytearray(READ_BYTES)
+def read_stream(server: Server) -> tuple[int, float]:
+    """Reads a response and drops it. Returns its size, and the time to the first byte of the body."""
+    request, connection, buffer = server.get("/v1/batches"), server.connect(), bytearray(READ_BYTES)
     started = time.monotonic()
     connection.request("GET", request.path, headers=dict(request.headers))
     response = connection.getresponse()
@@ -200,74 +194,56 @@ def read_everything(server: Server) -> tuple[int, int, float]:
     while count := response.readinto(buffer):
         size += count
     connection.close()
-    return response.status, size, first_byte
+    return size, first_byte
 
 
 def measure_mixed(setup: Setup) -> list[dict]:
-    """A mix of requests from many organisations, without and with an import running. Nothing is pinned to a core."""
-    plan, rows = setup.plan, []
-    os.sched_setaffinity(0, plan.all_cores)
-    importer = Importer(setup)
+    """A mix of requests from many organisations, without and with an import running, on all cores."""
+    plan, rows, import_loop = setup.plan, [], prepare_imports(setup)
     with Server(setup, "batchscan", "many", plan.all_cores) as server:
         requests = mixed_requests(server)
-
-        def load() -> dict:
-            server.settle()
-            return setup.wrk.run(server.port, requests, MIXED_CONNECTIONS, plan.mixed_secs, 1)
-
-        load()
-        for round_index in range(plan.mixed_rounds):
-            row = {"section": "mixed", "round": round_index}
-            for prefix in in_turn(["alone", "import"], round_index):
-                result = importer.run_while(load) if prefix == "import" else load()
-                row |= {f"{prefix}_{name}": value for name, value in result.items()}
-            rows.append(report(row | {"p99_ratio": row["import_p99_ms"] / row["alone_p99_ms"]}))
-    os.sched_setaffinity(0, plan.load_cores)
+        for round_index in range(-1, plan.mixed_rounds):
+            for entry in in_turn(["batchscan", "batchscan:importing"], round_index):
+                server.settle()
+                with importing(import_loop) if entry == "batchscan:importing" else nullcontext():
+                    result = setup.wrk.run(server.port, requests, MIXED_CONNECTIONS, plan.mixed_secs, 1)
+                if round_index >= 0:
+                    rows.append(show({"section": "mixed", "entry": entry, "round": round_index, **result}))
     return rows
 
 
-class Importer:
-    """Imports the same batches again and again, with names that alternate, so that every import writes every batch."""
+def prepare_imports(setup: Setup) -> list:
+    """A command that imports the same batches again and again, with names that alternate: each import writes all."""
+    name, database, files = '"batch_name":"', setup.database("many"), []
+    for mark in "AB":
+        files.append(setup.folder / f"import-{mark}.ndjson")
+        files[-1].write_text("".join(line.replace(name, f"{name}{mark} ", 1) for line in setup.data.read(USUAL)))
+    database.run("org", "add", WRITTEN_ORGANISATION)
+    # The first import adds batches, all later ones correct them.
+    database.run("import", "--org", WRITTEN_ORGANISATION, files[0])
+    loop = 'while "$0" import --org "$1" "$3" && "$0" import --org "$1" "$2"; do :; done'
+    env = ["env", f"BATCHSCAN_DATABASE={database.url}"]
+    return [*env, "sh", "-c", loop, setup.executable, WRITTEN_ORGANISATION, *files]
 
-    def __init__(self, setup: Setup):
-        self.database, self.count, name = setup.databases["many"], 0, '"batch_name":"'
-        self.files = [setup.folder / f"import-{mark}.ndjson" for mark in "AB"]
-        for mark, path in zip("AB", self.files):
-            path.write_text("".join(line.replace(name, f"{name}{mark} ", 1) for line in setup.data.lines))
-        self.database.run("org", "add", WRITTEN_ORGANISATION)
-        # The first import adds batches, all later ones correct them.
-        self.import_once()
 
-    def import_once(self) -> None:
-        self.database.run("import", "--org", WRITTEN_ORGANISATION, self.files[self.count % 2])
-        self.count += 1
-
-    def run_while(self, load) -> dict:
-        """Runs a load during imports, and adds the imported batches per second to its result."""
-        before, started, over = self.count, time.monotonic(), threading.Event()
-
-        def import_until_over() -> float:
-            while not over.is_set():
-                self.import_once()
-            return time.monotonic() - started
-
-        with ThreadPoolExecutor(1) as pool:
-            imports = pool.submit(import_until_over)
-            time.sleep(IMPORT_HEAD_START_SECS)
-            try:
-                result = load()
-            finally:
-                over.set()
-            seconds = imports.result()
-        return result | {"batches_per_sec": (self.count - before) * USUAL / seconds}
+@contextmanager
+def importing(command: list) -> Iterator[None]:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    with subprocess.Popen(command, **quiet) as loop:
+        time.sleep(IMPORT_HEAD_START_SECS)
+        try:
+            yield
+            require(loop.poll() is None, "an import failed")
+        finally:
+            os.killpg(loop.pid, signal.SIGTERM)
 
 
 def mixed_requests(server: Server) -> list[Request]:
     """Requests of all organisations. An eighth of the organisations sends half of them."""
-    data, dice, tokens = server.setup.data, random.Random(64), organisation_tokens(server)
-    etags = [server.etag(with_token(FIRST_PAGE, token)) for token in tokens]
+    dice, tokens = random.Random(MIXED_CONNECTIONS), organisation_tokens(server)
+    etags = [find_etag(server, with_token(FIRST_PAGE, token)) for token in tokens]
     # Every twentieth date of each organisation.
-    lines = data.read(len(tokens) * PAGE_BATCHES, RANGE_BATCHES)
+    lines = server.setup.data.read(len(tokens) * PAGE_BATCHES, RANGE_BATCHES)
     dates, each = [json.loads(line)["batch_creation_date"] for line in lines], PAGE_BATCHES // RANGE_BATCHES
     requests = []
     for kind in dice.choices(list(MIX), MIX.values(), k=MIXED_REQUESTS):
@@ -284,56 +260,36 @@ def mixed_requests(server: Server) -> list[Request]:
     return requests
 
 
-def measure_bulk(setup: Setup) -> list[dict]:
-    """Imports and pulls, once each, on all cores."""
-    plan, rows = setup.plan, []
-    for pid in [0, *([setup.postgres.process.pid] if setup.postgres else [])]:
-        os.sched_setaffinity(pid, plan.all_cores)
-    for size in plan.stream_sizes:
-        if plan.wants("import"):
-            rows += measure_imports(setup, size)
-        if plan.wants("pull") and plan.has("batchscan"):
-            rows.append(measure_pull(setup, size))
+def measure_imports(setup: Setup) -> list[dict]:
+    """Once each, on all cores; PostgreSQL on one."""
+    rows = []
+    for size in setup.plan.bulk_sizes:
+        urls = {"batchscan": f"sqlite:{setup.folder}/imported-{size}.db"}
+        if setup.plan.has("batchscan-postgres"):
+            urls["batchscan-postgres"] = setup.postgres.create_database(f"imported_{size}")
+        for name, url in urls.items():
+            database, file = Database(setup.executable, url), setup.data.file(size)
+            database.run("org", "add", ORGANISATION)
+            started = time.monotonic()
+            database.run("import", "--org", ORGANISATION, file)
+            rows.append(bulk_row("import", name, size, started))
     return rows
 
 
-def measure_imports(setup: Setup, size: int) -> list[dict]:
-    rows, targets = [], {"SQLite": f"sqlite:{setup.folder}/imported-{size}.db"}
-    if setup.postgres:
-        targets["PostgreSQL"] = setup.postgres.create_database(f"imported_{size}")
-    for store, url in targets.items():
-        Database(setup.executable, url).run("org", "add", ORGANISATION)
-        command = [setup.executable, "import", "--org", ORGANISATION, setup.data.file(size)]
-        figures = time_command(command, {"BATCHSCAN_DATABASE": url})
-        rows.append(report({"section": "bulk", "what": f"batchscan import, {store}", "batches": size, **figures}))
-    for (kind, batches), seconds in setup.load_seconds.items():
-        if batches == size:
-            rows.append({"section": "bulk", "what": f"the peers' loader, {kind}", "batches": size, "seconds": seconds})
+def measure_pulls(setup: Setup) -> list[dict]:
+    """Once each, on all cores."""
+    rows = []
+    for size in setup.plan.bulk_sizes:
+        with Server(setup, "batchscan", size, setup.plan.all_cores) as server:
+            command = [setup.executable, "pull", "--output", setup.folder / f"pulled-{size}.csv"]
+            command += ["--url", f"http://127.0.0.1:{server.port}", "--client-id", server.credential["client_id"]]
+            started = time.monotonic()
+            output_of(command, env={"BATCHSCAN_CLIENT_SECRET": server.credential["client_secret"]})
+            rows.append(bulk_row("pull", "batchscan", size, started))
     return rows
 
 
-def measure_pull(setup: Setup, size: int) -> dict:
-    path = setup.folder / f"pulled-{size}.csv"
-    with Server(setup, "batchscan", size, setup.plan.all_cores) as server:
-        command = [setup.executable, "pull", "--url", f"http://127.0.0.1:{server.port}", "--output", path]
-        command += ["--client-id", server.credential["client_id"]]
-        figures = time_command(command, {"BATCHSCAN_CLIENT_SECRET": server.credential["client_secret"]})
-    with path.open("rb") as lines:
-        count = sum(1 for _ in lines)
-    # A header, and one line for each batch: no text of the demo contains a line break.
-    require(count == size + 1, f"pull wrote {count} lines, expected {size + 1}")
-    return report({"section": "bulk", "what": "batchscan pull, CSV", "batches": size, **figures})
-
-
-def time_command(command: list, env: dict) -> dict:
-    """Seconds and peak memory of a command."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started, peak = time.monotonic(), 0.0
-    with subprocess.Popen(command, env=clean_env() | env, **quiet) as process:
-        # The kernel's `ru_maxrss` would include the memory of this script, which forked it.
-        while process.poll() is None:
-            peak = max(peak, servers.memory_mib(process.pid, "VmHWM"))
-            time.sleep(0.005)
-        seconds = time.monotonic() - started
-    require(process.returncode == 0, f"{command[1]}: exit status {process.returncode}")
-    return {"seconds": seconds, "peak_mib": peak}
+def bulk_row(section: str, name: str, size: int, started: float) -> dict:
+    seconds = time.monotonic() - started
+    figures = {"seconds": seconds, "batches_per_sec": size / seconds}
+    return show({"section": section, "entry": f"{name}:{size:,} batches", "round": 0, **figures})

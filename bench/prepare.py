@@ -1,37 +1,35 @@
-"""Everything that must exist before the first timing: packages, executables, data, databases, PostgreSQL."""
+"""Everything that must exist before a timing: packages, executables, data, databases, PostgreSQL. Each is made when it
+is first used, so that a run makes what its scenarios need and nothing else."""
 
+import hashlib
 import json
 import os
 import random
+import re
 import shutil
-import signal
 import socket
+import sqlite3
 import subprocess
-import time
-import tomllib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
-from wrk import BenchError, Wrk
+from wrk import BenchError, Wrk, require
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS_FOLDER = ROOT / "bench/peers"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 HOME = TARGET / "bench"
 
-# Debian keeps servers and PostgreSQL's programs out of the PATH.
-SEARCH_PATH = [os.environ.get("PATH", ""), "/usr/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
-
 SMALL, USUAL, LARGE = 10_000, 100_000, 1_000_000
 PAGE_BATCHES = 1_000
 ORGANISATION = "Green Valley Nursery"
 # The peers' only credential, as long as a real one.
 PEER_CREDENTIAL = {"client_id": "bs_benchmark", "client_secret": "Zm9yLXRoZS1wZWVycy1vbmx5LW5vdC1hLXNlY3JldC0"}
+PEER_SECRET_HASH = hashlib.sha256(PEER_CREDENTIAL["client_secret"].encode()).hexdigest()
 
 RANGE_BATCHES = 20
 RANGE_ATTEMPTS = 1_000_000
@@ -44,26 +42,24 @@ START_TIMEOUT_SECS = 60
 
 def install_packages() -> None:
     run([ROOT / "xtask/setup.sh", "bench"])
+    # Debian keeps servers and PostgreSQL's programs out of the PATH.
+    folders = [os.environ["PATH"], "/usr/sbin", *Path("/usr/lib/postgresql").glob("*/bin")]
+    os.environ |= {"PATH": ":".join(map(str, folders)), "PYTHONDONTWRITEBYTECODE": "1"}
+    # The developer's settings are not the benchmark's.
+    for name in [name for name in os.environ if name.startswith(("BATCHSCAN_", "PG"))]:
+        del os.environ[name]
 
 
-def find_program(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join(SEARCH_PATH))
-
-
-def build(package: str) -> Path:
-    """Builds an executable with the profile of deployments."""
-    profiles = tomllib.loads((ROOT / "Cargo.toml").read_text()).get("profile", {})
-    profile = "dist" if "dist" in profiles else "release"
-    run(["cargo", "build", "--profile", profile, "--package", package, "--bin", package], cwd=ROOT)
+def build(package: str, profile: str = "dist") -> Path:
+    run(["cargo", "build", "--profile", profile, "--package", package], cwd=ROOT)
     return TARGET / profile / package
 
 
 def make_environment() -> Path:
-    """The peers' virtual environment, kept until requirements.txt changes or the folder is moved."""
+    """FastAPI's virtual environment, kept until requirements.txt changes or the folder is moved."""
     requirements, venv = PEERS_FOLDER / "requirements.txt", HOME / "venv"
     installed, wanted = venv / "installed.txt", f"# {venv}\n{requirements.read_text()}"
     if not (installed.is_file() and installed.read_text() == wanted):
-        print("installing Python packages:", requirements, flush=True)
         run(["python3", "-m", "venv", "--clear", venv])
         run([venv / "bin/pip", "install", "--quiet", "--requirement", requirements])
         installed.write_text(wanted)
@@ -73,23 +69,22 @@ def make_environment() -> Path:
 def run(command: list, **options) -> None:
     """Runs a command and shows its output."""
     print("$", *command, flush=True)
-    if subprocess.run(command, **options).returncode:
-        raise BenchError(f"{Path(command[0]).name} failed")
+    require(subprocess.run(command, **options).returncode == 0, f"{Path(command[0]).name} failed")
 
 
 def output_of(command: list, env: dict = {}, **options) -> str:
     """Runs a command and returns its output; the error contains its stderr."""
-    options |= {"capture_output": True, "text": True, "timeout": COMMAND_TIMEOUT_SECS}
-    done = subprocess.run(command, env=clean_env() | env, **options)
-    if done.returncode:
-        raise BenchError(f"{' '.join(map(str, command[:4]))}: exit status {done.returncode}\n{done.stderr.strip()}")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": COMMAND_TIMEOUT_SECS}
+    done = subprocess.run(command, env=os.environ | env, **streams, **options)
+    words = " ".join(map(str, command[:4]))
+    require(done.returncode == 0, f"{words}: exit status {done.returncode}\n{done.stderr.strip()}")
     return done.stdout
 
 
-def clean_env() -> dict:
-    """The environment without the developer's settings of batchscan and PostgreSQL."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BATCHSCAN_", "PG"))}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
+def on_cores(cores: set[int], command: list) -> list:
+    """Runs a command on these cores and, if root allows it, before other processes of the machine."""
+    priority = ["nice", "--adjustment", "-10"] if os.geteuid() == 0 else []
+    return [*priority, "taskset", "--cpu-list", ",".join(map(str, cores)), *command]
 
 
 def free_port() -> int:
@@ -98,31 +93,18 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def to_micros(date: datetime) -> int:
-    return (date - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
-
-
-class DateRange(NamedTuple):
-    """A date range with exactly twenty batches, also if `end` gets a fraction of a second."""
-
-    rows: range
-    start: datetime
-    start_text: str
-    end: datetime
-
-
 class Data:
     """The batches that every server has, as NDJSON from a demo, in files of several sizes."""
 
     def __init__(self, folder: Path, executable: Path, largest: int):
         self.folder, self.largest = folder, largest
-        pull_demo(executable, largest, self.file(largest))
-        for size in {SMALL, USUAL} - {largest}:
-            with self.file(size).open("w") as target:
-                target.writelines(self.read(size))
+        pull_demo(executable, largest, folder / f"batches-{largest}.ndjson")
 
     def file(self, batches: int) -> Path:
-        return self.folder / f"batches-{batches}.ndjson"
+        path = self.folder / f"batches-{batches}.ndjson"
+        if not path.exists():
+            path.write_text("".join(self.read(batches)))
+        return path
 
     def read(self, count: int, step: int = 1):
         """Every `step`th of the first `count` lines."""
@@ -130,36 +112,32 @@ class Data:
             yield from islice(lines, 0, count, step)
 
     @cached_property
-    def lines(self) -> list[str]:
-        """The usual data in memory, to check responses."""
-        return list(self.read(USUAL))
-
-    @cached_property
-    def date_texts(self) -> list[str]:
-        return [json.loads(line)["batch_creation_date"] for line in self.lines]
+    def batches(self) -> list[dict]:
+        """The usual data in memory."""
+        return list(map(json.loads, self.read(USUAL)))
 
     @cached_property
     def dates(self) -> list[datetime]:
-        return [datetime.fromisoformat(text) for text in self.date_texts]
+        return [datetime.fromisoformat(batch["batch_creation_date"]) for batch in self.batches]
 
-    def first_of_date(self, row: int) -> int:
-        """The first row with the same date, which is where a start date begins. Only rows in memory have one."""
-        return bisect_left(self.dates, self.dates[row]) if row < len(self.dates) else row
+    def date_at(self, row: int) -> str:
+        return self.batches[row]["batch_creation_date"]
 
-    def next_date(self, row: int) -> int:
-        """The first row from this one on where a start date can begin."""
-        return row if self.first_of_date(row) == row else bisect_right(self.dates, self.dates[row])
+    def page_from(self, date: str) -> range:
+        """The rows of the page that starts at a date. Several batches may have the same."""
+        first = bisect_left(self.dates, datetime.fromisoformat(date))
+        return range(first, first + PAGE_BATCHES)
 
-    def date_ranges(self, count: int) -> list[DateRange]:
-        """Random date ranges, the same for every server."""
+    def date_ranges(self, count: int) -> list[tuple[range, str, datetime]]:
+        """Rows, start and end of random date ranges, the same for every server. Each has exactly twenty batches, also if
+        the end gets a fraction of a second."""
         dice, found = random.Random(RANGE_BATCHES), []
         for _ in range(RANGE_ATTEMPTS):
-            first = dice.randrange(len(self.dates) - RANGE_BATCHES)
-            last, following = self.dates[first + RANGE_BATCHES - 1], self.dates[first + RANGE_BATCHES]
-            if self.first_of_date(first) == first and following - last >= RANGE_GAP:
-                end = last.replace(microsecond=0) + timedelta(seconds=1)
-                rows = range(first, first + RANGE_BATCHES)
-                found.append(DateRange(rows, self.dates[first], self.date_texts[first], end))
+            start = self.date_at(dice.randrange(len(self.dates) - RANGE_BATCHES))
+            rows = self.page_from(start)[:RANGE_BATCHES]
+            last = self.dates[rows[-1]]
+            if self.dates[rows.stop] - last >= RANGE_GAP:
+                found.append((rows, start, last.replace(microsecond=0) + timedelta(seconds=1)))
                 if len(found) == count:
                     return found
         raise BenchError(f"the data has too few date ranges of exactly {RANGE_BATCHES} batches")
@@ -169,21 +147,16 @@ def pull_demo(executable: Path, batches: int, target: Path) -> None:
     print(f"generating {batches:,} batches", flush=True)
     command = [executable, "demo", "--listen", "127.0.0.1:0", "--batches", str(batches)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, env=clean_env(), **streams) as demo:
+    with subprocess.Popen(command, **streams) as demo:
         try:
-            printed, labels = {}, ("client id", "client secret", "listening on")
-            while len(printed) < len(labels) and (line := demo.stdout.readline()):
-                for label in labels:
-                    if line.strip().startswith(label):
-                        printed[label] = line.strip().removeprefix(label).strip(" :")
-            client_id, secret, url = (printed.get(label, "") for label in labels)
+            text = ""
+            while "listening on" not in text and (line := demo.stdout.readline()):
+                text += line
+            client_id, secret, url = re.findall(r"^ *(?:client id|client secret|listening on) +(\S+)", text, re.MULTILINE)
             pull = [executable, "pull", "--format", "ndjson", "--url", url, "--client-id", client_id]
             output_of([*pull, "--output", target], env={"BATCHSCAN_CLIENT_SECRET": secret})
         finally:
             demo.terminate()
-    with target.open() as lines:
-        if (count := sum(1 for _ in lines)) != batches:
-            raise BenchError(f"pulled {count} batches from a demo of {batches}")
 
 
 class Database:
@@ -205,32 +178,30 @@ class Database:
 class Postgres:
     """A PostgreSQL server in a temporary folder, with its share of a small machine."""
 
-    SETTINGS = ("listen_addresses=127.0.0.1", "max_connections=200", "shared_buffers=1GB", "max_wal_size=2GB")
+    # Tables are vacuumed when they are filled: nothing that happens by itself counts as the cost of a request.
+    SETTINGS = ("--listen_addresses=127.0.0.1", "--max_connections=200", "--shared_buffers=1GB", "--max_wal_size=2GB",
+                "--autovacuum=off")
 
-    def __init__(self, stack: ExitStack, log: Path):
+    def __init__(self, stack: ExitStack, cores: set[int]):
         # PostgreSQL does not run as root, and its user cannot enter every folder of root.
         user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         folder = Path(output_of(["mktemp", "--directory", "--tmpdir", "batchscan-bench-XXXXXX"], **user).strip())
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        self.port, programs = free_port(), Path(find_program("initdb")).parent
-        initdb = [programs / "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"]
+        self.port = free_port()
+        initdb = ["initdb", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username=postgres"]
         output_of([*initdb, "--pgdata", folder / "data"], cwd=folder, **user)
-        command = [programs / "postgres", "-D", folder / "data", "-k", folder, "-p", str(self.port)]
-        command += [f"--{setting}" for setting in self.SETTINGS]
-        with log.open("w") as file:
-            self.process = subprocess.Popen(command, env=clean_env(), cwd=folder, stdout=file, stderr=file, **user)
-        stack.callback(self.stop)
-        deadline = time.monotonic() + START_TIMEOUT_SECS
-        while subprocess.run(self.psql("postgres", "select 1"), env=clean_env(), capture_output=True).returncode:
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise BenchError(f"PostgreSQL does not start\n{log.read_text()}")
-            time.sleep(0.1)
+        settings = [f"--port={self.port}", f"--unix_socket_directories={folder}", *self.SETTINGS]
+        pg_ctl = ["pg_ctl", "--pgdata", folder / "data", "--wait"]
+        start = ["start", "--log", folder / "log", "--options", " ".join(settings)]
+        output_of(on_cores(cores, [*pg_ctl, *start]), cwd=folder, **user)
+        stack.callback(subprocess.run, [*pg_ctl, "stop", "--mode", "fast"], cwd=folder, capture_output=True, **user)
+        self.pid = int((folder / "data/postmaster.pid").read_text().split()[0])
 
-    def psql(self, database: str, sql: str) -> list:
-        return [find_program("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", sql]
+    def psql(self, database: str, *arguments) -> list:
+        return ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), *arguments]
 
     def sql(self, database: str, sql: str) -> str:
-        return output_of(self.psql(database, sql)).strip()
+        return output_of(self.psql(database, "-c", sql)).strip()
 
     def url(self, database: str) -> str:
         return f"postgres://postgres@127.0.0.1:{self.port}/{database}"
@@ -239,80 +210,68 @@ class Postgres:
         self.sql("postgres", f"create database {name}")
         return self.url(name)
 
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(COMMAND_TIMEOUT_SECS)
-
 
 class Setup:
-    """What a run works with. Makes what the plan needs and nothing else."""
+    """What a run works with."""
 
-    def __init__(self, plan, executable: Path, stack: ExitStack):
-        self.plan, self.executable, self.folder = plan, executable, HOME / "run"
+    def __init__(self, plan, executables: dict[str, Path], stack: ExitStack):
+        self.plan, self.executables, self.stack, self.folder = plan, executables, stack, HOME / "run"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self.wrk = Wrk(self.folder)
-        # Seconds of the peers' loader by (kind of database, batches): a rough comparison for imports.
-        self.load_seconds: dict[tuple[str, int], float] = {}
-        self.peer_urls: dict[int, str] = {}
-        has_peers = plan.has("fastapi", "fastapi-tuned", "datasette", "roapi", "plain-rust")
-        self.venv = make_environment() if has_peers else None
-        self.plain_rust = build("plain-rust") if plan.has("plain-rust") else None
-        self.data = Data(self.folder, executable, USUAL if plan.quick else LARGE)
-        uses_postgres = plan.has("fastapi", "fastapi-tuned", "batchscan-postgres")
-        self.postgres = Postgres(stack, self.folder / "postgres.log") if uses_postgres else None
-        self.databases = self.make_databases()
-        for size in [USUAL, LARGE] if plan.needs_large("v1") else [USUAL]:
-            self.load_peers(size)
+        self.executable, self.wrk = executables["batchscan"], Wrk(self.folder, on_cores(plan.load_cores, []))
 
-    def make_databases(self) -> dict[str | int, Database]:
-        """By size, plus "many" organisations and "postgres"."""
-        plan, sizes = self.plan, [USUAL]
-        sizes += [SMALL] if plan.wants("scale") else []
-        sizes += [LARGE] if plan.needs_large("scale", "v1", "pull") else []
-        databases = {}
-        for size in sizes:
-            databases[size] = Database(self.executable, f"sqlite:{self.folder}/one-{size}.db")
-            databases[size].add_organisation(ORGANISATION, self.data.file(size))
-        if plan.wants("scale", "mixed"):
-            print(f"making {plan.organisations:,} organisations", flush=True)
-            databases["many"] = Database(self.executable, f"sqlite:{self.folder}/many.db")
-            lines = self.data.read(self.data.largest)
-            for index in range(plan.organisations):
-                databases["many"].add_organisation(f"Nursery {index}", input="".join(islice(lines, PAGE_BATCHES)))
-        if plan.has("batchscan-postgres"):
-            databases["postgres"] = Database(self.executable, self.postgres.create_database("batchscan"))
-            databases["postgres"].add_organisation(ORGANISATION, self.data.file(USUAL))
+    @cached_property
+    def data(self) -> Data:
+        return Data(self.folder, self.executable, self.plan.largest)
+
+    @cached_property
+    def postgres(self) -> Postgres:
+        return Postgres(self.stack, self.plan.load_cores)
+
+    @cache
+    def database(self, key: int | str) -> Database:
+        """batchscan's database: SQLite of a size or with "many" organisations, or "postgres"."""
+        if key == "postgres":
+            database = Database(self.executable, self.postgres.create_database("batchscan"))
+            database.add_organisation(ORGANISATION, self.data.file(USUAL))
             self.postgres.sql("batchscan", "vacuum (analyze)")
-        return databases
+            return database
+        database = Database(self.executable, f"sqlite:{self.folder}/batchscan-{key}.db")
+        if key != "many":
+            database.add_organisation(ORGANISATION, self.data.file(key))
+            return database
+        print(f"making {self.plan.organisations:,} organisations", flush=True)
+        lines = self.data.read(self.data.largest)
+        for index in range(self.plan.organisations):
+            database.add_organisation(f"Nursery {index}", input="".join(islice(lines, PAGE_BATCHES)))
+        return database
 
-    def load_peers(self, size: int) -> None:
-        """The same batches in the peers' own databases."""
-        if self.plan.has("datasette", "plain-rust"):
-            self.load(size, "SQLite", "--sqlite", self.peer_file(size, "db"))
-        if self.plan.has("datasette"):
-            folder = self.peer_file(size, "datasette")
-            shutil.copytree(PEERS_FOLDER / "datasette", folder)
-            os.link(self.peer_file(size, "db"), folder / "batches.db")
-            inspect = [self.venv / "bin/datasette", "inspect", "batches.db", "--inspect-file", "inspect-data.json"]
-            output_of(inspect, cwd=folder)
-        if self.plan.has("roapi"):
-            parquet = self.peer_file(size, "parquet")
-            self.load(size, "Parquet", "--parquet", parquet)
-            config = (PEERS_FOLDER / "roapi/roapi.yaml.in").read_text().replace("@PARQUET@", str(parquet))
-            self.peer_file(size, "yaml").write_text(config)
-        if self.plan.has("fastapi", "fastapi-tuned"):
-            self.peer_urls[size] = self.postgres.create_database(f"peers_{size}")
-            self.load(size, "PostgreSQL", "--postgres", self.peer_urls[size])
+    @cached_property
+    def fastapi_database(self) -> str:
+        url, values = self.postgres.create_database("fastapi"), {"organisation": ORGANISATION}
+        values |= {"client_id": PEER_CREDENTIAL["client_id"], "secret_hash": PEER_SECRET_HASH}
+        variables = [word for name, value in values.items() for word in ("-v", f"{name}={value}")]
+        with self.data.file(USUAL).open() as lines:
+            output_of(self.postgres.psql("fastapi", *variables, "-f", PEERS_FOLDER / "fastapi/load.sql"), stdin=lines)
+        return url
 
-    def load(self, size: int, kind: str, *target) -> None:
-        command = [self.venv / "bin/python", PEERS_FOLDER / "load.py", self.data.file(size)]
-        command += ["--organisation", ORGANISATION, "--client-id", PEER_CREDENTIAL["client_id"]]
-        command += ["--client-secret", PEER_CREDENTIAL["client_secret"]]
-        started = time.monotonic()
-        output_of([*command, *target])
-        self.load_seconds[kind, size] = time.monotonic() - started
+    @cached_property
+    def plain_rust_database(self) -> Path:
+        path = self.folder / "plain-rust.db"
+        with sqlite3.connect(path) as database:
+            database.executescript((PEERS_FOLDER / "plain-rust/schema.sql").read_text())
+            client = (PEER_CREDENTIAL["client_id"], PEER_SECRET_HASH, ORGANISATION)
+            database.execute("INSERT INTO clients VALUES (?, ?, ?)", client)
+            rows = map(plain_rust_row, self.data.batches, self.data.dates)
+            database.executemany(f"INSERT INTO batches VALUES ({', '.join('?' * 19)})", rows)
+            database.execute("ANALYZE")
+        return path
 
-    def peer_file(self, size: int, suffix: str) -> Path:
-        return self.folder / f"peers-{size}.{suffix}"
+
+def plain_rust_row(batch: dict, date: datetime) -> list:
+    """Dates as microseconds since 1970 and decimals as hundredths, in the order of the API's fields."""
+    since_1970 = date - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    values = batch | {"batch_creation_date": since_1970 // timedelta(microseconds=1)}
+    decimals = {name: int(text.replace(".", "")) for name, text in batch.items() if name.startswith("avg_") and text}
+    return [ORGANISATION, *(values | decimals).values()]

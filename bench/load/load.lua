@@ -5,11 +5,8 @@
 -- REQUESTS is a file with one request per line, sent in turn: method, path, body and headers, separated by tabs.
 -- A path may contain one placeholder, so that no two requests are equal:
 --   {date}      an instant in the year 2199, later than all data, one microsecond later each time
---   {number}    the same as microseconds since 1970
 --   {fraction}  the six fraction digits of a second, counting up
 -- FIRST is the first value of the counter. Each run on the same server starts at another value.
-
-local MICROSECONDS_OF_2199 = 7226582400000000
 
 local render = {
   date = function(n)
@@ -17,7 +14,6 @@ local render = {
     return string.format("2199-01-%02dT%02d:%02d:%02d.%06dZ", math.floor(seconds / 86400) % 28 + 1,
       math.floor(seconds / 3600) % 24, math.floor(seconds / 60) % 60, seconds % 60, n % 1000000)
   end,
-  number = function(n) return string.format("%.0f", MICROSECONDS_OF_2199 + n) end,
   fraction = function(n) return string.format("%06d", n % 1000000) end,
 }
 
