@@ -135,6 +135,16 @@ impl OperatorClient {
         if response.status.is_success() { Ok(()) } else { Err(response.rejected()) }
     }
 
+    /// Lets the service record a file of a type that it does not import, without sending it.
+    pub async fn report_other_type(&self, organisation: &str, token: &str, file: &str) -> Result<(), Error> {
+        let request = self.http.post(self.url(organisation, "imports")).query(&[("file", file)]);
+        let request = request.header(CONTENT_TYPE, "application/octet-stream").timeout(CHECK_TIMEOUT);
+        match self.send(request, token).await? {
+            response if response.status == StatusCode::UNSUPPORTED_MEDIA_TYPE => Ok(()),
+            response => Err(response.rejected()),
+        }
+    }
+
     /// Imports a file. An error is not about the file.
     pub async fn import(
         &self,

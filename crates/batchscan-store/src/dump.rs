@@ -42,7 +42,7 @@ static SERVICE_KEY: Table =
     table!("service_key": "kid" Text, "purpose" Text, "bytes" Bytes, "created_at" Integer);
 static ORGANISATION: Table = table!("organisation": "id" Integer, "name" Text, "created_at" Integer,
     "version" Integer, "version_mark" Integer, "moved_version" Integer, "pruned_version" Integer,
-    "imported_at" Integer, "acknowledged_import" Integer, "timezone" Text, "mapping" Text);
+    "imported_at" Integer, "timezone" Text, "mapping" Text);
 static CREDENTIAL: Table = table!("credential": "client_id" Text, "org_id" Integer, "role" Text, "label" Text,
     "created_at" Integer, "expires_at" Integer, "revoked_at" Integer, "last_used_at" Integer,
     "last_rejected_at" Integer);
@@ -57,7 +57,7 @@ static DATA_VERSION: Table =
 static IMPORT: Table = table!("import": "org_id" Integer, "id" Integer, "at" Integer, "actor" Text,
     "source" Text, "file" Text, "key" Text, "hash" Bytes, "added" Integer, "corrected" Integer,
     "unchanged" Integer, "duplicates" Integer, "warnings" Integer, "version" Integer, "is_rejected" Integer,
-    "messages" Text);
+    "is_acknowledged" Integer, "messages" Text);
 static AUDIT: Table = table!("audit": "id" Integer, "at" Integer, "actor" Text, "source" Text, "action" Text,
     "org" Text, "subject" Text, "detail" Text);
 

@@ -12,7 +12,6 @@ use crate::sql::{Columns, Merged, Sql, Staged, values};
 use crate::store::{End, Store};
 use crate::types::{ImportCounts, ImportRows};
 use crate::versions::{next_version, set_version};
-use crate::watchers;
 
 /// Where the batches of an import come from.
 #[derive(Clone, Debug, Default)]
@@ -150,16 +149,20 @@ impl Store {
         .await
     }
 
-    /// An operator has seen all rejected files and warnings so far, and knows of the watchers that have died.
-    pub async fn acknowledge_imports(&self, org: &str, now: UtcInstant) -> Result<(), AdminError> {
+    /// An operator has seen the rejected files and warnings so far, or those of files whose name contains a text.
+    pub async fn acknowledge_imports(
+        &self,
+        org: &str,
+        file: Option<String>,
+        now: UtcInstant,
+    ) -> Result<(), AdminError> {
         let name = org.to_owned();
         self.change(now, async move |sql| {
             let org = lock_org(sql, &name).await?;
-            let acknowledge = "UPDATE organisation SET acknowledged_import =
-                               (SELECT coalesce(max(id), 0) FROM import WHERE org_id = $1) WHERE id = $1";
-            sql.execute(acknowledge, values![org]).await?;
-            watchers::forget_dead(sql, org, now).await?;
-            Ok(((), vec![Change::of_org("imports acknowledge", &name)]))
+            let acknowledge = "UPDATE import SET is_acknowledged = 1
+                               WHERE org_id = $1 AND ($2 IS NULL OR replace(file, $2, '') <> file)";
+            sql.execute(acknowledge, values![org, &file]).await?;
+            Ok(((), vec![Change { subject: file, ..Change::of_org("imports acknowledge", &name) }]))
         })
         .await
     }
@@ -193,9 +196,8 @@ pub(crate) async fn last(
 /// without a file name count as one file.
 pub(crate) async fn open(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<ImportEntry>, AdminError> {
     let query = format!(
-        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND (is_rejected = 1 OR warnings > 0)
+        "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND (is_rejected = 1 OR warnings > 0) AND is_acknowledged = 0
            AND id IN (SELECT max(id) FROM import WHERE org_id = $1 GROUP BY file)
-           AND id > (SELECT acknowledged_import FROM organisation WHERE id = $1)
          ORDER BY id DESC"
     );
     sql.all(&query, values![org], import_entry).await

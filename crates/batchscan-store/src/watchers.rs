@@ -2,8 +2,9 @@
 
 use batchscan_model::{OrgId, UtcInstant};
 
+use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
-use crate::organisations::org_id;
+use crate::organisations::{lock_org, org_id};
 use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;
 
@@ -74,6 +75,19 @@ impl Store {
         })
         .await
     }
+
+    /// Forgets the watchers of an organisation that were stopped or have died. Returns their number.
+    pub async fn forget_watchers(&self, org: &str, now: UtcInstant) -> Result<u64, AdminError> {
+        let name = org.to_owned();
+        self.change(now, async move |sql| {
+            let org = lock_org(sql, &name).await?;
+            let forget = "DELETE FROM watcher WHERE org_id = $1 AND (state = $2 OR seen_at < $3)";
+            let dead = now.plus_secs(-WATCHER_TIMEOUT_SECS);
+            let forgotten = sql.execute(forget, values![org, WatcherState::Stopped.name(), dead]).await?;
+            Ok((forgotten, vec![Change::of_org("watchers forget", &name)]))
+        })
+        .await
+    }
 }
 
 /// The watchers of an organisation, by host and folder.
@@ -81,12 +95,6 @@ pub(crate) async fn all(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<Watcher>, A
     let query =
         "SELECT host, folder, state, detail, seen_at FROM watcher WHERE org_id = $1 ORDER BY host, folder";
     sql.all(query, values![org], watcher).await
-}
-
-/// Forgets the watchers that have died.
-pub(crate) async fn forget_dead(sql: &mut dyn Sql, org: OrgId, now: UtcInstant) -> Result<(), AdminError> {
-    let forget = "DELETE FROM watcher WHERE org_id = $1 AND seen_at < $2";
-    sql.execute(forget, values![org, now.plus_secs(-WATCHER_TIMEOUT_SECS)]).await.map(drop)
 }
 
 fn watcher(row: &dyn Columns) -> Result<Watcher, StoreError> {

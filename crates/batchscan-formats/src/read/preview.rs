@@ -10,7 +10,7 @@ use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, quoted};
-use super::title::most_likely;
+use super::title::{misspelt, most_likely};
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -138,10 +138,20 @@ impl Preview {
         let is_new = |title: &&str| !mapping.ignore.iter().any(|known| known == *title);
         let mut titles: Vec<&str> = without_field.into_iter().filter(is_new).collect();
         // As the errors say it.
-        for field in &self.missing {
-            if let Some(title) = most_likely(*field, &titles) {
-                titles.retain(|other| *other != title);
-                let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+        let mut missing = self.missing.clone();
+        let mut suggest = |title: &str, field: Field, titles: &mut Vec<&str>| {
+            titles.retain(|other| *other != title);
+            let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+        };
+        for title in titles.clone() {
+            if let Some(field) = misspelt(title, |field| absent.contains(&field.name())) {
+                missing.retain(|other| *other != field);
+                suggest(title, field, &mut titles);
+            }
+        }
+        for field in missing {
+            if let Some(title) = most_likely(field, &titles) {
+                suggest(title, field, &mut titles);
             }
         }
         for title in titles {

@@ -72,10 +72,18 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     operator.require_import_to(&name)?;
-    let format = format_of(&headers)?;
     let query = Query::parse(query.as_deref());
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
+    let format = match (format_of(&headers), &file) {
+        (Err(refused @ ApiError::Refused(_, why)), Some(_)) if !dry_run => {
+            // So that an operator sees it later.
+            let source = ImportSource { file, ..ImportSource::default() };
+            operator.store.record_rejected(&name, source, vec![why.to_owned()], app.clock.now()).await?;
+            return Err(refused);
+        }
+        (format, _) => format?,
+    };
     let timezone = query.value("timezone", Reason::BadTimezone, Zone::parse)?;
     let mapping = query.value("mapping", Reason::BadMapping, |text| Mapping::parse(text).ok())?;
     // The result of an earlier import would not be that of a dry run.

@@ -9,7 +9,6 @@ CREATE TABLE organisation (
     moved_version BIGINT NOT NULL DEFAULT 0,           -- the last version in which a batch moved in the order
     pruned_version BIGINT NOT NULL DEFAULT 0,          -- the last version whose removals were deleted from batch_tombstone
     imported_at   BIGINT,                              -- when an import last changed its batches
-    acknowledged_import BIGINT NOT NULL DEFAULT 0,     -- an operator has seen the warnings and rejections up to this import
     timezone      TEXT,                                -- of times without one in its files
     mapping       TEXT                                 -- how its files are read: a TOML document
 );
@@ -126,6 +125,7 @@ CREATE TABLE import (
     warnings  BIGINT NOT NULL,
     version   BIGINT NOT NULL,                       -- of the organisation's batches afterwards
     is_rejected BIGINT NOT NULL,                      -- 1 for a file with errors: nothing was imported
+    is_acknowledged BIGINT NOT NULL DEFAULT 0,         -- 1 if an operator has seen its warnings or errors
     messages  TEXT,                                    -- the first warnings or errors, a line each
     PRIMARY KEY (org_id, id)
 );

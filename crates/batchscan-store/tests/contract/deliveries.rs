@@ -165,8 +165,11 @@ pub(crate) async fn watchers_are_listed_until_they_are_forgotten(fixture: &Fixtu
     }
     assert_eq!(listed().await, [shown("a", 2), shown("b", 3)]);
     store.record_watcher("Unknown", watcher("a", 4)).await.unwrap_err();
-    store.acknowledge_imports(ORG, at(3 + WATCHER_TIMEOUT_SECS)).await.unwrap();
+    assert_eq!(store.forget_watchers(ORG, at(3 + WATCHER_TIMEOUT_SECS)).await.unwrap(), 1);
     assert_eq!(listed().await, [shown("b", 3)], "one has died");
+    let stopped = Watcher { state: WatcherState::Stopped, ..watcher("b", 4) };
+    store.record_watcher(ORG, stopped).await.unwrap();
+    assert_eq!(store.forget_watchers(ORG, at(4)).await.unwrap(), 1);
     // A client cannot fill the database.
     for second in 10..120 {
         store.record_watcher(ORG, watcher(&format!("host {second}"), second)).await.unwrap();

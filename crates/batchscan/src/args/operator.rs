@@ -172,19 +172,24 @@ pub(crate) enum OrgCommand {
     ///
     /// `batchscan import --write-mapping FILE` writes a mapping from what was recognised in a file. Once it is stored here, `import`,
     /// `watch` and the operator API use it.
-    #[command(group = clap::ArgGroup::new("action").required(true))]
+    #[command(group = clap::ArgGroup::new("action"))]
     Mapping {
         /// Name of the organisation
         name: String,
         /// Store this file (TOML)
         #[arg(long, value_name = "FILE", group = "action")]
         set: Option<PathBuf>,
-        /// Print the stored mapping
+        /// Print the stored mapping [default]
         #[arg(long, group = "action")]
         show: bool,
         /// Remove the stored mapping
         #[arg(long, group = "action")]
         clear: bool,
+    },
+    /// Remove stopped and silent watchers from `batchscan status`
+    ForgetWatchers {
+        /// Name of the organisation
+        name: String,
     },
     /// Remove an organisation with its credentials and batches
     Remove {
@@ -562,8 +567,8 @@ pub(crate) struct Imports {
     /// Only rejected files
     #[arg(long)]
     pub(crate) rejected: bool,
-    /// Report the warnings and rejections so far, and watchers that have died, no longer in `batchscan status`
-    #[arg(long, conflicts_with_all = ["json", "since", "file", "rejected"])]
+    /// Report the warnings and rejections so far no longer in `batchscan status`; with --file, those of these files
+    #[arg(long, conflicts_with_all = ["json", "since", "rejected"])]
     pub(crate) acknowledge: bool,
     /// Print JSON, one import per line
     #[arg(long)]

@@ -17,7 +17,7 @@ pub(crate) async fn run(command: Imports) -> anyhow::Result<()> {
     let store = open(&command.database).await?;
     let org = &command.org;
     if command.acknowledge {
-        store.acknowledge_imports(org, Clock::system().now()).await?;
+        store.acknowledge_imports(org, command.file, Clock::system().now()).await?;
         return print("acknowledged: `batchscan status` reports later warnings and rejections only\n");
     }
     let (mut after, mut found) = (0, false);

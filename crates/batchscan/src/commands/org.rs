@@ -48,6 +48,10 @@ pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
             print(&format!("set the time zone of \"{name}\": {zone}\n"))
         }
         OrgCommand::Mapping { name, set, clear, .. } => mapping(&database, &name, set, clear).await,
+        OrgCommand::ForgetWatchers { name } => {
+            let forgotten = open(&database).await?.forget_watchers(&name, Clock::system().now()).await?;
+            print(&format!("forgot {}\n", count(forgotten, "watcher", "watchers")))
+        }
         OrgCommand::Remove { name, yes } => remove(&database, &name, yes).await,
     }
 }

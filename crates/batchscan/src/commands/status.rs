@@ -74,7 +74,9 @@ impl Report<'_> {
         let is_recent = |import: &&ImportEntry| self.days_since(import.at) < REJECTION_DAYS;
         let mut files: Vec<&ImportEntry> = org.open_imports.iter().filter(is_recent).collect();
         files.sort_by_key(|import| !import.is_rejected);
-        let mut found: Vec<String> = files.iter().take(FILES_MAX).map(|one| describe(one)).collect();
+        let watchers = org.watchers.iter().filter_map(|watcher| self.attention_of_watcher(watcher, name));
+        let mut found: Vec<String> = watchers.collect();
+        found.extend(files.iter().take(FILES_MAX).map(|one| describe(one)));
         if !files.is_empty() {
             let more = match files.len().saturating_sub(FILES_MAX) {
                 0 => String::new(),
@@ -85,7 +87,6 @@ impl Report<'_> {
                 "{more}`batchscan imports --org {name}` lists all, and --acknowledge ends these messages"
             ));
         }
-        found.extend(org.watchers.iter().filter_map(|watcher| self.attention_of_watcher(watcher, name)));
         found
             .extend(org.credentials.iter().filter_map(|credential| self.attention_of_credential(credential)));
         found.into_iter().map(|text| format!("{name}: {text}")).collect()
@@ -93,19 +94,19 @@ impl Report<'_> {
 
     fn attention_of_watcher(&self, watcher: &Watcher, org: &str) -> Option<String> {
         let (folder, host) = (sanitize(&watcher.folder), sanitize(&watcher.host));
-        match watcher.state {
-            WatcherState::Stopped => None,
-            _ if self.is_silent(watcher) => Some(format!(
-                "the watcher of {folder} on {host} has not reported since {}: start it again, or forget it with \
-                 `batchscan imports --org {} --acknowledge`",
-                format_time(Some(watcher.seen_at)),
-                shell_quoted(org),
-            )),
-            WatcherState::Waiting => {
-                Some(format!("the watcher of {folder} on {host}: {}", sanitize(&watcher.detail)))
+        let at = format_time(Some(watcher.seen_at));
+        let what = match watcher.state {
+            WatcherState::Stopped => format!("was stopped at {at}: start it again"),
+            _ if self.is_silent(watcher) => {
+                format!("has not reported since {at}: check that it runs and that its token is valid")
             }
-            WatcherState::Running => None,
-        }
+            WatcherState::Waiting => {
+                return Some(format!("the watcher of {folder} on {host}: {}", sanitize(&watcher.detail)));
+            }
+            WatcherState::Running => return None,
+        };
+        let forget = format!("`batchscan org forget-watchers {}`", shell_quoted(org));
+        Some(format!("the watcher of {folder} on {host} {what}, or forget it with {forget}"))
     }
 
     fn is_silent(&self, watcher: &Watcher) -> bool {

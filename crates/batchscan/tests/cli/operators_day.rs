@@ -56,7 +56,9 @@ fn status_puts_what_needs_attention_first() {
         site.run(&["import", "--org", ORG, &good]).succeeds();
         let warned = "future.csv was imported with 1 warning";
         assert!(status(&site).1["attention"].to_string().contains(warned));
-        site.run(&["imports", "--org", ORG, "--acknowledge"]).succeeds();
+        site.run(&["imports", "--org", ORG, "--file", "good", "--acknowledge"]).succeeds();
+        assert!(status(&site).1["attention"].to_string().contains(warned), "another file");
+        site.run(&["imports", "--org", ORG, "--file", "fut", "--acknowledge"]).succeeds();
         assert!(!status(&site).1["attention"].to_string().contains(warned));
         let imports = site.run(&["imports", "--org", ORG]).succeeds();
         assert_eq!(imports.matches("rejected").count(), 1, "{imports}");

@@ -157,7 +157,10 @@ fn split_titles(
 /// Rejects other formats.
 fn check_format(line: &[u8], collector: &mut Collector<'_>) -> Result<(), Stop> {
     let found = match line {
-        [b'P', b'K', 3, 4, ..] => "a workbook or an archive",
+        [b'P', b'K', 3, 4, ..] => {
+            let expected = "UTF-8 text; if it is an Excel workbook, name it .xlsx";
+            return Err(collector.fail(Location::File, unexpected("a workbook or an archive", expected)));
+        }
         _ if line.contains(&0) => "UTF-16 without a byte order mark, or binary data",
         _ => return Ok(()),
     };

@@ -113,7 +113,10 @@ fn broken_quotes_and_other_encodings_stop_the_reading() {
             another encoding"
                 .into(),
         ),
-        (b"PK\x03\x04\n".to_vec(), format!("{utf8}, found a workbook or an archive")),
+        (
+            b"PK\x03\x04\n".to_vec(),
+            "expected UTF-8 text; if it is an Excel workbook, name it .xlsx, found a workbook or an archive".into(),
+        ),
         (b"b\0a\0".to_vec(), format!("{utf8}, found UTF-16 without a byte order mark, or binary data")),
         (vec![], "line 1: expected a header with the field names, found an empty file".into()),
         (

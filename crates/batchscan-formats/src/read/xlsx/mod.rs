@@ -263,7 +263,7 @@ fn check_start(file: &mut File, collector: &mut Collector<'_>) -> Result<(), Sto
 }
 
 fn fail_as_other_format(found: &str, collector: &mut Collector<'_>) -> Stop {
-    collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx)"))
+    collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx); name a CSV file .csv"))
 }
 
 /// Reads a sheet to its end, or until it is clear that it has no header.

@@ -4,7 +4,6 @@
 //! fails for the second one.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
@@ -88,7 +87,7 @@ impl Folder {
         self.ignored.len()
     }
 
-    /// Lists the files in the order of import: those of earlier rounds, then by modification time.
+    /// Lists the files in the order of import: by modification time, those of earlier rounds first.
     pub(super) fn list(&mut self) -> io::Result<Vec<FoundFile>> {
         // Also if someone removed them.
         for name in [IMPORTING, DONE, FAILED] {
@@ -110,7 +109,8 @@ impl Folder {
                     continue;
                 };
                 let last = self.seen.get(&path).filter(|last| last.version == version).copied();
-                let order = version.modified.min(SystemTime::now());
+                let first_seen = if is_claimed { claimed_at(&path) } else { SystemTime::now() };
+                let order = version.modified.min(first_seen);
                 let last = last.unwrap_or(Seen { version, since: now, order });
                 let (is_complete, order) = (now - last.since >= self.stable, last.order);
                 let name = original_name(&path, is_claimed).to_string_lossy().into_owned();
@@ -120,15 +120,16 @@ impl Folder {
         }
         self.seen = seen;
         for name in ignored.difference(&self.ignored) {
-            tracing::warn!(file = %name.to_string_lossy(), "leaving alone: it is empty, or its name has no ending of a file to import");
+            let is_empty = fs::symlink_metadata(self.path.join(name)).is_ok_and(|file| file.len() == 0);
+            let why = if is_empty { "it is empty" } else { "its name has no ending of a file to import" };
+            tracing::warn!(file = %name.to_string_lossy(), "leaving alone: {why}");
         }
         self.ignored = ignored;
-        // Names in `importing` begin with the time of the claim. Modification times are those of the last tick, on some
-        // shares of the last second: then `scans.csv` comes before `scans corrected.csv`.
+        // Modification times are those of the last tick, on some shares of the last second: then `scans.csv` comes before
+        // `scans corrected.csv`.
         files.sort_by(|a, b| {
-            let by_age = if a.is_claimed { Ordering::Equal } else { a.order.cmp(&b.order) };
             let by_name = || a.path.file_stem().cmp(&b.path.file_stem()).then_with(|| a.path.cmp(&b.path));
-            b.is_claimed.cmp(&a.is_claimed).then(by_age).then_with(by_name)
+            a.order.cmp(&b.order).then(b.is_claimed.cmp(&a.is_claimed)).then_with(by_name)
         });
         Ok(files)
     }
@@ -249,6 +250,13 @@ fn original_name(path: &Path, is_claimed: bool) -> &OsStr {
     }
 }
 
+/// When a file was claimed: its name begins with it.
+fn claimed_at(path: &Path) -> SystemTime {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let nanos = name.split('-').next().and_then(|nanos| nanos.parse().ok());
+    UNIX_EPOCH + Duration::from_nanos(nanos.unwrap_or_default())
+}
+
 /// The path for a file in a folder. A name that is taken gets a part of the hash: `scans-1a2b3c4d.csv`.
 fn free_path(folder: &Path, name: &OsStr, hash: &[u8; 32]) -> PathBuf {
     let path = folder.join(name);
@@ -279,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn known_files_are_listed_oldest_first_after_those_of_earlier_rounds() {
+    fn known_files_are_listed_oldest_first() {
         let temporary = tempfile::tempdir().unwrap();
         let path = |name: &str| temporary.path().join(name);
         let mut folder = Folder::new(temporary.path(), Duration::ZERO);
@@ -305,7 +313,7 @@ mod tests {
         assert_eq!(folder.ignored(), 3, "notes.txt, x.csv.part and empty.csv");
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
-        assert_eq!(names(&mut folder), ["b.csv", "c.JSON", "a.csv", "a corrected.csv"]);
+        assert_eq!(names(&mut folder), ["c.JSON", "b.csv", "a.csv", "a corrected.csv"]);
         folder.move_to_done(&claimed, &[0xAB; 32]).unwrap();
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv"]);
         // Another watcher was faster.

@@ -136,10 +136,11 @@ impl Target {
         }
     }
 
-    pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
-        let Some(format) = file.format else {
-            let reason = format!("it {}", format_hint(Path::new(&file.name)));
-            if let Destination::Database(store) = &self.destination {
+    /// Records a file of a type that is never imported.
+    async fn refuse(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
+        let reason = format!("it {}", format_hint(Path::new(&file.name)));
+        match &self.destination {
+            Destination::Database(store) => {
                 let source =
                     ImportSource { file: Some(file.name), hash: Some(file.hash), ..ImportSource::default() };
                 let recorded = store
@@ -147,8 +148,13 @@ impl Target {
                     .await;
                 recorded.map_err(|error| Failure::Temporary(error.to_string()))?;
             }
-            return Ok(Outcome::Refused(reason));
-        };
+            Destination::Service(service) => service.report_other_type(&file.name).await?,
+        }
+        Ok(Outcome::Refused(reason))
+    }
+
+    pub(super) async fn import(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
+        let Some(format) = file.format else { return self.refuse(file).await };
         // Read again, so that a corrected mapping is used without a restart.
         let mapping = self.mapping.as_deref().map(read_mapping).transpose();
         let (text, mapping) = mapping.map_err(|error| Failure::Temporary(one_line(&error)))?.unzip();
@@ -232,6 +238,12 @@ impl Service {
     async fn check(&self) -> Result<(), String> {
         let token = self.token().map_err(|error| format!("{error:#}"))?;
         self.client.check(&self.org, &token).await.map_err(reason)
+    }
+
+    async fn report_other_type(&self, file: &str) -> Result<(), Failure> {
+        let token = self.token().map_err(|error| Failure::Temporary(format!("{error:#}")))?;
+        let reported = self.client.report_other_type(&self.org, &token, file).await;
+        reported.map_err(|error| Failure::Temporary(reason(error)))
     }
 
     async fn report(&self, report: WatcherReport) -> Result<(), String> {
