@@ -13,8 +13,6 @@ const proxy = { '/v1': service, '/v2': service, '/session': service, '/docs': se
 
 export default defineConfig({
   plugins: [svelte()],
-  // ECharts' Chinese texts, which are never shown, would be a kilobyte of every first load.
-  resolve: { alias: [{ find: '../i18n/langZH.js', replacement: '../i18n/langEN.js' }] },
   build: {
     target: 'es2022',
     // The policy forbids inline scripts and data: fonts and styles.

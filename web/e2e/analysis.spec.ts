@@ -54,7 +54,7 @@ test('the usual range is the middle 80 % of a year, the same in any period and o
   const batch = year.findLast(({ crop_type, avg_germination_rate }) => crop_type === crop && avg_germination_rate !== null)!;
   await openSignedIn(page, demo, '/batches');
   await page.goto(`${demo.url}/batches/${batch.batch_id}`);
-  await expect(region(page, 'Compared with the usual range')).toContainText(`usual range (${low}% to ${high}%)`);
+  await expect(region(page, 'Compared with the usual range')).toContainText(`usual range (${low}–${high}%)`);
 });
 
 test('two crops, or a crop in two periods, are compared when the user chooses them', async ({ page }) => {

@@ -3,6 +3,7 @@ import type { Batch } from '../src/data/batch';
 import { plusDays, today } from './expected';
 import { nursery } from './nursery';
 import { Database, fetchBatches, serve } from './service';
+import type { Locator } from '@playwright/test';
 import { button, cards, chart, expect, expectRows, goSignedIn, heading, link, message, openSignedIn, region, test } from './test';
 
 /** Thirty usual batches of 90 to 97 %, and some of today. By hand: their middle 80 % are 90 to 96. */
@@ -135,7 +136,7 @@ const firstDay = (...rates: string[]) => morning(...rates.map((avg_germination_r
 test('on the first day nothing is compared', async ({ page }) => {
   await openSignedIn(page, await serve('First', firstDay('92.00', '81.00', '88.00')));
   await expect(message(page, '3 new batches')).toBeVisible();
-  await expect(page.getByText('a usual range needs 10 batches of a crop')).toBeVisible();
+  await expect(page.getByText('Not compared yet. After 10 batches of a crop, its usual range is known')).toBeVisible();
 });
 
 test('on the first day, a failure is found', async ({ page }) => {
@@ -158,9 +159,10 @@ test('a decline is the plain average of four weeks against that of the year', as
   }));
   await openSignedIn(page, await serve('Slow', batches));
   // By hand: five of 86 and 35 of 94 are 93 on average.
-  await expect(message(page, 'Leek is declining: 86% instead of 93%')).toBeVisible();
+  await expect(message(page, 'Leek is declining')).toBeVisible();
   await expect(page.getByText('No new batches.')).toBeVisible();
-  await expect(link(page, '↘ Leek: 86% on average in four weeks, 93% in 365 days')).toBeVisible();
+  await expect(page.getByText('86%')).toHaveCount(1);
+  await expect(link(page, '↘ Last 4 weeks on average 86%, the year 93%')).toBeVisible();
   await link(page, 'Analysis').click();
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/↘ 86\.0%\s*93\.0%/);
@@ -191,9 +193,35 @@ test('on a bad night, each batch of a house has its usual range, and failures ar
   const card = cards(page).filter({ hasText: '5 batches in House 3' });
   await expect(card.getByRole('listitem').first()).toHaveText(/Basil House 3, bench 2\s*21%, usually 8\d–\d\d%/);
   await expect(cards(page)).toHaveCount(5);
+  const last = /5 batches in House 3: 21–45%\. 4 more \(House 5–8\): 51–69%\. None scanned today, last scan yesterday, \d\d:\d\d\./;
+  await expect(page.getByText(last)).toBeVisible();
   await expect(page.getByText('is declining')).toHaveCount(0);
   // The worst of the two.
   await expect(chart(page, 'crop').first().getByRole('link', { name: 'Basil House 3, bench 2, 21%' })).toContainText('21%');
+});
+
+test('a failure is red, a slight deviation orange, and an unusual usable rate is marked, wherever the batch is shown', async ({ page }) => {
+  const rates = (germination: string, usable: string) => ({ avg_germination_rate: germination, avg_usable_seedling_rate: usable });
+  const batches = morning({ comment: 'New substrate' }, rates('41.00', '30.00'), rates('85.00', '80.00'), rates('93.00', '70.00'));
+  const usual = batches.slice(0, 30).map((batch) => ({ ...batch, avg_usable_seedling_rate: '85.00' }));
+  await openSignedIn(page, await serve('Colours', [...usual, ...batches.slice(30)]));
+  const colourOf = (locator: Locator) => locator.evaluate((node) => getComputedStyle(node).color);
+  const [red, orange] = ['rgb(179, 23, 15)', 'rgb(168, 74, 8)'];
+  const list = region(page, 'New batches').getByRole('listitem');
+  await expect(list).toHaveText([/Tray 3\s*70% usable/, /Tray 2\s*85%/, /Tray 1\s*41%/, /Tray 0\s*94%\s*New substrate/]);
+  expect(await Promise.all([0, 1, 2].map((at) => colourOf(list.nth(at).locator('strong'))))).toEqual([red, orange, red]);
+  await expect(cards(page)).toHaveText(/41–85% germinated.*Tray 1\s*41%,.*Tray 3\s*70% usable, usually 85–85%.*Tray 2\s*85%,/s);
+  await expect(cards(page).getByText('85%', { exact: true })).toHaveCSS('color', orange);
+  const dots = chart(page, 'crop').getByRole('link');
+  await expect(dots.filter({ hasText: '%' })).toHaveCount(2);
+  const fillOf = (name: string) => page.getByRole('link', { name }).locator('circle, path').last().evaluate((node) => getComputedStyle(node).fill);
+  expect(await Promise.all(['Tray 1, 41%', 'Tray 2, 85%', 'Tray 3, 70% usable'].map(fillOf))).toEqual([red, orange, red]);
+  await link(page, 'Batches').click();
+  await expectRows(page, 34);
+  await expect(page.getByRole('gridcell', { name: /^41%/ })).toHaveCSS('color', red);
+  await expect(page.getByRole('gridcell', { name: /^85% ▼/ })).toHaveCSS('color', orange);
+  await link(page, 'Tray 1').click();
+  await expect(page.getByText('Unusual: Germination rate, Usable rate')).toHaveCSS('color', red);
 });
 
 test.describe('offline', () => {

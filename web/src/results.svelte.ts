@@ -3,11 +3,11 @@
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
-import { firstOpenDay, morningOf } from './data/morning';
+import { morningOf } from './data/morning';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
 import { dots, headline, rowsBy, type Measure } from './data/statistics';
-import { averages, findUnusual, usualRanges, type Averages, type UsualRanges } from './data/usual';
+import { averages, findUnusual, isSevere, usualRanges, type Averages, type UsualRanges } from './data/usual';
 import { seen } from './seen.svelte';
 import { dayNumber, dayText } from './time/day';
 import { view } from './view.svelte';
@@ -66,13 +66,10 @@ class Results {
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** The averages of each crop, whatever the period. */
   averages = $derived({ germination: this.#averagesOf('germination'), usable: this.#averagesOf('usable') });
-  /** The crops on the screen, the furthest below its year first. */
+  /** The crops on the screen, the largest decline first. */
   byCrop = $derived.by(() => {
-    const pointsOf = ({ name }: { name: string | null }): number => {
-      const { weeks = null, year = null } = this.averages[this.measure].get(name) ?? {};
-      return weeks === null || year === null ? 0 : weeks - year;
-    };
-    return rowsBy('crop', this.columns, this.rows).sort((a, b) => pointsOf(a) - pointsOf(b));
+    const declineOf = ({ name }: { name: string | null }): number => this.averages[this.measure].get(name)?.decline ?? 0;
+    return rowsBy('crop', this.columns, this.rows).sort((a, b) => declineOf(b) - declineOf(a));
   });
 
   /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */
@@ -111,9 +108,9 @@ class Results {
   #averagesOf(measure: Measure): ReadonlyMap<string | null, Averages> {
     const { columns, rows } = this.#yearRows;
     const firstDay = dayNumber(fourWeeks(view.today).from);
-    const late = rows.filter((row) => columns.day[row]! >= firstOpenDay(view.today));
-    const needLook = new Set(findUnusual(columns, late, this.#allRanges).map(({ row }) => row));
-    return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure, needLook)]));
+    const unusual = findUnusual(columns, rows.filter((row) => columns.day[row]! >= firstDay), this.#allRanges);
+    const failures = new Set(unusual.filter(({ reasons }) => isSevere(reasons)).map(({ row }) => row));
+    return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure, failures)]));
   }
 
   #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {

@@ -29,6 +29,4 @@ export function onStored(start: string, run: () => void): void {
   });
 }
 
-function key(name: string): string {
-  return `batchscan.${name}`;
-}
+const key = (name: string): string => `batchscan.${name}`;

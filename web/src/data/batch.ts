@@ -83,11 +83,8 @@ export function personName(email: string | null): string {
 }
 
 export class InvalidBatch extends Error {
-  readonly field: string;
-
-  constructor(field: string) {
+  constructor(readonly field: string) {
     super(`The field ${field} of a batch is missing or invalid.`);
-    this.field = field;
     this.name = 'InvalidBatch';
   }
 }

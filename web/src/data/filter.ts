@@ -24,9 +24,7 @@ export const NO_FILTER: Filter = Object.freeze({
   text: '',
 });
 
-export function isSearch({ text }: Filter): boolean {
-  return text.trim() !== '';
-}
+export const isSearch = ({ text }: Filter): boolean => text.trim() !== '';
 
 /** How many of the four filters are set. */
 export function activeFilters(filter: Filter): number {

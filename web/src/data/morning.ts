@@ -5,7 +5,7 @@ import { dayNumber } from '../time/day';
 import { groupBy } from './percentile';
 import { plusDays, recentPeriod } from './period';
 import { rowsBy, type Group } from './statistics';
-import { findUnusual, pointsOutside, type Reason, type UnusualBatch, type UsualRanges } from './usual';
+import { findUnusual, isSevere, severity, type Reason, type UnusualBatch, type UsualRanges } from './usual';
 
 export interface Morning {
   /** The batches since the last working day, newest first. */
@@ -23,8 +23,10 @@ export interface Morning {
   crops: Group[];
   /** Crops of the four weeks that are not in `crops`. */
   omitted: number;
-  /** The batches of the four weeks with an unusual germination rate. */
-  low: ReadonlySet<number>;
+  /** Why batches of the four weeks are unusual, by row. */
+  reasons: ReadonlyMap<number, Reason[]>;
+  /** The latest batch of the four weeks; none if undefined. */
+  latest: number | undefined;
 }
 
 export interface OpenBatch extends UnusualBatch {
@@ -40,9 +42,6 @@ export interface OpenGroup {
 // Older ones leave by themselves.
 const OPEN_DAYS = 7;
 
-/** The first day whose unusual batches need a look. */
-export const firstOpenDay = (today: string): number => dayNumber(plusDays(today, 1 - OPEN_DAYS));
-
 // As many rows as fit on a screen.
 const CROPS_MAX = 10;
 
@@ -55,7 +54,7 @@ export function morningOf(
   isSeen: (batchId: string) => boolean,
 ): Morning {
   const firstNew = dayNumber(recentPeriod(today).from);
-  const firstOpen = firstOpenDay(today);
+  const firstOpen = dayNumber(plusDays(today, 1 - OPEN_DAYS));
   const isNew = (row: number): boolean => columns.day[row]! >= firstNew;
   const unusual = findUnusual(columns, rows, ranges);
   const late = unusual.filter(({ row }) => columns.day[row]! >= firstOpen);
@@ -72,7 +71,8 @@ export function morningOf(
     seen: late.length - open.length,
     compared: recent.filter((row) => ranges.has(columns.cropName(columns.crop[row]!))).length,
     ...cropRows(columns, rows, open),
-    low: new Set(unusual.filter(({ reasons }) => reasons.some(({ kind }) => kind === 'low-germination')).map(({ row }) => row)),
+    reasons: new Map(unusual.map(({ row, reasons }) => [row, reasons])),
+    latest: rows.at(-1),
   };
 }
 
@@ -120,22 +120,22 @@ function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<M
   return { crops, omitted: all.length - crops.length };
 }
 
-// From here on it is a failure, not a dip.
-const SEVERE_POINTS = 15;
+export const isSevereGroup = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => isSevere(reasons));
+export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => !isSevere(reasons) && reasons[0]!.kind !== 'warning');
 
-export const isSevere = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => severity(reasons) >= SEVERE_POINTS);
-export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => severity(reasons) < SEVERE_POINTS && reasons[0]!.kind !== 'warning');
+const PLACES_MAX = 6;
 
-// Lost seedlings count more than uneven ones, and those more than a warning.
-const VARIATION_WEIGHT = 0.1;
+/** "House 5–8": where batches are, or else of which crop. */
+export function placesText(columns: Columns, batches: OpenBatch[]): string {
+  const names = batches.map(({ row }) => placesOf(columns, row)[0] ?? columns.cropName(columns.crop[row]!) ?? '');
+  const numbered = groupBy([...new Set(names)].sort(BY_NUMBER.compare), (name) => /^\S+(?= \d+$)/.exec(name)?.[0] ?? name);
+  return numbered.map(([word, some]) => `${word}${numbersText(some.map((name) => name.slice(word.length)))}`).join(', ');
+}
 
-/** How many points the strongest value is outside its range; without a range, how far from 100 %. */
-function severity(reasons: readonly Reason[]): number {
-  const points = reasons.map((reason) => {
-    if (reason.kind === 'warning') return 0;
-    const { value, range, kind } = reason;
-    const outside = range === null ? 100 - value : Math.abs(pointsOutside(value, range));
-    return kind === 'high-variation' ? outside * VARIATION_WEIGHT : outside;
-  });
-  return Math.max(...points);
+const BY_NUMBER = new Intl.Collator('en', { numeric: true });
+
+function numbersText(numbers: string[]): string {
+  const [first, last] = [numbers[0]!, numbers.at(-1)!];
+  if (numbers.length > 2 && Number(last) - Number(first) === numbers.length - 1) return `${first}–${last.trim()}`;
+  return `${numbers.slice(0, PLACES_MAX).join(',')}${numbers.length > PLACES_MAX ? ' …' : ''}`;
 }

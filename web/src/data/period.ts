@@ -27,28 +27,20 @@ export const PERIOD_DAYS_MAX = 7_320;
 export const FIRST_DAY = '1900-01-01';
 
 /** "n days" include today. */
-export function presetPeriod(preset: Preset, today: string): Period {
-  return lastDays(parseInt(preset), today);
-}
+export const presetPeriod = (preset: Preset, today: string): Period => lastDays(parseInt(preset), today);
 
 function lastDays(days: number, today: string): Period {
   return { from: plusDays(today, 1 - days), to: today };
 }
 
 /** The days for the usual ranges, whatever the period shown. */
-export function usualRangePeriod(today: string): Period {
-  return lastDays(365, today);
-}
+export const usualRangePeriod = (today: string): Period => lastDays(365, today);
 
 /** As many days as a period can have. */
-export function longestPeriod(today: string): Period {
-  return lastDays(PERIOD_DAYS_MAX, today);
-}
+export const longestPeriod = (today: string): Period => lastDays(PERIOD_DAYS_MAX, today);
 
 /** The days on the start page. */
-export function fourWeeks(today: string): Period {
-  return lastDays(28, today);
-}
+export const fourWeeks = (today: string): Period => lastDays(28, today);
 
 /** From the last working day until today: since Friday on a weekend and on Monday, otherwise since yesterday. */
 export function recentPeriod(today: string): Period {
@@ -87,11 +79,7 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 export function requestDates(period: Period): { start_date: string; end_date: string } {
   const start = Math.max(FIRST_MS, dayStartMs(dayNumber(period.from)));
   const end = Math.min(LAST_MS, dayStartMs(dayNumber(period.to) + 1) - 1);
-  return { start_date: iso(start), end_date: iso(end).replace('Z', '999Z') };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return { start_date: new Date(start).toISOString(), end_date: new Date(end).toISOString().replace('Z', '999Z') };
 }
 
 export function dayCount(period: Period): number {

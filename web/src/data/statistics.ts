@@ -7,22 +7,13 @@ import { dayCount, type Period } from './period';
 
 export type Measure = 'germination' | 'usable';
 
-interface Headline {
-  batches: number;
-  germination: number | null;
-  usable: number | null;
-  /** Batches with warnings. */
-  warnings: number;
-}
-
-export function headline(columns: Columns, rows: Int32Array): Headline {
-  let warnings = 0;
-  for (const row of rows) warnings += columns.warning[row]!;
+/** How many batches, how many of them with warnings, and the averages of their rates. */
+export function headline(columns: Columns, rows: Int32Array) {
   return {
     batches: rows.length,
     germination: mean(presentValues(columns.germination, rows)),
     usable: mean(presentValues(columns.usable, rows)),
-    warnings,
+    warnings: rows.filter((row) => columns.warning[row] === 1).length,
   };
 }
 

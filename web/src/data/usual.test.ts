@@ -48,17 +48,19 @@ describe('findUnusual', () => {
     expect(rows[1]!.reasons).toEqual([{ kind: 'low-germination', field: 'avg_germination_rate', value: 41, range: { low: 82, high: 98, mean: 90 } }]);
   });
 
-  it('finds a low usable rate, and a high variation, not a low one', () => {
+  it('finds a low usable rate, first if it is far worse than the germination, and a high variation, not a low one', () => {
     const rows = found([
       { avg_usable_seedling_rate: '50.00' },
       { avg_coefficient_of_variation: '40.00' },
       { avg_coefficient_of_variation: '1.00' },
-      { avg_germination_rate: '40.00', avg_usable_seedling_rate: '30.00' },
+      { avg_germination_rate: '40.00', avg_usable_seedling_rate: '40.00' },
+      { avg_germination_rate: '75.00', avg_usable_seedling_rate: '30.00' },
     ]);
     expect(rows.map(({ row, reasons }) => [row, reasons.map(({ kind }) => kind)])).toEqual([
       [0, ['low-usable']],
       [1, ['high-variation']],
       [3, ['low-germination', 'low-usable']],
+      [4, ['low-usable', 'low-germination']],
     ]);
   });
 
@@ -92,15 +94,14 @@ it('compares the plain average of four weeks with that of the year', () => {
   const on = (day: string, rate: string) => ({ batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate });
   const before = Array.from({ length: 10 }, () => on('2026-01-05', '95.00'));
   const after = (count: number, rate: string) => Array.from({ length: count }, () => on('2026-03-02', rate));
-  const of = (changes: Partial<Batch>[], ...needLook: number[]) => {
+  const of = (changes: Partial<Batch>[], ...failures: number[]) => {
     const columns = sampleColumns(changes);
-    return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination', new Set(needLook));
+    return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination', new Set(failures));
   };
-  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, isDecline: true });
+  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, decline: 5, isDecline: true });
   expect(of([...before, ...after(4, '60.00')]).isDecline, 'few batches').toBe(false);
   expect(of([...before, ...after(10, '91.00')]).isDecline, 'few points').toBe(false);
   const oneFailed = [...before, ...after(9, '95.00'), ...after(1, '5.00')];
-  expect(of(oneFailed)).toEqual({ weeks: 86, year: 90.5, isDecline: true });
-  expect(of(oneFailed, 19), 'explained by a batch that needs a look').toEqual({ weeks: 86, year: 90.5, isDecline: false });
-  expect(of(before)).toEqual({ weeks: null, year: 95, isDecline: false });
+  expect(of(oneFailed, 19), 'a failure').toEqual({ weeks: 86, year: 90.5, decline: 0, isDecline: false });
+  expect(of(before)).toEqual({ weeks: null, year: 95, decline: 0, isDecline: false });
 });

@@ -107,13 +107,37 @@ function reasonsOf(columns: Columns, row: number, ranges: CropRanges | undefined
     if (isUnusual(field, value, range)) reasons.push({ kind, field, value, range });
   }
   if (columns.warning[row] === 1) reasons.push({ kind: 'warning', isMeasured: !Number.isNaN(columns.germination[row]!) });
-  return reasons;
+  return reasons.sort((a, b) => rankOf(b) - rankOf(a));
 }
+
+// Seedlings that did not germinate are not usable either: only a clearly worse usable rate comes first.
+const rankOf = (reason: Reason): number => pointsOf(reason) + (reason.kind === 'low-germination' ? 2 * FAR_POINTS : 0);
+
+// Lost seedlings count more than uneven ones, and those more than a warning.
+const VARIATION_WEIGHT = 0.1;
+
+/** How many points a value is outside its range; without a range, how far from 100 %. */
+function pointsOf(reason: Reason): number {
+  if (reason.kind === 'warning') return 0;
+  const { value, range, kind } = reason;
+  const outside = range === null ? 100 - value : Math.abs(pointsOutside(value, range));
+  return kind === 'high-variation' ? outside * VARIATION_WEIGHT : outside;
+}
+
+export const severity = (reasons: readonly Reason[]): number => Math.max(0, ...reasons.map(pointsOf));
+
+// From here on it is a failure, not a dip.
+export const SEVERE_POINTS = 15;
+
+/** Whether a batch is red wherever it is shown. */
+export const isSevere = (reasons: readonly Reason[] = []): boolean => severity(reasons) >= SEVERE_POINTS;
 
 export interface Averages {
   /** Of the last four weeks, and of the last 365 days. */
   weeks: number | null;
   year: number | null;
+  /** How many points the four weeks are below the year, without failures. */
+  decline: number;
   isDecline: boolean;
 }
 
@@ -121,15 +145,15 @@ export interface Averages {
 const DECLINE_BATCHES_MIN = 5;
 const DECLINE_POINTS_MIN = 3;
 
-/** The plain averages of a rate. `rows` are of one crop and of the year; the four weeks start on `firstDay`. Batches that need
-    a look are in the averages, but are no decline: they are listed already. */
-export function averages(columns: Columns, rows: Int32Array, firstDay: number, measure: Measure, needLook: ReadonlySet<number>): Averages {
+/** The plain averages of a rate. `rows` are of one crop and of the year; the four weeks start on `firstDay`. Failures are in the
+    averages, but are no decline: they have their own cards. */
+export function averages(columns: Columns, rows: Int32Array, firstDay: number, measure: Measure, failures: ReadonlySet<number>): Averages {
   const averagesOf = (rows: Int32Array) => {
     const recent = presentValues(columns[measure], rows.filter((row) => columns.day[row]! >= firstDay));
     return { batches: recent.length, weeks: mean(recent), year: mean(presentValues(columns[measure], rows)) };
   };
+  const others = averagesOf(rows.filter((row) => !failures.has(row)));
+  const decline = others.weeks === null ? 0 : others.year! - others.weeks;
   const { weeks, year } = averagesOf(rows);
-  const others = averagesOf(rows.filter((row) => !needLook.has(row)));
-  const points = (others.year ?? 0) - (others.weeks ?? Infinity);
-  return { weeks, year, isDecline: others.batches >= DECLINE_BATCHES_MIN && points >= DECLINE_POINTS_MIN };
+  return { weeks, year, decline, isDecline: others.batches >= DECLINE_BATCHES_MIN && decline >= DECLINE_POINTS_MIN };
 }

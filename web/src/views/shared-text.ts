@@ -71,6 +71,16 @@ export function reasonText(reason: Reason): string {
   return `${percent(value, 0)} ${text.today.reasons[kind]}${range === null ? '' : `, ${usuallyText(range)}`}.`;
 }
 
+/** "41%", "41–64%" or "71% usable": the unusual values of the same kind as the first. */
+export function figuresText(reasons: readonly Reason[]): string {
+  const { kind } = reasons[0]!;
+  if (kind === 'warning') return text.table.warning;
+  const values = reasons.flatMap((reason) => (reason.kind === kind && 'value' in reason ? [Math.round(reason.value)] : []));
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const rates = low === high ? percent(low, 0) : text.range(low, high);
+  return kind === 'low-germination' ? rates : `${rates} ${text.today.reasons[kind]}`;
+}
+
 /** Why a sign-in failed. */
 export function signInError(failure: Failure): string {
   if (failure.kind === 'rejected') return text.signIn.rejected(failure.detail);

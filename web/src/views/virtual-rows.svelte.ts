@@ -1,5 +1,4 @@
-// Virtual scrolling: which rows of a long list are drawn. The list scrolls with the page, all rows have the same height. For
-// print, all are drawn.
+// Virtual scrolling: which rows of a long list are drawn. The list scrolls with the page. For print, all are drawn.
 import { printing } from '../printing.svelte';
 
 // Extra rows beyond either edge, so that fast scrolling shows no gaps.
@@ -8,26 +7,40 @@ const OVERSCAN = 8;
 /** About forty sheets of paper. */
 export const PRINTED_MAX = 2_000;
 
+export function topsOf(rows: Int32Array, heightOf: (row: number) => number): Float64Array {
+  const tops = new Float64Array(rows.length + 1);
+  rows.forEach((row, at) => (tops[at + 1] = tops[at]! + heightOf(row)));
+  return tops;
+}
+
 export class VirtualRows {
   scrollTop = $state(0);
   height = $state(0);
-  readonly #count: () => number;
-  readonly #rowPx: number;
+  readonly #tops: () => Float64Array;
 
-  first = $derived.by(() => {
-    if (printing.isActive) return 0;
-    return Math.max(0, Math.min(Math.floor(this.scrollTop / this.#rowPx), this.#count() - 1) - OVERSCAN);
-  });
+  first = $derived.by(() => (printing.isActive ? 0 : Math.max(0, this.#rowAt(this.scrollTop) - OVERSCAN)));
   end = $derived.by(() => {
-    if (printing.isActive) return Math.min(this.#count(), PRINTED_MAX);
-    return Math.min(this.#count(), Math.ceil((this.scrollTop + this.height) / this.#rowPx) + OVERSCAN);
+    const count = this.#tops().length - 1;
+    return Math.min(count, printing.isActive ? PRINTED_MAX : this.#rowAt(this.scrollTop + this.height) + 1 + OVERSCAN);
   });
-  above = $derived.by(() => this.first * this.#rowPx);
-  below = $derived.by(() => (printing.isActive ? 0 : Math.max(0, (this.#count() - this.end) * this.#rowPx)));
+  above = $derived.by(() => this.#tops()[this.first]!);
+  below = $derived.by(() => (printing.isActive ? 0 : this.#tops().at(-1)! - this.#tops()[this.end]!));
 
-  constructor(count: () => number, rowPx: number) {
-    this.#count = count;
-    this.#rowPx = rowPx;
+  /** The top of each row in pixels, and the bottom of the last. */
+  constructor(tops: () => Float64Array) {
+    this.#tops = tops;
+  }
+
+  /** The row at a pixel of the list: the last that starts above it. */
+  #rowAt(px: number): number {
+    const tops = this.#tops();
+    let [low, high] = [0, Math.max(0, tops.length - 2)];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (tops[middle]! <= px) low = middle;
+      else high = middle - 1;
+    }
+    return low;
   }
 
   /** Attachment for the list. */
@@ -46,8 +59,8 @@ export class VirtualRows {
 
   /** Scrolls the page until a row of the list is visible, below a fixed heading of that height. */
   scrollTo(list: HTMLElement, row: number, headPx: number): void {
-    const top = list.getBoundingClientRect().top + row * this.#rowPx;
-    const bottom = top + headPx + this.#rowPx;
+    const { top: listTop } = list.getBoundingClientRect();
+    const [top, bottom] = [listTop + this.#tops()[row]!, listTop + headPx + this.#tops()[row + 1]!];
     if (top < 0) scrollBy(0, top);
     else if (bottom > innerHeight) scrollBy(0, bottom - innerHeight);
     // The event comes later.
