@@ -28,9 +28,7 @@ impl Batch {
         }
         // As spreadsheets write 202611160001 to CSV: 2.02611E+11.
         if let Some((digits, exponent)) = id.split_once("E+")
-            && [digits, exponent]
-                .iter()
-                .all(|part| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b',')))
+            && [digits, exponent].into_iter().all(is_shortened)
         {
             let expected = "an id that a spreadsheet has not shortened; format its column as text";
             found.push(FieldError::new(Field::BatchId.name(), clip(id), expected));
@@ -106,6 +104,12 @@ impl Batch {
 fn negative_count((field, count): Average) -> Option<FieldError> {
     let count = count.filter(|count| count.count() < 0)?;
     Some(FieldError::new(field.name(), count.to_string(), "0 or more"))
+}
+
+/// Whether a text is a part of a number such as `2,02611`.
+fn is_shortened(part: &str) -> bool {
+    part.starts_with(|first: char| first.is_ascii_digit())
+        && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b','))
 }
 
 #[cfg(test)]

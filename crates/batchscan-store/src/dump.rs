@@ -37,7 +37,8 @@ macro_rules! table {
     };
 }
 
-// Every table of the contract but sessions: users sign in again. Blocks are compressed again.
+// Every table of the contract but sessions and watchers: users sign in, and watchers report again. Blocks are compressed
+// again.
 static SERVICE_KEY: Table =
     table!("service_key": "kid" Text, "purpose" Text, "bytes" Bytes, "created_at" Integer);
 static ORGANISATION: Table = table!("organisation": "id" Integer, "name" Text, "created_at" Integer,

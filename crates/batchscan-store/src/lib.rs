@@ -83,4 +83,4 @@ pub use types::{
     Progress, ReadFrom,
 };
 pub use url::{DatabaseUrl, DatabaseUrlError};
-pub use watchers::{WATCHER_TIMEOUT_SECS, Watcher, WatcherState};
+pub use watchers::{FOLDER_BYTES_MAX, HOST_BYTES_MAX, WATCHER_TIMEOUT_SECS, Watcher, WatcherState};

@@ -4,12 +4,16 @@ use batchscan_model::{OrgId, UtcInstant};
 
 use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
-use crate::organisations::{lock_org, org_id};
+use crate::organisations::lock_org;
 use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;
 
 /// A watcher without a report for longer has died. An import of its own may take a while.
 pub const WATCHER_TIMEOUT_SECS: i64 = 15 * 60;
+/// Bytes of the name of a host, and of a folder: together they are a key, which PostgreSQL limits to 2,700 bytes.
+pub const HOST_BYTES_MAX: usize = 255;
+/// See [`HOST_BYTES_MAX`].
+pub const FOLDER_BYTES_MAX: usize = 2_000;
 /// Watchers of an organisation that are kept: those with the last reports.
 const WATCHERS_MAX: i64 = 100;
 
@@ -60,10 +64,8 @@ impl WatcherState {
 
 impl Store {
     /// Records what a watcher reports. Gives up early if the database is locked: the next report follows soon.
-    pub async fn record_watcher(&self, org: &str, watcher: Watcher) -> Result<(), StoreError> {
-        let name = org.to_owned();
+    pub async fn record_watcher(&self, org: OrgId, watcher: Watcher) -> Result<(), StoreError> {
         self.change_quickly(async move |sql| {
-            let org = org_id(sql, &name).await?;
             let Watcher { host, folder, state, detail, seen_at } = watcher;
             let record = "INSERT INTO watcher (org_id, host, folder, state, detail, seen_at) VALUES ($1, $2, $3, $4, $5, $6)
                           ON CONFLICT (org_id, host, folder) DO UPDATE

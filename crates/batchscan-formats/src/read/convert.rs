@@ -344,40 +344,42 @@ fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstan
 
 /// The date that was expected, with the most likely setting.
 fn expected_date(cell: &str) -> String {
-    let (clock, is_half_day) = match cell.to_ascii_uppercase() {
-        upper if upper.ends_with("AM") || upper.ends_with("PM") => ("%I:%M", true),
-        _ => ("%H:%M", false),
-    };
-    let (date, time) = cell.split_once([' ', 'T']).unwrap_or((cell, ""));
-    let (time, between) = (time.trim(), if cell.contains('T') { "T" } else { " " });
+    let at = cell.find([' ', 'T']).unwrap_or(cell.len());
+    let (date, time) = cell.split_at(at);
+    let (between, time) = time.split_at_checked(1).unwrap_or_default();
+    let time = time.trim();
+    let upper = time.to_ascii_uppercase();
+    let is_half_day = upper.ends_with("AM") || upper.ends_with("PM");
+    let hour = if is_half_day { "%I" } else { "%H" };
+    let (digits, word) = time.split_once(' ').unwrap_or((time, ""));
     let is_french =
-        time.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
-    // As in "8.05 Uhr".
-    let (time, word) = time.split_once(' ').filter(|_| !is_half_day).unwrap_or((time, ""));
-    let is_dotted = time.matches('.').count() == 1 && !time.contains(':');
-    let clock = match (is_french, is_dotted) {
-        (true, _) => "%Hh%M",
-        (_, true) => "%H.%M",
-        _ => clock,
+        digits.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
+    let clock = match (digits.matches(':').count(), digits.matches('.').count()) {
+        (0, _) if is_french => "%Hh%M".into(),
+        (0, 1) => format!("{hour}.%M"),
+        (0, _) => String::new(),
+        (1, _) => format!("{hour}:%M"),
+        _ => format!("{hour}:%M:%S"),
     };
-    let seconds = match time.matches(':').count() {
-        0 if is_french || is_dotted => Some(""),
-        0 => None,
-        1 => Some(""),
-        _ => Some(":%S"),
+    let suffix = match word {
+        _ if is_half_day => Some(" %p"),
+        "" => Some(""),
+        "Uhr" => Some(" Uhr"),
+        "uur" => Some(" uur"),
+        // Perhaps an offset or a zone: no text that is the same in every row.
+        _ => None,
     };
-    let half = match word {
-        "" if is_half_day => " %p".into(),
+    let time = suffix.map(|suffix| match &*clock {
         "" => String::new(),
-        word => format!(" {word}"),
-    };
-    let time = seconds.map_or_else(String::new, |seconds| format!("{between}{clock}{seconds}{half}"));
+        clock => format!("{between}{clock}{suffix}"),
+    });
     let separator = ['/', '-', '.'].into_iter().find(|separator| date.matches(*separator).count() == 2);
-    let setting = match separator.and_then(|separator| Some((separator, split_three(date, separator)?))) {
-        Some((mark, (year, ..))) if year.len() == 4 => {
+    let parts = separator.and_then(|separator| Some((separator, split_three(date, separator)?)));
+    let setting = match parts.zip(time) {
+        Some(((mark, (year, ..)), time)) if year.len() == 4 => {
             format!("date_format = \"%Y{mark}%m{mark}%d{time}\" in a mapping")
         }
-        Some((mark, (first, second, last))) => {
+        Some(((mark, (first, second, last)), time)) => {
             let year = if last.len() == 2 { "%y" } else { "%Y" };
             let day_first = format!("date_format = \"%d{mark}%m{mark}{year}{time}\"");
             let month_first = format!("date_format = \"%m{mark}%d{mark}{year}{time}\"");

@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use batchscan_model::Reason;
-use batchscan_store::{Watcher, WatcherState};
+use batchscan_store::{FOLDER_BYTES_MAX, HOST_BYTES_MAX, Watcher, WatcherState};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use super::access::Operator;
 use super::request::{PathNames, invalid_field, read_json};
@@ -13,7 +14,10 @@ use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
-const TEXT_CHARS_MAX: usize = 1_000;
+const DETAIL_BYTES_MAX: usize = 4_000;
+/// Reports that wait for the database at once: other changes wait behind them.
+static REPORTS: Semaphore = Semaphore::const_new(4);
+const BUSY: &str = "too many reports of watchers at once";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,21 +40,26 @@ pub(super) async fn report(
     let state = state.as_deref().and_then(WatcherState::parse);
     let bad_state = || ApiError::InvalidJson("state must be running, waiting or stopped".into());
     let watcher = Watcher {
-        host: text("host", host)?,
-        folder: text("folder", folder)?,
+        host: text("host", host, HOST_BYTES_MAX)?,
+        folder: text("folder", folder, FOLDER_BYTES_MAX)?,
         state: state.ok_or_else(bad_state)?,
-        detail: text("detail", detail)?,
+        detail: text("detail", detail, DETAIL_BYTES_MAX)?,
         seen_at: app.clock.now(),
     };
-    // Fails for an unknown organisation.
-    operator.store.org_id(&name).await?;
-    operator.store.record_watcher(&name, watcher).await?;
+    let org = operator.store.org_id(&name).await?;
+    let permit = REPORTS.try_acquire().map_err(|_| ApiError::unavailable(BUSY))?;
+    // A client that disconnects does not free its place: its report still waits.
+    let recording = tokio::spawn(async move {
+        let _permit = permit;
+        operator.store.record_watcher(org, watcher).await
+    });
+    recording.await.map_err(|error| ApiError::internal(&error))??;
     Ok(no_content())
 }
 
-fn text(field: &'static str, text: Option<String>) -> Result<String, ApiError> {
+fn text(field: &'static str, text: Option<String>, bytes_max: usize) -> Result<String, ApiError> {
     let text = text.ok_or_else(|| invalid_field(field, Reason::Missing))?;
-    let is_valid =
-        !text.is_empty() && text.chars().count() <= TEXT_CHARS_MAX && !text.contains(char::is_control);
-    is_valid.then_some(text).ok_or_else(|| invalid_field(field, Reason::BadName))
+    let is_valid = !text.is_empty() && text.len() <= bytes_max && !text.contains(char::is_control);
+    let problem = || format!("{field} must have 1 to {bytes_max} bytes, without control characters");
+    if is_valid { Ok(text) } else { Err(ApiError::InvalidJson(problem())) }
 }

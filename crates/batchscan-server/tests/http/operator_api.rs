@@ -288,7 +288,8 @@ async fn a_report_of_a_watcher_is_checked() {
         ("host", "".into()),
         ("folder", "a\0b".into()),
         ("state", "asleep".into()),
-        ("detail", "x".repeat(1_001).into()),
+        ("folder", "€".repeat(700).into()),
+        ("detail", "x".repeat(4_001).into()),
         ("more", 1.into()),
     ] {
         let mut wrong = report.clone();

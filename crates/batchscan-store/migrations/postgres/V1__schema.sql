@@ -135,8 +135,8 @@ CREATE UNIQUE INDEX import_by_key ON import (org_id, key) WHERE key IS NOT NULL;
 -- Watched folders, as `batchscan watch` reports them.
 CREATE TABLE watcher (
     org_id     BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
-    host       TEXT NOT NULL,
-    folder     TEXT NOT NULL,
+    host       TEXT COLLATE "C" NOT NULL,
+    folder     TEXT COLLATE "C" NOT NULL,
     state      TEXT NOT NULL,                          -- running, waiting or stopped
     detail     TEXT NOT NULL,                          -- numbers of files, and why they wait
     seen_at    BIGINT NOT NULL,

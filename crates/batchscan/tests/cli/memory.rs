@@ -77,7 +77,7 @@ fn memory_does_not_grow_with_the_number_of_changes() {
 fn add_changes(site: &Site, numbers: &str, changes: u64) {
     let statements = format!(
         "INSERT INTO data_version SELECT 1, v, v, 0 FROM {numbers};
-         INSERT INTO import SELECT 1, v, 0, 'op_1', '10.0.0.7', NULL, NULL, NULL, 0, 1, 0, 0, 0, v, 0, NULL FROM {numbers};
+         INSERT INTO import SELECT 1, v, 0, 'op_1', '10.0.0.7', NULL, NULL, NULL, 0, 1, 0, 0, 0, v, 0, 0, NULL FROM {numbers};
          INSERT INTO audit SELECT v + 2, 0, 'op_1', '10.0.0.7', 'import', '{ORG}', NULL,
                                   '0 new, 1 corrected, 0 unchanged' FROM {numbers};
          UPDATE batch SET version = {changes};

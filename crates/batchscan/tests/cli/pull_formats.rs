@@ -231,8 +231,12 @@ fn a_date_range_without_batches_gives_an_empty_file() {
     assert!(user.pulled("a.xlsx", &nothing).starts_with(b"PK"));
     user.pulled("a.parquet", &nothing);
     let file = user.path("a.parquet").display().to_string();
-    let summary = site.run(&["import", "--org", ORG, "--dry-run", &file]).succeeds();
-    assert!(summary.starts_with("would import 0 batches from "), "{summary}");
+    let outcome = site.run(&["import", "--org", ORG, "--dry-run", &file]);
+    assert!(
+        outcome.code == Some(0) && outcome.out.starts_with("would import 0 batches from "),
+        "{outcome:?}"
+    );
+    assert!(outcome.err.ends_with("the file has no batches\n"), "{outcome:?}");
 }
 
 #[test]

@@ -83,7 +83,11 @@ impl<'a> CellValue<'a> {
             DataRef::Float(_) if look.is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
                 Value::Other("a percentage")
             }
-            DataRef::Float(number) if matches!(field.kind(), Kind::Id | Kind::Name | Kind::Text) => {
+            DataRef::Float(number)
+                if number >= 0.0
+                    && number.fract() == 0.0
+                    && matches!(field.kind(), Kind::Id | Kind::Name | Kind::Text) =>
+            {
                 Value::Cell(format!("{number:0>digits$}", digits = look.digits).into())
             }
             DataRef::Float(number) => Value::Cell(number.to_string().into()),

@@ -23,7 +23,7 @@ const DONE: &str = "done";
 const FAILED: &str = "failed";
 /// An older file that is empty was forgotten by its writer.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Leaves room for what is added to a name: the time of the claim, a hash, `.txt`.
+/// Leaves room for what is added to a name: its place in the order, a hash, `.txt`.
 const NAME_BYTES_MAX: usize = 200;
 
 pub(super) struct Folder {
@@ -40,7 +40,7 @@ pub(super) struct Folder {
 struct Seen {
     version: FileVersion,
     since: Instant,
-    /// Its place in the order of import: its modification time, unless that is in the future.
+    /// Its place in the order of import: its modification time before it was claimed, unless that was in the future.
     order: SystemTime,
 }
 
@@ -109,8 +109,10 @@ impl Folder {
                     continue;
                 };
                 let last = self.seen.get(&path).filter(|last| last.version == version).copied();
-                let first_seen = if is_claimed { claimed_at(&path) } else { SystemTime::now() };
-                let order = version.modified.min(first_seen);
+                let order = match is_claimed {
+                    true => claimed_order(&path),
+                    false => version.modified.min(SystemTime::now()),
+                };
                 let last = last.unwrap_or(Seen { version, since: now, order });
                 let (is_complete, order) = (now - last.since >= self.stable, last.order);
                 let name = original_name(&path, is_claimed).to_string_lossy().into_owned();
@@ -139,11 +141,18 @@ impl Folder {
         if file.is_claimed {
             return Ok(file.path.clone());
         }
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let unique = format!("{nanos}-{}-", std::process::id());
-        let mut name = OsStr::new(&unique).to_owned();
-        name.push(shorten(file.path.file_name().unwrap_or_default()));
-        let claimed = self.path.join(IMPORTING).join(name);
+        let name = shorten(file.path.file_name().unwrap_or_default());
+        let mut nanos = file.order.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let claimed = loop {
+            // Keeps its place in the order, also if it is written to.
+            let mut unique = OsString::from(format!("{nanos}-{}-", std::process::id()));
+            unique.push(&name);
+            let path = self.path.join(IMPORTING).join(unique);
+            if !path.exists() {
+                break path;
+            }
+            nanos += 1;
+        };
         fs::rename(&file.path, &claimed)?;
         Ok(claimed)
     }
@@ -250,8 +259,8 @@ fn original_name(path: &Path, is_claimed: bool) -> &OsStr {
     }
 }
 
-/// When a file was claimed: its name begins with it.
-fn claimed_at(path: &Path) -> SystemTime {
+/// The place of a claimed file in the order: its name begins with it.
+fn claimed_order(path: &Path) -> SystemTime {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let nanos = name.split('-').next().and_then(|nanos| nanos.parse().ok());
     UNIX_EPOCH + Duration::from_nanos(nanos.unwrap_or_default())

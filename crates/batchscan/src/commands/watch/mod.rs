@@ -42,8 +42,11 @@ const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long an import may take after the signal to stop. It is repeated at the next start.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the watcher reports to the database or the service, if nothing changes.
+/// How often the watcher reports to the database or the service: if nothing changes, and after a change or a failure.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL_MIN: Duration = Duration::from_secs(5);
+/// How often it reports that it was stopped, if that fails.
+const STOP_REPORTS_MAX: usize = 3;
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
@@ -63,7 +66,7 @@ pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     let (status, retry) = (Status::new(&command.folder), Retry::new());
     print(&format!("watching {} for \"{}\"\n", command.folder.display(), command.org))?;
     let path = std::path::absolute(&command.folder).unwrap_or(command.folder);
-    Watcher { path, folder, target, is_checked: false, status, reported: None, retry, stop }
+    Watcher { path, folder, target, is_checked: false, status, reported: None, tried_at: None, retry, stop }
         .run(command.poll)
         .await;
     Ok(())
@@ -124,8 +127,10 @@ struct Watcher {
     /// Whether the target has accepted the settings.
     is_checked: bool,
     status: Status,
-    /// What was reported last, and when.
-    reported: Option<(WatcherState, Instant)>,
+    /// What was reported last.
+    reported: Option<WatcherState>,
+    /// When a report was last tried.
+    tried_at: Option<Instant>,
     retry: Retry,
     stop: watch::Receiver<bool>,
 }
@@ -141,22 +146,37 @@ impl Watcher {
                 Round::Waiting => {}
                 Round::Failed(problem) => self.status.set_problem(Some(problem)),
             }
-            self.report().await;
+            self.report_if_due().await;
             let stopped = self.stop.wait_for(|stop| *stop);
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
         }
         self.status.stop();
-        self.report().await;
+        for _ in 0..STOP_REPORTS_MAX {
+            if self.report().await {
+                break;
+            }
+            tokio::time::sleep(RETRY_WAIT_MIN).await;
+        }
     }
 
-    async fn report(&mut self) {
-        let state = self.status.state();
-        let is_known =
-            |(reported, at): (WatcherState, Instant)| reported == state && at.elapsed() < REPORT_INTERVAL;
-        if !self.reported.is_some_and(is_known) {
-            self.target.report(&self.path, &self.status).await;
-            self.reported = Some((state, Instant::now()));
+    async fn report_if_due(&mut self) {
+        let is_known = self.reported == Some(self.status.state());
+        let interval = if is_known { REPORT_INTERVAL } else { REPORT_INTERVAL_MIN };
+        if !*self.stop.borrow() && self.tried_at.is_none_or(|at| at.elapsed() >= interval) {
+            self.report().await;
         }
+    }
+
+    async fn report(&mut self) -> bool {
+        let (state, detail) = (self.status.state(), self.status.detail());
+        let report = self.target.report(&self.path, state, &detail);
+        let reported = self.status.refresh_during(report).await;
+        match &reported {
+            Ok(()) => self.reported = Some(state),
+            Err(error) => tracing::debug!(error, "cannot report to {}", self.target.address),
+        }
+        self.tried_at = Some(Instant::now());
+        reported.is_ok()
     }
 
     /// Imports the complete files, up to the first one that may be imported later.
@@ -187,6 +207,7 @@ impl Watcher {
                 Ok(()) => {
                     self.retry = Retry::new();
                     self.status.set_problem(None);
+                    self.report_if_due().await;
                 }
                 Err(Failure::Changed) => return Round::Waiting,
                 Err(Failure::Temporary(error)) => {
@@ -209,8 +230,17 @@ impl Watcher {
             let _ = stop.wait_for(|stop| *stop).await;
             tokio::time::sleep(STOP_TIMEOUT).await;
         };
+        // So that a long import is no sign of a dead watcher.
+        let reports = async {
+            let detail = format!("importing {:?}", file.name);
+            loop {
+                tokio::time::sleep(REPORT_INTERVAL).await;
+                let _ = self.target.report(&self.path, WatcherState::Running, &detail).await;
+            }
+        };
         let result = tokio::select! {
             result = self.status.during_import(&file.name, self.target.import(content)) => result,
+            () = reports => return Err(Failure::Changed),
             () = is_overdue => return Err(Failure::Temporary("stopped before it responded".into())),
         };
         if FileVersion::read(&claimed)? != Some(file.version) {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use batchscan_client::{
@@ -13,13 +14,13 @@ use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadErro
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
-    Actor, AdminError, ImportError, ImportOptions, ImportResult, ImportSource, Store, Watcher, hash_file,
-    import_file, platform,
+    Actor, AdminError, FOLDER_BYTES_MAX, HOST_BYTES_MAX, ImportError, ImportOptions, ImportResult,
+    ImportSource, Store, Watcher, WatcherState, hash_file, import_file, platform,
 };
+use tokio::time::timeout;
 
 use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
-use super::status::Status;
 use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_messages::format_hint;
@@ -28,8 +29,9 @@ use crate::connection;
 use crate::platform::open_complete;
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
-/// Of each part of a report.
-const REPORT_CHARS_MAX: usize = 1_000;
+/// Of what a watcher reports.
+const DETAIL_BYTES_MAX: usize = 1_000;
+const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A file to import.
 pub(super) struct ClaimedFile {
@@ -118,22 +120,28 @@ impl Target {
     }
 
     /// Reports what the watcher does. Only `batchscan status` would miss a report.
-    pub(super) async fn report(&self, folder: &Path, status: &Status) {
-        let clean = |text: &str| text.replace(char::is_control, " ").chars().take(REPORT_CHARS_MAX).collect();
-        let (host, folder) = (platform::host_name(), clean(&folder.to_string_lossy()));
-        let (state, detail) = (status.state(), clean(&status.detail()));
-        let reported = match &self.destination {
-            Destination::Database(store) => {
-                let watcher = Watcher { host, folder, state, detail, seen_at: Clock::system().now() };
-                store.record_watcher(&self.org, watcher).await.map_err(|error| error.to_string())
-            }
-            Destination::Service(service) => {
-                service.report(WatcherReport { host, folder, state: state.name(), detail }).await
+    pub(super) async fn report(
+        &self,
+        folder: &Path,
+        state: WatcherState,
+        detail: &str,
+    ) -> Result<(), String> {
+        let host = clean(&platform::host_name(), HOST_BYTES_MAX);
+        let folder = clean(&folder.to_string_lossy(), FOLDER_BYTES_MAX);
+        let detail = clean(detail, DETAIL_BYTES_MAX);
+        let report = async {
+            match &self.destination {
+                Destination::Database(store) => {
+                    let org = store.org_id(&self.org).await.map_err(|error| error.to_string())?;
+                    let watcher = Watcher { host, folder, state, detail, seen_at: Clock::system().now() };
+                    store.record_watcher(org, watcher).await.map_err(|error| error.to_string())
+                }
+                Destination::Service(service) => {
+                    service.report(WatcherReport { host, folder, state: state.name(), detail }).await
+                }
             }
         };
-        if let Err(error) = reported {
-            tracing::debug!(error, "not reported");
-        }
+        timeout(REPORT_TIMEOUT, report).await.unwrap_or_else(|_| Err("timed out".into()))
     }
 
     /// Records a file of a type that is never imported.
@@ -193,6 +201,12 @@ async fn import_into_database(
         Err(ImportError::Store(error @ AdminError::KeyReused)) => Ok(Outcome::Refused(error.to_string())),
         Err(ImportError::Store(error)) => Err(Failure::Temporary(error.to_string())),
     }
+}
+
+/// A text as the service accepts it.
+fn clean(text: &str, bytes_max: usize) -> String {
+    let text = text.replace(char::is_control, " ");
+    text[..text.floor_char_boundary(bytes_max)].to_owned()
 }
 
 /// The status file has one line.
