@@ -257,13 +257,16 @@ fn check_start(file: &mut File, collector: &mut Collector<'_>) -> Result<(), Sto
     let found = match start.as_slice() {
         b"PK\x03\x04" => return Ok(()),
         [0xD0, 0xCF, 0x11, 0xE0] => "a workbook with a password, or of an Excel before 2007",
-        _ => "another format",
+        _ => {
+            let expected = "an Excel workbook (.xlsx); name a CSV file .csv";
+            return Err(collector.fail(Location::File, unexpected("another format", expected)));
+        }
     };
     Err(fail_as_other_format(found, collector))
 }
 
 fn fail_as_other_format(found: &str, collector: &mut Collector<'_>) -> Stop {
-    collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx); name a CSV file .csv"))
+    collector.fail(Location::File, unexpected(found, "an Excel workbook (.xlsx)"))
 }
 
 /// Reads a sheet to its end, or until it is clear that it has no header.

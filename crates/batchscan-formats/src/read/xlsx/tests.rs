@@ -199,8 +199,8 @@ fn other_files_are_rejected() {
     let bytes = pulled(&[]);
     let workbook = "expected an Excel workbook (.xlsx), found";
     for (file, expected) in [
-        (&b""[..], format!("{workbook} another format")),
-        (b"batch_id,batch_name\n", format!("{workbook} another format")),
+        (&b""[..], "expected an Excel workbook (.xlsx); name a CSV file .csv, found another format".into()),
+        (b"batch_id,batch_name\n", "expected an Excel workbook (.xlsx); name a CSV file .csv, found".into()),
         (
             &[0xD0, 0xCF, 0x11, 0xE0, 0],
             format!("{workbook} a workbook with a password, or of an Excel before 2007"),
