@@ -53,6 +53,36 @@ async fn a_cursor_or_an_etag_is_served_by_the_primary_or_gets_a_503() {
     assert_eq!(nursery.get("/v2/batches", &token).await.ids(), ["b0", "b1"]);
 }
 
+/// Decision 052: a synchronous standby shows a commit before the primary, which waits for an acknowledgement.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_from_a_standby_is_known_to_the_primary_when_its_commit_is_acknowledged() {
+    let site = Site::start(ReadFrom::Standby).await;
+    let nursery = &site.nursery;
+    let token = nursery.token(&nursery.client).await;
+    let acknowledge_by = |names| {
+        let primary = site.cluster.primary();
+        blocking(|| {
+            primary.sql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"))
+        });
+        blocking(|| primary.sql("postgres", "SELECT pg_reload_conf()"));
+    };
+    acknowledge_by("nobody");
+    let commit = nursery.add("new");
+    let read = async {
+        until(async || nursery.ids().await == first_five_plus(&["new"])).await;
+        let first = nursery.get("/v2/changes", &token).await.json();
+        let position = format!("/v2/changes?since={}", first["since"].as_str().unwrap());
+        for standby in site.cluster.standbys() {
+            blocking(|| standby.kill());
+            nursery.wait_for_host(standby, false).await;
+        }
+        let acknowledge = async { acknowledge_by("") };
+        tokio::join!(nursery.get(&position, &token), acknowledge).0
+    };
+    let ((), continued) = tokio::join!(commit, read);
+    assert_eq!(continued.status, 200, "{}", continued.text());
+}
+
 /// Decisions 031, 041: text and ETag of a batch come from one host, and only the primary says that there is none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_batch_and_its_etag_are_of_one_version() {

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::Failure;
-use super::pages::{Attempt, Permits, Prepared, Query, Text, compress};
+use super::pages::{Attempt, Permits, Prepared, Query, Text, acknowledgement_deadline, compress};
 use super::store::{PostgresStore, on_any_host};
 use crate::changes::{self, ChangeKey, Changes, ChangesBuilder, ChangesPosition, ChangesRequest};
 use crate::errors::StoreError;
@@ -33,8 +33,9 @@ impl PostgresStore {
         let route = self.hosts.route(Freshness::Any);
         let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
         let (store, changes, request) = (self, &request, &request.page());
+        let acknowledged_by = acknowledgement_deadline();
         let result = on_any_host!(route, |client| {
-            Attempt { client, store, caller, request }.run_changes(changes, &skip)
+            Attempt { client, store, caller, request, acknowledged_by }.run_changes(changes, &skip)
         });
         let read = match result {
             PageResult::Skipped(skipped) => return Ok(PageResult::Skipped(skipped)),

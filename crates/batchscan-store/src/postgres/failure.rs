@@ -12,7 +12,7 @@ use crate::errors::{AdminError, StoreError};
 pub(super) enum Failure {
     /// The host is down or cannot respond now. Another may.
     Unavailable(String),
-    /// The host is a standby that does not have the data yet.
+    /// The host does not have the data yet: a standby, or a primary that waits for a standby's acknowledgement.
     Lagging,
     /// The database does not accept a value of this request. Nothing is wrong with the host or the connection.
     Rejected(String),

@@ -4,6 +4,7 @@
 //! batches after them, if the page is not full.
 
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use batchscan_model::{BatchId, Position, UtcInstant};
 use deadpool_postgres::ClientWrapper;
@@ -24,6 +25,9 @@ use crate::types::Freshness;
 
 /// The size of a small batch.
 const BATCH_BYTES_SMALL: usize = 512;
+/// How long a version that the client has seen may be missing on the primary. A synchronous standby shows a commit before the
+/// primary, which first waits for the standby's acknowledgement. Later, the version counts as lost, by a restore or a failover.
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
@@ -104,8 +108,10 @@ impl PostgresStore {
     ) -> Result<Option<OneBatch>, StoreError> {
         let route = self.hosts.route(Freshness::Any);
         let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
-        let (store, request) = (self, &request);
-        Ok(on_any_host!(route, |client| Attempt { client, store, caller, request }.run_batch(id)))
+        let (store, request, acknowledged_by) = (self, &request, acknowledgement_deadline());
+        Ok(on_any_host!(route, |client| {
+            Attempt { client, store, caller, request, acknowledged_by }.run_batch(id)
+        }))
     }
 
     pub(crate) async fn page<S: Send + 'static>(
@@ -116,8 +122,10 @@ impl PostgresStore {
     ) -> Result<PageResult<S>, StoreError> {
         let route = self.hosts.route(Freshness::Any);
         let _share = route.in_time(self.connection_shares.acquire(caller.org)).await?;
-        let (store, request) = (self, &request);
-        let result = on_any_host!(route, |client| Attempt { client, store, caller, request }.run(&skip));
+        let (store, request, acknowledged_by) = (self, &request, acknowledgement_deadline());
+        let result = on_any_host!(route, |client| {
+            Attempt { client, store, caller, request, acknowledged_by }.run(&skip)
+        });
         Ok(match result {
             PageResult::Skipped(skipped) => PageResult::Skipped(skipped),
             PageResult::InvalidCredential => PageResult::InvalidCredential,
@@ -163,6 +171,12 @@ pub(super) struct Attempt<'a> {
     pub(super) store: &'a PostgresStore,
     pub(super) caller: &'a Caller,
     pub(super) request: &'a PageRequest,
+    /// Until then, the primary is read only if it has the version that the client has seen.
+    pub(super) acknowledged_by: Instant,
+}
+
+pub(super) fn acknowledgement_deadline() -> Instant {
+    Instant::now() + ACKNOWLEDGEMENT_TIMEOUT
 }
 
 /// The version of an organisation, and the last version in which a batch moved in the order.
@@ -337,7 +351,8 @@ impl Attempt<'_> {
         if status != CredentialStatus::Active {
             return Ok(None);
         }
-        if is_standby && number < self.request.min_version {
+        let must_wait = is_standby || Instant::now() < self.acknowledged_by;
+        if number < self.request.min_version && must_wait {
             return Err(Failure::Lagging);
         }
         let version = DataVersion { number, mark: row.try_get(2)? };
