@@ -226,15 +226,20 @@ impl<'a> Collector<'a> {
         &mut self.notes
     }
 
+    /// Ends a table, so that its rates alone show their unit: another sheet may have another one.
+    pub(super) fn finish_rates(&mut self) -> Result<(), Stop> {
+        let (errors, warnings) = self.rates.begin_table().finish();
+        self.add_errors(errors)?;
+        warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
+    }
+
     /// Ends the reading, also for a preview.
     pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
-        let rates = std::mem::take(&mut self.rates);
-        let (errors, warnings) = rates.finish();
-        let outcome = outcome.and_then(|()| self.add_errors(errors)).and_then(|()| {
+        let outcome = outcome.and_then(|()| self.finish_rates()).and_then(|()| {
             if self.is_table && self.batches == 0 && self.errors.is_empty() {
                 self.warn(Location::File, problem("the file has no batches"))?;
             }
-            warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
+            Ok(())
         });
         let notes = std::mem::take(&mut self.notes);
         let result = match outcome {

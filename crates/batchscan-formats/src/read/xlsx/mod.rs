@@ -123,6 +123,7 @@ impl<'o> Sheets<'o> {
                     collector.notes().set_conversion(converter);
                     collector.add_errors(converter.finish())?;
                 }
+                collector.finish_rates()?;
                 self.tables.push(name.to_owned());
                 self.check_merged_cells(workbook, name, &table, collector)?;
                 self.check_second(sheet, collector)
