@@ -198,6 +198,14 @@ fn a_written_mapping_reads_each_file_as_before() {
     }
 }
 
+#[test]
+fn a_draft_of_a_mapping_suggests_each_field_once() {
+    let text = "batch_id,batch_name,batch_creation_date,number_of_images,coment,commennt\n";
+    let shown = preview(Format::Csv, temporary_file(Cursor::new(text)), &ReadOptions::default());
+    let draft = shown.to_toml();
+    assert!(draft.contains("# \"coment\" = \"comment\"\n# \"commennt\" = \"FIELD\"\n"), "{draft}");
+}
+
 /// A batch whose values every dialect can write, and whose rates are not ambiguous.
 fn usual_batch() -> impl Strategy<Value = Batch> {
     (any_batch(), 101..=10_000i64, "[a-zA-Zäöüß ]{1,12}", 1_700_000_000i64..1_800_000_000).prop_map(
