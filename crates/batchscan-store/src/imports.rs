@@ -236,7 +236,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, is_sorted, mut warnings, mut messages } = sql.stage(org, rows).await?;
+        let Staged { is_commit, mut warnings, mut messages } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -245,7 +245,7 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version, is_sorted).await?;
+        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
         let rules = self.source.id_rules;
         for checked in
             [repeated.map(|id| rules.check_repeated(&id)), replaced.map(|id| rules.check_replaced(&id))]
