@@ -46,12 +46,11 @@ pub(super) async fn report(
         detail: text("detail", detail, DETAIL_BYTES_MAX)?,
         seen_at: app.clock.now(),
     };
-    let org = operator.store.org_id(&name).await?;
     let permit = REPORTS.try_acquire().map_err(|_| ApiError::unavailable(BUSY))?;
     // A client that disconnects does not free its place: its report still waits.
     let recording = tokio::spawn(async move {
         let _permit = permit;
-        operator.store.record_watcher(org, watcher).await
+        operator.store.record_watcher(&name, watcher).await
     });
     recording.await.map_err(|error| ApiError::internal(&error))??;
     Ok(no_content())

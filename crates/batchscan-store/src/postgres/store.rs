@@ -157,10 +157,10 @@ impl PostgresStore {
     pub(crate) async fn change_quickly(
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), AdminError> {
         let change = self.transaction(async |sql| work(sql).await.map(End::Commit));
         let timed_out = |_| StoreError::Unreachable("timed out".into());
-        Ok(tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)??)
+        tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)?
     }
 
     /// Runs a command's work on the primary, without a timeout, unless the host goes down.

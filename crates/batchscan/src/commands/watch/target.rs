@@ -132,9 +132,8 @@ impl Target {
         let report = async {
             match &self.destination {
                 Destination::Database(store) => {
-                    let org = store.org_id(&self.org).await.map_err(|error| error.to_string())?;
                     let watcher = Watcher { host, folder, state, detail, seen_at: Clock::system().now() };
-                    store.record_watcher(org, watcher).await.map_err(|error| error.to_string())
+                    store.record_watcher(&self.org, watcher).await.map_err(|error| error.to_string())
                 }
                 Destination::Service(service) => {
                     service.report(WatcherReport { host, folder, state: state.name(), detail }).await
