@@ -19,7 +19,9 @@ use batchscan_formats::read::{
     LocatedError, Location, Mapping, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text,
 };
 use batchscan_model::{BatchId, FieldError, OrgId, Reason, Zone};
-use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
+use batchscan_store::{
+    ImportError, ImportFilter, ImportOptions, ImportResult, ImportSource, hash_file, import_file,
+};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -147,7 +149,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
     let (after, limit) = Query::parse(query.as_deref()).after()?;
-    let entries = operator.store.imports(&name, after, limit + 1).await?;
+    let entries = operator.store.imports(&name, ImportFilter::default(), after, limit + 1).await?;
     Ok(list_page(entries, limit, json::import))
 }
 

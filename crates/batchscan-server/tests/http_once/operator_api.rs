@@ -7,7 +7,7 @@ use batchscan_model::ClientId;
 use batchscan_server::config::Config;
 use batchscan_server::operator::DOCUMENT;
 use batchscan_server::serve::ServeOptions;
-use batchscan_store::{OperatorRole, OrgName};
+use batchscan_store::{ImportFilter, OperatorRole, OrgName};
 use serde_json::{Value, json};
 
 use crate::http::app::skip_time;
@@ -39,7 +39,7 @@ async fn import(app: &TestApp, token: &str) -> u16 {
 }
 
 async fn imports(app: &TestApp) -> usize {
-    app.store.imports("Nursery", 0, 100).await.unwrap().len()
+    app.store.imports("Nursery", ImportFilter::default(), 0, 100).await.unwrap().len()
 }
 
 /// The paths of the document with their methods.

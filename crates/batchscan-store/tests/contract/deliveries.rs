@@ -5,8 +5,8 @@ use std::sync::Arc;
 use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
     Actor, AdminError, CredentialStatus, DatabaseUrl, FOLDER_BYTES_MAX, HOST_BYTES_MAX, ImportEntry,
-    ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OperatorRole,
-    OperatorToken, OrgName, Store, WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
+    ImportFilter, ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
+    OperatorRole, OperatorToken, OrgName, Store, WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
 };
 use tokio::sync::mpsc;
 
@@ -23,7 +23,7 @@ async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Resul
 }
 
 async fn entries(store: &Store) -> Vec<ImportEntry> {
-    store.imports(ORG, 0, i64::MAX).await.unwrap()
+    store.imports(ORG, ImportFilter::default(), 0, i64::MAX).await.unwrap()
 }
 
 pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
@@ -45,7 +45,19 @@ pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
     assert!(all.iter().all(|entry| entry.version == version && entry.file.as_deref() == Some("a.csv")));
     assert!(all.iter().all(|entry| entry.actor == "op_1" && entry.source == "10.0.0.7"));
     assert!(all.iter().all(|entry| entry.at == at(8)));
-    assert_eq!(fixture.store.imports(ORG, 1, 1).await.unwrap(), all[1..]);
+    let wanted = async |since, file: &str, rejected, after| {
+        let filter = ImportFilter { since: Some(at(since)), file: Some(file.into()), rejected };
+        fixture.store.imports(ORG, filter, after, 1).await.unwrap()
+    };
+    assert_eq!(wanted(8, "a.c", false, 1).await, all[1..]);
+    for (since, file, rejected) in [(9, "a.c", false), (8, "A.c", false), (8, "a.c", true)] {
+        assert_eq!(wanted(since, file, rejected, 0).await, [], "{since} {file} {rejected}");
+    }
+    let acknowledge = async |file: &str| {
+        let filter = ImportFilter { file: Some(file.into()), ..ImportFilter::default() };
+        store.acknowledge_imports(ORG, filter, at(9)).await.unwrap()
+    };
+    assert_eq!((acknowledge("b").await, acknowledge("a").await, acknowledge("a").await), (0, 2, 0));
 }
 
 /// An old file that is sent again does not undo a correction.
