@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use batchscan_client::{
     Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient, WatcherReport,
 };
-use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError, ReadOptions};
+use batchscan_formats::{Format, unsupported_hint};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
@@ -23,7 +23,6 @@ use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
 use crate::args::Watch;
 use crate::commands::context::open;
-use crate::commands::import_messages::format_hint;
 use crate::commands::import_preview::read_mapping;
 use crate::connection;
 use crate::platform::open_complete;
@@ -145,7 +144,8 @@ impl Target {
 
     /// Records a file of a type that is never imported.
     async fn refuse(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
-        let reason = format!("it {}", format_hint(Path::new(&file.name)));
+        let hint = unsupported_hint(Path::new(&file.name)).unwrap_or("has an unknown type");
+        let reason = format!("it {hint}");
         match &self.destination {
             Destination::Database(store) => {
                 let source =
