@@ -348,6 +348,24 @@ fn files_wait_while_the_service_is_unreachable() {
 }
 
 #[test]
+fn an_older_file_that_is_being_written_does_not_end_the_problem() {
+    let inbox = Inbox::new(To::Service);
+    let service = inbox.serve();
+    let watcher = inbox.watch();
+    inbox.write("0.json", scans::array(0..1, "x"));
+    inbox.wait_for_files("done", &["0.json"]);
+    drop(service);
+    inbox.write("new.json", scans::array(1..2, "x"));
+    inbox.wait_for_status("waiting to import \"new.json\"");
+    inbox.write("old.json", scans::array(2..3, "x"));
+    let old = OpenOptions::new().write(true).open(inbox.path("old.json")).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(1_000)).unwrap();
+    inbox.wait_for_status("waiting to import \"old.json\"");
+    let log = watcher.stop();
+    assert!(!log.contains("importing again"), "{log}");
+}
+
+#[test]
 fn a_wrong_token_is_reported_before_there_are_files() {
     let inbox = Inbox::new(To::Service);
     let _service = inbox.serve();

@@ -196,9 +196,11 @@ impl Watcher {
             }
             self.is_checked = true;
         }
-        for file in files {
+        let mut files = files.into_iter();
+        while let Some(file) = files.next() {
             if !file.is_complete {
-                return if file.is_claimed { Round::Waiting } else { Round::Complete };
+                let is_claimed = file.is_claimed || files.any(|file| file.is_claimed);
+                return if is_claimed { Round::Waiting } else { Round::Complete };
             }
             if *self.stop.borrow() {
                 return Round::Waiting;
