@@ -1,5 +1,6 @@
 //! Imports files into the database, or through the operator API of a service.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use batchscan_store::{
 };
 use tokio::time::timeout;
 
-use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
+use super::{Failure, REPORT_INTERVAL};
 use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_preview::read_mapping;
@@ -140,6 +141,16 @@ impl Target {
             }
         };
         timeout(REPORT_TIMEOUT, report).await.unwrap_or_else(|_| Err("timed out".into()))
+    }
+
+    /// Reports while a file is imported, so that a long import is no sign of a dead watcher. SQLite has one writer: there,
+    /// reports are lost until the import ends.
+    pub(super) async fn report_import(&self, folder: &Path, file: &str) -> Infallible {
+        let detail = format!("importing {file:?}");
+        loop {
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            let _ = self.report(folder, WatcherState::Running, &detail).await;
+        }
     }
 
     /// Records a file of a type that is never imported.
