@@ -312,6 +312,7 @@ fn status_shows_watchers(to: To) {
     let silent = "/inbox on ";
     assert!(status().lines().nth(1).is_some_and(|line| line.contains(silent)), "{}", status());
     assert!(status().contains(" has not reported since 1970-01-01") && status().contains(" silent "));
+    assert!(inbox.site.run(&["status", "--json"]).out.contains("\"state\":\"silent\""));
     watcher.stop();
     assert!(status().contains(" was stopped at ") && status().contains(" stopped "), "{}", status());
     inbox.site.run(&["org", "forget-watchers", ORG]).succeeds();
