@@ -15,7 +15,8 @@ use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
 const DETAIL_BYTES_MAX: usize = 4_000;
-/// Reports that wait for the database at once: other changes wait behind them.
+/// Reports that wait for the database at once: other changes wait behind them. On SQLite they wait for a running import.
+/// More get a 503 meanwhile, because none could be recorded; watchers try again.
 static REPORTS: Semaphore = Semaphore::const_new(4);
 const BUSY: &str = "too many reports of watchers at once";
 

@@ -9,8 +9,8 @@
 //! A file is first moved to `importing/`, then imported with the hash of its content as the key, then moved to `done/`
 //! or `failed/`. After a failure it is imported again: a key that was used before changes nothing.
 //!
-//! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the next watcher begins
-//! with the file in `importing/`. An import of it that the service has not finished by then has the same key, so that it
+//! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the file in `importing/`
+//! keeps its place in the order. An import of it that the service has not finished by then has the same key, so that it
 //! cannot undo the correction.
 
 mod folder;
