@@ -92,6 +92,18 @@ impl Format {
     }
 }
 
+/// What to do with a file that people take for one that can be imported, by its extension; `None` for any other file.
+pub fn unsupported_hint(path: &Path) -> Option<&'static str> {
+    Some(match extension(path)?.as_str() {
+        "xls" | "xlsb" | "ods" | "numbers" => "is another spreadsheet: save it as .xlsx and import that",
+        "pdf" | "docx" => "is a document: export its table as .xlsx or .csv and import that",
+        "gz" | "zst" | "zip" | "7z" => {
+            "is compressed: decompress it first, such as `zcat FILE | batchscan import --format csv … -`"
+        }
+        _ => return None,
+    })
+}
+
 /// A media type without its parameters.
 fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()

@@ -16,4 +16,4 @@ pub mod read;
 mod testing;
 pub mod write;
 
-pub use format::Format;
+pub use format::{Format, unsupported_hint};

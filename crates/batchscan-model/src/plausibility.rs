@@ -16,22 +16,15 @@ const RATIO_MAX: i128 = 5;
 type Average = (Field, Option<Hundredths>);
 
 impl Batch {
-    /// Rates outside 0 to 100 or of another magnitude than their counts, ids with spaces around them or shortened by a
-    /// spreadsheet, negative counts, and more seedlings than cells: germinated and not germinated ones, or usable ones and
-    /// cells without one. A missing count is 0. Usually empty, which costs no allocation.
+    /// Rates outside 0 to 100 or of another magnitude than their counts, ids with spaces around them, negative counts, and
+    /// more seedlings than cells: germinated and not germinated ones, or usable ones and cells without one. A missing count
+    /// is 0. Usually empty, which costs no allocation.
     pub fn implausible_values(&self) -> Vec<FieldError> {
         let mut found = Vec::new();
         let id = self.batch_id.as_str();
         if id.trim() != id {
             let shown = format!("\"{}\"", clip(id));
             found.push(FieldError::new(Field::BatchId.name(), shown, "an id without spaces around it"));
-        }
-        // As spreadsheets write 202611160001 to CSV: 2.02611E+11.
-        if let Some((digits, exponent)) = id.split_once("E+")
-            && [digits, exponent].into_iter().all(is_shortened)
-        {
-            let expected = "an id that a spreadsheet has not shortened; format its column as text";
-            found.push(FieldError::new(Field::BatchId.name(), clip(id), expected));
         }
         for (field, rate) in [
             (Field::AvgGerminationRate, self.avg_germination_rate),
@@ -104,12 +97,6 @@ impl Batch {
 fn negative_count((field, count): Average) -> Option<FieldError> {
     let count = count.filter(|count| count.count() < 0)?;
     Some(FieldError::new(field.name(), count.to_string(), "0 or more"))
-}
-
-/// Whether a text is a part of a number such as `2,02611`.
-fn is_shortened(part: &str) -> bool {
-    part.starts_with(|first: char| first.is_ascii_digit())
-        && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b','))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Store {
                 }
                 Ok(())
             };
-            result = self.change_quickly(record).await.and(result);
+            result = self.change_quickly(record).await.map_err(StoreError::from).and(result);
         }
         result
     }

@@ -82,6 +82,17 @@ pub struct ImportEntry {
     pub messages: Vec<String>,
 }
 
+/// Which recorded imports.
+#[derive(Clone, Debug, Default)]
+pub struct ImportFilter {
+    /// Those since this time.
+    pub since: Option<UtcInstant>,
+    /// Those of files whose name contains this text.
+    pub file: Option<String>,
+    /// Only rejected files.
+    pub rejected: bool,
+}
+
 impl ImportEntry {
     /// The result for a replay of this import. Fails if the key was used for another file.
     fn replay(&self, source: &ImportSource) -> Result<ImportResult, AdminError> {
@@ -95,6 +106,10 @@ impl ImportEntry {
 
 const COLUMNS: &str = "id, at, actor, source, file, key, hash, added, corrected, unchanged, duplicates, warnings, version, \
                        is_rejected, messages";
+/// The imports of an organisation that an [`ImportFilter`] wants: `$2` to `$4` are its fields.
+const WANTED: &str =
+    "org_id = $1 AND ($2 IS NULL OR at >= $2) AND ($3 IS NULL OR replace(file, $3, '') <> file)
+                      AND (is_rejected = 1 OR $4 = 0)";
 /// Rejected files of an organisation that are kept.
 const REJECTED_MAX: i64 = 100;
 
@@ -149,32 +164,43 @@ impl Store {
         .await
     }
 
-    /// An operator has seen the rejected files and warnings so far, or those of files whose name contains a text.
+    /// An operator has seen these rejected files and warnings. Returns how many imports nobody had acknowledged before.
     pub async fn acknowledge_imports(
         &self,
         org: &str,
-        file: Option<String>,
+        filter: ImportFilter,
         now: UtcInstant,
-    ) -> Result<(), AdminError> {
+    ) -> Result<u64, AdminError> {
         let name = org.to_owned();
         self.change(now, async move |sql| {
             let org = lock_org(sql, &name).await?;
-            let acknowledge = "UPDATE import SET is_acknowledged = 1
-                               WHERE org_id = $1 AND ($2 IS NULL OR replace(file, $2, '') <> file)";
-            sql.execute(acknowledge, values![org, &file]).await?;
-            Ok(((), vec![Change { subject: file, ..Change::of_org("imports acknowledge", &name) }]))
+            let acknowledge = format!(
+                "UPDATE import SET is_acknowledged = 1
+                 WHERE {WANTED} AND is_acknowledged = 0 AND (is_rejected = 1 OR warnings > 0)"
+            );
+            let ImportFilter { since, file, rejected } = filter;
+            let acknowledged = sql.execute(&acknowledge, values![org, since, &file, rejected]).await?;
+            let change = Change { subject: file, ..Change::of_org("imports acknowledge", &name) };
+            Ok((acknowledged, if acknowledged == 0 { Vec::new() } else { vec![change] }))
         })
         .await
     }
 
     /// The recorded imports of an organisation with a higher number, oldest first, at most `limit`.
-    pub async fn imports(&self, org: &str, after: i64, limit: i64) -> Result<Vec<ImportEntry>, AdminError> {
+    pub async fn imports(
+        &self,
+        org: &str,
+        filter: ImportFilter,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<ImportEntry>, AdminError> {
         let org = org.to_owned();
         self.snapshot(async move |sql| {
             let org = org_id(sql, &org).await?;
+            let ImportFilter { since, file, rejected } = filter;
             let query =
-                format!("SELECT {COLUMNS} FROM import WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-            sql.all(&query, values![org, after, limit], import_entry).await
+                format!("SELECT {COLUMNS} FROM import WHERE {WANTED} AND id > $5 ORDER BY id LIMIT $6");
+            sql.all(&query, values![org, since, &file, rejected, after, limit], import_entry).await
         })
         .await
     }
@@ -236,7 +262,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, is_sorted, mut warnings, mut messages } = sql.stage(org, rows).await?;
+        let Staged { is_commit, mut warnings, mut messages } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -245,7 +271,7 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version, is_sorted).await?;
+        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
         let rules = self.source.id_rules;
         for checked in
             [repeated.map(|id| rules.check_repeated(&id)), replaced.map(|id| rules.check_replaced(&id))]

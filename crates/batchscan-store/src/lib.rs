@@ -68,7 +68,7 @@ pub use doctor::DoctorReport;
 pub use errors::{AdminError, OpenError, StoreError};
 pub use gzip::gzip;
 pub use import_file::{ImportError, ImportOptions, hash_file, import_file};
-pub use imports::{ImportEntry, ImportResult, ImportSource};
+pub use imports::{ImportEntry, ImportFilter, ImportResult, ImportSource};
 pub use keys::{KeyPurpose, KeyRotation, ServiceKey};
 pub use operator_tokens::OperatorToken;
 pub use organisations::{OrgName, OrgOverview, Organisation};

@@ -52,7 +52,7 @@ pub(crate) trait Sql: Send {
     fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged>;
 
     /// Merges the received batches, as the version `version`. The organisation is locked.
-    fn merge<'a>(&'a mut self, org: OrgId, version: i64, is_sorted: bool) -> Pending<'a, Merged>;
+    fn merge<'a>(&'a mut self, org: OrgId, version: i64) -> Pending<'a, Merged>;
 }
 
 /// How an import ends.
@@ -60,8 +60,6 @@ pub(crate) trait Sql: Send {
 pub(crate) struct Staged {
     /// `false` for a dry run.
     pub(crate) is_commit: bool,
-    /// Whether the batches came in their order.
-    pub(crate) is_sorted: bool,
     pub(crate) warnings: u64,
     /// The first warnings.
     pub(crate) messages: Vec<String>,

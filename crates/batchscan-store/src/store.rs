@@ -169,7 +169,7 @@ impl Store {
     pub(crate) async fn change_quickly(
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), AdminError> {
         call!(self.change_quickly(work))
     }
 

@@ -4,11 +4,11 @@ use batchscan_model::{OrgId, UtcInstant};
 
 use crate::change::Change;
 use crate::errors::{AdminError, StoreError};
-use crate::organisations::lock_org;
+use crate::organisations::{lock_org, org_id};
 use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;
 
-/// A watcher without a report for longer has died. An import of its own may take a while.
+/// A watcher without a report for longer has died, or waits for an import into SQLite, which has one writer.
 pub const WATCHER_TIMEOUT_SECS: i64 = 15 * 60;
 /// Bytes of the name of a host, and of a folder: together they are a key, which PostgreSQL limits to 2,700 bytes.
 pub const HOST_BYTES_MAX: usize = 255;
@@ -64,8 +64,10 @@ impl WatcherState {
 
 impl Store {
     /// Records what a watcher reports. Gives up early if the database is locked: the next report follows soon.
-    pub async fn record_watcher(&self, org: OrgId, watcher: Watcher) -> Result<(), StoreError> {
+    pub async fn record_watcher(&self, org: &str, watcher: Watcher) -> Result<(), AdminError> {
+        let org = org.to_owned();
         self.change_quickly(async move |sql| {
+            let org = org_id(sql, &org).await?;
             let Watcher { host, folder, state, detail, seen_at } = watcher;
             let record = "INSERT INTO watcher (org_id, host, folder, state, detail, seen_at) VALUES ($1, $2, $3, $4, $5, $6)
                           ON CONFLICT (org_id, host, folder) DO UPDATE

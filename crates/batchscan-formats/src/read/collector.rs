@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch};
+use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch, Value};
 
 use super::ReadOptions;
 use super::columns::Role;
@@ -104,6 +104,13 @@ impl<'a> Collector<'a> {
             if self.notes.wants_examples() {
                 self.notes.add_cell(Field::BatchId, "");
             }
+        }
+        if let Some(Value::Cell(id)) = raw.get(Field::BatchId)
+            && is_shortened(id)
+        {
+            let expected = "an id that a spreadsheet has not shortened; format its column as text";
+            let error = FieldError::new(Field::BatchId.name(), clip(id), expected);
+            raw.reject(Field::BatchId, error);
         }
         self.rates.convert(location, raw);
         if self.notes.wants_examples() {
@@ -226,15 +233,20 @@ impl<'a> Collector<'a> {
         &mut self.notes
     }
 
+    /// Ends a table, so that its rates alone show their unit: another sheet may have another one.
+    pub(super) fn finish_rates(&mut self) -> Result<(), Stop> {
+        let (errors, warnings) = self.rates.begin_table().finish();
+        self.add_errors(errors)?;
+        warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
+    }
+
     /// Ends the reading, also for a preview.
     pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
-        let rates = std::mem::take(&mut self.rates);
-        let (errors, warnings) = rates.finish();
-        let outcome = outcome.and_then(|()| self.add_errors(errors)).and_then(|()| {
+        let outcome = outcome.and_then(|()| self.finish_rates()).and_then(|()| {
             if self.is_table && self.batches == 0 && self.errors.is_empty() {
                 self.warn(Location::File, problem("the file has no batches"))?;
             }
-            warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
+            Ok(())
         });
         let notes = std::mem::take(&mut self.notes);
         let result = match outcome {
@@ -256,6 +268,15 @@ impl<'a> Collector<'a> {
         };
         (result, notes)
     }
+}
+
+/// Whether a cell is a number such as `2,02611E+11`, as spreadsheets write 202611160001 to CSV: different ids become equal.
+fn is_shortened(id: &str) -> bool {
+    let is_number = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_digit())
+            && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b','))
+    };
+    id.split_once("E+").is_some_and(|(digits, exponent)| is_number(digits) && is_number(exponent))
 }
 
 fn check_time(batch: &Batch, latest: i64, implausible: &mut Vec<FieldError>) {

@@ -349,7 +349,9 @@ fn expected_date(cell: &str) -> String {
     let (between, time) = time.split_at_checked(1).unwrap_or_default();
     let time = time.trim();
     let upper = time.to_ascii_uppercase();
-    let is_half_day = upper.ends_with("AM") || upper.ends_with("PM");
+    // Not the end of a word such as Europe/Amsterdam.
+    let is_half_day = (upper.strip_suffix("AM").or(upper.strip_suffix("PM")))
+        .is_some_and(|clock| clock.trim_end().ends_with(|last: char| last.is_ascii_digit()));
     let hour = if is_half_day { "%I" } else { "%H" };
     let (digits, word) = time.split_once(' ').unwrap_or((time, ""));
     let is_french =
@@ -357,6 +359,7 @@ fn expected_date(cell: &str) -> String {
     let clock = match (digits.matches(':').count(), digits.matches('.').count()) {
         (0, _) if is_french => "%Hh%M".into(),
         (0, 1) => format!("{hour}.%M"),
+        (0, 2) => format!("{hour}.%M.%S"),
         (0, _) => String::new(),
         (1, _) => format!("{hour}:%M"),
         _ => format!("{hour}:%M:%S"),

@@ -144,7 +144,7 @@ impl Preview {
             let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
         };
         for title in titles.clone() {
-            if let Some(field) = misspelt(title, |field| absent.contains(&field.name())) {
+            if let Some(field) = misspelt(title, |field| missing.contains(&field)) {
                 missing.retain(|other| *other != field);
                 suggest(title, field, &mut titles);
             }

@@ -16,7 +16,7 @@ const API_RATES_MAX: u64 = 20;
 /// If a mapping says percent, this many rates are not all at most 1 by chance.
 const STATED_MIN: u64 = 3;
 
-/// What the rates of a file show about their unit.
+/// What the rates of a table show about their unit.
 #[derive(Default)]
 pub(super) struct Rates {
     units: RateUnits,
@@ -39,6 +39,11 @@ pub(super) struct Rates {
 impl Rates {
     pub(super) fn new(units: RateUnits) -> Self {
         Self { units, ..Self::default() }
+    }
+
+    /// Begins the next table. Returns what the one before shows.
+    pub(super) fn begin_table(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.units))
     }
 
     /// The title of the column says percent.

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,12 +15,14 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use batchscan_formats::Format;
 use batchscan_formats::read::{
     LocatedError, Location, Mapping, RECORD_BYTES_MAX, ReadError, ReadOptions, read_text,
 };
+use batchscan_formats::{Format, unsupported_hint};
 use batchscan_model::{BatchId, FieldError, OrgId, Reason, Zone};
-use batchscan_store::{ImportError, ImportOptions, ImportResult, ImportSource, hash_file, import_file};
+use batchscan_store::{
+    ImportError, ImportFilter, ImportOptions, ImportResult, ImportSource, hash_file, import_file,
+};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -76,10 +79,8 @@ pub(super) async fn create(
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
     let format = match (format_of(&headers), &file) {
-        (Err(refused @ ApiError::Refused(_, why)), Some(_)) if !dry_run => {
-            // So that an operator sees it later.
-            let source = ImportSource { file, ..ImportSource::default() };
-            operator.store.record_rejected(&name, source, vec![why.to_owned()], app.clock.now()).await?;
+        (Err(refused @ ApiError::Refused(_, why)), Some(file)) if !dry_run => {
+            record_other_type(&app, &operator, &name, (file, why)).await?;
             return Err(refused);
         }
         (format, _) => format?,
@@ -96,6 +97,24 @@ pub(super) async fn create(
     let source = ImportSource { file, key, org: Some(org), ..ImportSource::default() };
     let read = ReadOptions { timezone, mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
     import(app, operator, name, received, (source, read), dry_run).await
+}
+
+/// Records a file of a type that is not imported, so that an operator sees it later. It waits as a file does.
+async fn record_other_type(
+    app: &App,
+    operator: &Operator,
+    name: &str,
+    (file, why): (&str, &str),
+) -> Result<(), ApiError> {
+    let org = operator.store.org_id(name).await?;
+    let _slot = enter_queue(app, org)?;
+    let _turn = app.imports.wait_for_turn(org).await;
+    operator.require_valid(app).await?;
+    // As a watcher records it that imports into the database.
+    let hint = unsupported_hint(Path::new(file)).map(|hint| format!("it {hint}"));
+    let reason = vec![hint.unwrap_or_else(|| why.to_owned())];
+    let source = ImportSource { file: Some(file.to_owned()), org: Some(org), ..ImportSource::default() };
+    Ok(operator.store.record_rejected(name, source, reason, app.clock.now()).await?)
 }
 
 /// `PUT /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -147,7 +166,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
     let (after, limit) = Query::parse(query.as_deref()).after()?;
-    let entries = operator.store.imports(&name, after, limit + 1).await?;
+    let entries = operator.store.imports(&name, ImportFilter::default(), after, limit + 1).await?;
     Ok(list_page(entries, limit, json::import))
 }
 

@@ -15,7 +15,8 @@ use crate::http::error::ApiError;
 use crate::http::response::no_content;
 
 const DETAIL_BYTES_MAX: usize = 4_000;
-/// Reports that wait for the database at once: other changes wait behind them.
+/// Reports that wait for the database at once: other changes wait behind them. On SQLite they wait for a running import.
+/// More get a 503 meanwhile, because none could be recorded; watchers try again.
 static REPORTS: Semaphore = Semaphore::const_new(4);
 const BUSY: &str = "too many reports of watchers at once";
 
@@ -46,12 +47,11 @@ pub(super) async fn report(
         detail: text("detail", detail, DETAIL_BYTES_MAX)?,
         seen_at: app.clock.now(),
     };
-    let org = operator.store.org_id(&name).await?;
     let permit = REPORTS.try_acquire().map_err(|_| ApiError::unavailable(BUSY))?;
     // A client that disconnects does not free its place: its report still waits.
     let recording = tokio::spawn(async move {
         let _permit = permit;
-        operator.store.record_watcher(org, watcher).await
+        operator.store.record_watcher(&name, watcher).await
     });
     recording.await.map_err(|error| ApiError::internal(&error))??;
     Ok(no_content())

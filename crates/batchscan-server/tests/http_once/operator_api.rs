@@ -7,7 +7,7 @@ use batchscan_model::ClientId;
 use batchscan_server::config::Config;
 use batchscan_server::operator::DOCUMENT;
 use batchscan_server::serve::ServeOptions;
-use batchscan_store::{OperatorRole, OrgName};
+use batchscan_store::{ImportFilter, OperatorRole, OrgName};
 use serde_json::{Value, json};
 
 use crate::http::app::skip_time;
@@ -39,7 +39,7 @@ async fn import(app: &TestApp, token: &str) -> u16 {
 }
 
 async fn imports(app: &TestApp) -> usize {
-    app.store.imports("Nursery", 0, 100).await.unwrap().len()
+    app.store.imports("Nursery", ImportFilter::default(), 0, 100).await.unwrap().len()
 }
 
 /// The paths of the document with their methods.
@@ -371,6 +371,16 @@ async fn slow_imports_of_one_organisation_leave_slots_for_others() {
     assert!(slow.len() >= 60, "only {}", slow.len());
     let other = app.operator("POST", "/organisations/Other/imports", &token);
     assert_eq!(Reply::to(other.header("content-type", "text/csv").body(CSV)).await.status, 200);
+    // Also a file of another type is recorded only if there is a slot.
+    for (org, status) in [("Nursery", 503), ("Other", 415)] {
+        let old = app.operator("POST", &format!("/organisations/{org}/imports?file=old.xls"), &token);
+        assert_eq!(Reply::to(old.header("content-type", "application/octet-stream")).await.status, status);
+        let filter = ImportFilter { rejected: true, ..ImportFilter::default() };
+        let rejected = app.store.imports(org, filter, 0, 9).await.unwrap();
+        let reasons: Vec<String> = rejected.into_iter().flat_map(|import| import.messages).collect();
+        let expected = "it is another spreadsheet: save it as .xlsx and import that";
+        assert_eq!(reasons, if status == 415 { vec![expected] } else { Vec::new() }, "{org}");
+    }
 }
 
 #[tokio::test]

@@ -68,8 +68,8 @@ const ADD: &str = "
 /// So that the batches of a page are adjacent on disk.
 const IN_ORDER: &str = " ORDER BY created_at, batch_id";
 
-/// Copies the rows into the temporary table.
-pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Staged, AdminError> {
+/// Copies the rows into the temporary table. Returns also whether they came in their order.
+pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<(Staged, bool), AdminError> {
     client.batch_execute(DETECT_DISCONNECT).await?;
     client.batch_execute(STAGE).await?;
     let sink = client.copy_in("COPY stage (line, created_at, batch_id, json) FROM STDIN (FORMAT binary)");
@@ -87,16 +87,16 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<Stag
                 }
             }
             Some(ImportStep::Commit { warnings, messages }) => {
-                break Staged { is_commit: true, is_sorted, warnings, messages };
+                break Staged { is_commit: true, warnings, messages };
             }
             Some(ImportStep::DryRun { warnings, messages }) => {
-                break Staged { is_commit: false, is_sorted, warnings, messages };
+                break Staged { is_commit: false, warnings, messages };
             }
             None => return Err(AdminError::Aborted),
         }
     };
     copy.as_mut().finish().await?;
-    Ok(staged)
+    Ok((staged, is_sorted))
 }
 
 /// Merges the temporary table into the batches.

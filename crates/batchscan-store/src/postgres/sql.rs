@@ -34,12 +34,20 @@ static DIALECT: Dialect = Dialect {
 };
 
 /// One connection, usually in a transaction.
-pub(super) struct PostgresSql<'c>(pub(super) &'c Client);
+pub(super) struct PostgresSql<'c> {
+    client: &'c Client,
+    /// Whether the batches of an import came in their order.
+    is_sorted: bool,
+}
 
-impl PostgresSql<'_> {
+impl<'c> PostgresSql<'c> {
+    pub(super) fn new(client: &'c Client) -> Self {
+        Self { client, is_sorted: false }
+    }
+
     async fn rows(&self, statement: &str, values: &[Value<'_>]) -> Result<RowStream, AdminError> {
         let typed = values.iter().map(|value| (value, value.kind().to_type()));
-        Ok(self.0.query_typed_raw(statement, typed).await?)
+        Ok(self.client.query_typed_raw(statement, typed).await?)
     }
 }
 
@@ -52,7 +60,7 @@ impl Sql for PostgresSql<'_> {
         Box::pin(async move {
             let values: Vec<_> =
                 values.iter().map(|value| (value as &(dyn ToSql + Sync), value.kind().to_type())).collect();
-            Ok(self.0.execute_typed(statement, &values).await?)
+            Ok(self.client.execute_typed(statement, &values).await?)
         })
     }
 
@@ -78,7 +86,7 @@ impl Sql for PostgresSql<'_> {
             }
             let types: Vec<Type> = table.columns.iter().map(|(_, kind)| kind.to_type()).collect();
             let copy = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, table.columns());
-            let mut writer = pin!(BinaryCopyInWriter::new(self.0.copy_in(&copy).await?, &types));
+            let mut writer = pin!(BinaryCopyInWriter::new(self.client.copy_in(&copy).await?, &types));
             for row in rows {
                 writer.as_mut().write_raw(row).await?;
             }
@@ -108,10 +116,15 @@ impl Sql for PostgresSql<'_> {
     }
 
     fn stage<'a>(&'a mut self, _: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged> {
-        Box::pin(import::stage(self.0, rows))
+        Box::pin(async move {
+            let (staged, is_sorted) = import::stage(self.client, rows).await?;
+            self.is_sorted = is_sorted;
+            Ok(staged)
+        })
     }
 
-    fn merge<'a>(&'a mut self, org: OrgId, version: i64, is_sorted: bool) -> Pending<'a, Merged> {
+    fn merge<'a>(&'a mut self, org: OrgId, version: i64) -> Pending<'a, Merged> {
+        let is_sorted = self.is_sorted;
         Box::pin(import::merge(self, org, version, is_sorted))
     }
 }

@@ -113,7 +113,7 @@ impl PostgresStore {
         map: fn(&dyn Columns) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         Ok(on_any_host!(self, freshness, |client| async {
-            let sql: &mut dyn Sql = &mut PostgresSql(client);
+            let sql: &mut dyn Sql = &mut PostgresSql::new(client);
             sql.all(statement, values, map).await.map_err(|error| StoreError::from(error).into())
         }))
     }
@@ -126,7 +126,7 @@ impl PostgresStore {
         self.on_primary(async |lease| {
             let snapshot = lease.begin().await?;
             snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-            let done = work(&mut PostgresSql(snapshot.client())).await?;
+            let done = work(&mut PostgresSql::new(snapshot.client())).await?;
             snapshot.rollback().await?;
             Ok(done)
         })
@@ -140,7 +140,7 @@ impl PostgresStore {
     ) -> Result<T, AdminError> {
         self.on_primary(async |lease| {
             let transaction = lease.begin().await?;
-            match work(&mut PostgresSql(transaction.client())).await? {
+            match work(&mut PostgresSql::new(transaction.client())).await? {
                 End::Commit(done) => {
                     commit(transaction).await?;
                     Ok(done)
@@ -157,10 +157,10 @@ impl PostgresStore {
     pub(crate) async fn change_quickly(
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), AdminError> {
         let change = self.transaction(async |sql| work(sql).await.map(End::Commit));
         let timed_out = |_| StoreError::Unreachable("timed out".into());
-        Ok(tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)??)
+        tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)?
     }
 
     /// Runs a command's work on the primary, without a timeout, unless the host goes down.

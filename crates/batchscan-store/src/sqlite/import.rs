@@ -39,10 +39,10 @@ pub(super) fn merge(
         match rows.blocking_recv() {
             Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.add(row))?,
             Some(ImportStep::Commit { warnings, messages }) => {
-                break Staged { is_commit: true, is_sorted: false, warnings, messages };
+                break Staged { is_commit: true, warnings, messages };
             }
             Some(ImportStep::DryRun { warnings, messages }) => {
-                break Staged { is_commit: false, is_sorted: false, warnings, messages };
+                break Staged { is_commit: false, warnings, messages };
             }
             None => return Err(AdminError::Aborted),
         }

@@ -128,7 +128,7 @@ impl Sql for SqliteSql<'_> {
         })))
     }
 
-    fn merge<'a>(&'a mut self, _: OrgId, _: i64, _: bool) -> Pending<'a, Merged> {
+    fn merge<'a>(&'a mut self, _: OrgId, _: i64) -> Pending<'a, Merged> {
         Box::pin(ready(self.merged.take().ok_or(AdminError::Aborted)))
     }
 }

@@ -151,7 +151,7 @@ impl SqliteStore {
     pub(crate) async fn change_quickly(
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), AdminError> {
         let identity = self.identity.clone();
         let job = move |connection: &mut Connection| {
             connection.busy_timeout(QUICK_LOCK_TIMEOUT)?;
@@ -159,7 +159,7 @@ impl SqliteStore {
             connection.busy_timeout(WRITE_LOCK_TIMEOUT)?;
             changed
         };
-        self.writer.run(job).await?.map_err(|error: AdminError| StoreError::Unreachable(error.to_string()))
+        self.writer.run(job).await?
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use batchscan_model::{Batch, ClientId, OrgId};
+use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
     Actor, AdminError, CredentialStatus, DatabaseUrl, FOLDER_BYTES_MAX, HOST_BYTES_MAX, ImportEntry,
-    ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OperatorRole,
-    OperatorToken, OrgName, Store, WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
+    ImportFilter, ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
+    OperatorRole, OperatorToken, OrgName, Store, WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
 };
 use tokio::sync::mpsc;
 
@@ -23,7 +23,7 @@ async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Resul
 }
 
 async fn entries(store: &Store) -> Vec<ImportEntry> {
-    store.imports(ORG, 0, i64::MAX).await.unwrap()
+    store.imports(ORG, ImportFilter::default(), 0, i64::MAX).await.unwrap()
 }
 
 pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
@@ -45,7 +45,19 @@ pub(crate) async fn every_import_is_recorded(fixture: &Fixture) {
     assert!(all.iter().all(|entry| entry.version == version && entry.file.as_deref() == Some("a.csv")));
     assert!(all.iter().all(|entry| entry.actor == "op_1" && entry.source == "10.0.0.7"));
     assert!(all.iter().all(|entry| entry.at == at(8)));
-    assert_eq!(fixture.store.imports(ORG, 1, 1).await.unwrap(), all[1..]);
+    let wanted = async |since, file: &str, rejected, after| {
+        let filter = ImportFilter { since: Some(at(since)), file: Some(file.into()), rejected };
+        fixture.store.imports(ORG, filter, after, 1).await.unwrap()
+    };
+    assert_eq!(wanted(8, "a.c", false, 1).await, all[1..]);
+    for (since, file, rejected) in [(9, "a.c", false), (8, "A.c", false), (8, "a.c", true)] {
+        assert_eq!(wanted(since, file, rejected, 0).await, [], "{since} {file} {rejected}");
+    }
+    let acknowledge = async |file: &str| {
+        let filter = ImportFilter { file: Some(file.into()), ..ImportFilter::default() };
+        store.acknowledge_imports(ORG, filter, at(9)).await.unwrap()
+    };
+    assert_eq!((acknowledge("b").await, acknowledge("a").await, acknowledge("a").await), (0, 2, 0));
 }
 
 /// An old file that is sent again does not undo a correction.
@@ -148,7 +160,6 @@ pub(crate) async fn copies_and_backups_have_imports_and_operator_tokens(fixture:
 
 pub(crate) async fn watchers_are_listed_until_they_are_forgotten(fixture: &Fixture) {
     let store = &fixture.store;
-    let org = store.org_id(ORG).await.unwrap();
     let watcher = |host: &str, second: i64| Watcher {
         host: host.into(),
         folder: "/srv/scans".into(),
@@ -162,22 +173,22 @@ pub(crate) async fn watchers_are_listed_until_they_are_forgotten(fixture: &Fixtu
     };
     let shown = |host: &str, second: i64| (host.to_owned(), format!("at {second}"));
     for (host, second) in [("b", 1), ("a", 2), ("b", 3)] {
-        store.record_watcher(org, watcher(host, second)).await.unwrap();
+        store.record_watcher(ORG, watcher(host, second)).await.unwrap();
     }
     assert_eq!(listed().await, [shown("a", 2), shown("b", 3)]);
-    store.record_watcher(OrgId(9), watcher("a", 4)).await.unwrap_err();
+    store.record_watcher("Unknown", watcher("a", 4)).await.unwrap_err();
     let long = Watcher { host: "€".repeat(85), folder: "€".repeat(666), ..watcher("c", 0) };
     assert!(long.host.len() <= HOST_BYTES_MAX && long.folder.len() <= FOLDER_BYTES_MAX);
-    store.record_watcher(org, long).await.unwrap();
+    store.record_watcher(ORG, long).await.unwrap();
     assert_eq!(store.forget_watchers(ORG, at(1 + WATCHER_TIMEOUT_SECS)).await.unwrap(), 1, "the long one");
     assert_eq!(store.forget_watchers(ORG, at(3 + WATCHER_TIMEOUT_SECS)).await.unwrap(), 1);
     assert_eq!(listed().await, [shown("b", 3)], "one has died");
     let stopped = Watcher { state: WatcherState::Stopped, ..watcher("b", 4) };
-    store.record_watcher(org, stopped).await.unwrap();
+    store.record_watcher(ORG, stopped).await.unwrap();
     assert_eq!(store.forget_watchers(ORG, at(4)).await.unwrap(), 1);
     // A client cannot fill the database.
     for second in 10..120 {
-        store.record_watcher(org, watcher(&format!("host {second}"), second)).await.unwrap();
+        store.record_watcher(ORG, watcher(&format!("host {second}"), second)).await.unwrap();
     }
     let listed = listed().await;
     assert_eq!((listed.len(), &*listed[0].0), (100, "host 100"));

@@ -7,7 +7,7 @@ use batchscan_formats::Format;
 use batchscan_model::{BatchId, UtcInstant, Zone};
 use batchscan_server::config::{Network, Rate};
 use batchscan_store::{DatabaseUrl, OperatorRole, OrgName, ReadFrom};
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{Args, Subcommand};
 
 use super::database::{DatabaseArg, DatabaseUrlParser};
@@ -562,12 +562,12 @@ pub(crate) struct Imports {
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) since: Option<DateArg>,
     /// Only files whose name contains this
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) file: Option<String>,
     /// Only rejected files
     #[arg(long)]
     pub(crate) rejected: bool,
-    /// Report the warnings and rejections so far no longer in `batchscan status`; with --file, those of these files
+    /// Stop reporting the current warnings and rejections in `batchscan status`; with --file, those of these files
     #[arg(long, conflicts_with_all = ["json", "since", "rejected"])]
     pub(crate) acknowledge: bool,
     /// Print JSON, one import per line

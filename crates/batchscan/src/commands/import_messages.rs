@@ -3,21 +3,17 @@
 use std::path::Path;
 
 use batchscan_formats::read::ReadError;
+use batchscan_formats::unsupported_hint;
 
 use crate::numbers::{count, grouped};
 use crate::terminal::note;
 
 /// What to do with a file whose extension is not known.
 pub(super) fn format_hint(file: &Path) -> &'static str {
-    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
-    match ending.as_str() {
+    match unsupported_hint(file) {
         _ if file.is_dir() => "is a folder: name the files in it",
-        "xls" | "xlsb" | "ods" | "numbers" => "is another spreadsheet: save it as .xlsx and import that",
-        "pdf" | "docx" => "is a document: export its table as .xlsx or .csv and import that",
-        "gz" | "zst" | "zip" | "7z" => {
-            "is compressed: decompress it first, such as `zcat FILE | batchscan import --format csv … -`"
-        }
-        _ => "cannot infer the format: add --format ndjson, json, csv, parquet or xlsx",
+        Some(hint) => hint,
+        None => "cannot infer the format: add --format ndjson, json, csv, parquet or xlsx",
     }
 }
 

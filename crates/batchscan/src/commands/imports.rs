@@ -1,44 +1,51 @@
 //! `batchscan imports`: what was imported, and what was rejected.
 
+use anyhow::bail;
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::import;
-use batchscan_store::ImportEntry;
+use batchscan_store::{ImportEntry, ImportFilter, Store};
 
 use super::context::{format_time, open};
 use crate::args::Imports;
-use crate::numbers::grouped;
+use crate::numbers::{count, grouped};
 use crate::table::{sanitize, table};
 use crate::terminal::print;
 
-/// Imports read and printed at a time.
+/// Imports read at a time.
 const IMPORTS_AT_ONCE: i64 = 1_000;
 
 pub(crate) async fn run(command: Imports) -> anyhow::Result<()> {
-    let store = open(&command.database).await?;
-    let org = &command.org;
-    if command.acknowledge {
-        store.acknowledge_imports(org, command.file, Clock::system().now()).await?;
-        return print("acknowledged: `batchscan status` reports later warnings and rejections only\n");
+    let Imports { database, org, since, file, rejected, acknowledge, json } = command;
+    let store = open(&database).await?;
+    let filter = ImportFilter { since: since.map(|since| since.instant), file, rejected };
+    if acknowledge {
+        return self::acknowledge(&store, &org, filter).await;
     }
-    let (mut after, mut found) = (0, false);
+    let (mut after, mut found) = (0, Vec::new());
     loop {
-        let mut imports = store.imports(org, after, IMPORTS_AT_ONCE).await?;
+        let imports = store.imports(&org, filter.clone(), after, IMPORTS_AT_ONCE).await?;
         let Some(last) = imports.last() else { break };
         after = last.id;
-        imports.retain(|import| is_wanted(&command, import));
-        if !imports.is_empty() {
-            found = true;
-            print(&if command.json { lines(&imports) } else { list(&imports) })?;
-        }
+        if json { print(&lines(&imports))? } else { found.extend(imports) }
     }
-    if found || command.json { Ok(()) } else { print("no imports\n") }
+    match (json, found.is_empty()) {
+        (true, _) => Ok(()),
+        (false, true) => print("no imports\n"),
+        (false, false) => print(&list(&found)),
+    }
 }
 
-fn is_wanted(Imports { since, file, rejected, .. }: &Imports, import: &ImportEntry) -> bool {
-    let name = import.file.as_deref().unwrap_or_default();
-    since.as_ref().is_none_or(|since| import.at >= since.instant)
-        && file.as_ref().is_none_or(|part| name.contains(part))
-        && (import.is_rejected || !rejected)
+async fn acknowledge(store: &Store, org: &str, filter: ImportFilter) -> anyhow::Result<()> {
+    let file = filter.file.clone();
+    let acknowledged = store.acknowledge_imports(org, filter, Clock::system().now()).await?;
+    if let (0, Some(file)) = (acknowledged, file) {
+        bail!(
+            "no file whose name contains {file:?} has unacknowledged warnings or rejections; without --acknowledge, \
+             `batchscan imports` lists all files"
+        );
+    }
+    let imports = count(acknowledged, "import", "imports");
+    print(&format!("acknowledged {imports}: `batchscan status` no longer reports them\n"))
 }
 
 fn list(imports: &[ImportEntry]) -> String {

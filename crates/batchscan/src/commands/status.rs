@@ -110,7 +110,12 @@ impl Report<'_> {
     }
 
     fn is_silent(&self, watcher: &Watcher) -> bool {
-        self.now.secs() - watcher.seen_at.secs() > WATCHER_TIMEOUT_SECS
+        let silent_secs = self.now.secs() - watcher.seen_at.secs();
+        watcher.state != WatcherState::Stopped && silent_secs > WATCHER_TIMEOUT_SECS
+    }
+
+    fn state(&self, watcher: &Watcher) -> &'static str {
+        if self.is_silent(watcher) { "silent" } else { watcher.state.name() }
     }
 
     fn attention_of_credential(&self, credential: &Credential) -> Option<String> {
@@ -181,10 +186,15 @@ impl Report<'_> {
 
     fn watcher_rows(&self, org: &OrgStatus) -> Vec<[String; 6]> {
         let row = |one: &Watcher| {
-            let is_silent = one.state != WatcherState::Stopped && self.is_silent(one);
-            let state = if is_silent { "silent" } else { one.state.name() };
             let [folder, host, detail] = [&one.folder, &one.host, &one.detail].map(|text| sanitize(text));
-            [org.org.name.clone(), folder, host, state.to_owned(), format_time(Some(one.seen_at)), detail]
+            [
+                org.org.name.clone(),
+                folder,
+                host,
+                self.state(one).to_owned(),
+                format_time(Some(one.seen_at)),
+                detail,
+            ]
         };
         org.watchers.iter().map(row).collect()
     }
@@ -201,6 +211,13 @@ impl Report<'_> {
 
     fn json(&self, attention: &[String]) -> String {
         let text = |instant: Option<UtcInstant>| instant.map(|instant| instant.to_string());
+        let watcher = |watcher: &Watcher| {
+            let Watcher { host, folder, detail, seen_at, .. } = watcher;
+            let state = self.state(watcher);
+            json!({
+                "host": host, "folder": folder, "state": state, "detail": detail, "seen_at": seen_at.to_string(),
+            })
+        };
         let org = |org: &OrgStatus| {
             json!({
                 "name": org.org.name,
@@ -224,13 +241,6 @@ impl Report<'_> {
         });
         format!("{report}\n")
     }
-}
-
-fn watcher(watcher: &Watcher) -> Value {
-    let Watcher { host, folder, state, detail, seen_at } = watcher;
-    json!({
-        "host": host, "folder": folder, "state": state.name(), "detail": detail, "seen_at": seen_at.to_string(),
-    })
 }
 
 fn org_row(org: &OrgStatus) -> [String; 6] {

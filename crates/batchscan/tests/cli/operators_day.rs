@@ -56,9 +56,15 @@ fn status_puts_what_needs_attention_first() {
         site.run(&["import", "--org", ORG, &good]).succeeds();
         let warned = "future.csv was imported with 1 warning";
         assert!(status(&site).1["attention"].to_string().contains(warned));
-        site.run(&["imports", "--org", ORG, "--file", "good", "--acknowledge"]).succeeds();
+        let acknowledge = |file| site.run(&["imports", "--org", ORG, "--file", file, "--acknowledge"]);
+        for (file, code, error) in
+            [("good", 1, "contains \"good\" has unack"), ("", 2, "a value is required")]
+        {
+            let nothing = acknowledge(file);
+            assert!(nothing.code == Some(code) && nothing.err.contains(error), "{nothing:?}");
+        }
         assert!(status(&site).1["attention"].to_string().contains(warned), "another file");
-        site.run(&["imports", "--org", ORG, "--file", "fut", "--acknowledge"]).succeeds();
+        assert!(acknowledge("fut").succeeds().starts_with("acknowledged 1 import: "));
         assert!(!status(&site).1["attention"].to_string().contains(warned));
         let imports = site.run(&["imports", "--org", ORG]).succeeds();
         assert_eq!(imports.matches("rejected").count(), 1, "{imports}");

@@ -312,6 +312,7 @@ fn status_shows_watchers(to: To) {
     let silent = "/inbox on ";
     assert!(status().lines().nth(1).is_some_and(|line| line.contains(silent)), "{}", status());
     assert!(status().contains(" has not reported since 1970-01-01") && status().contains(" silent "));
+    assert!(inbox.site.run(&["status", "--json"]).out.contains("\"state\":\"silent\""));
     watcher.stop();
     assert!(status().contains(" was stopped at ") && status().contains(" stopped "), "{}", status());
     inbox.site.run(&["org", "forget-watchers", ORG]).succeeds();
@@ -345,6 +346,24 @@ fn files_wait_while_the_service_is_unreachable() {
     assert_eq!(comments(&service, &token(&service, &inbox.site.credential())).len(), 3);
     let log = watcher.stop();
     assert_eq!((log.matches(" WARN ").count(), log.matches("importing again").count()), (1, 1), "{log}");
+}
+
+#[test]
+fn an_older_file_that_is_being_written_does_not_end_the_problem() {
+    let inbox = Inbox::new(To::Service);
+    let service = inbox.serve();
+    let watcher = inbox.watch();
+    inbox.write("0.json", scans::array(0..1, "x"));
+    inbox.wait_for_files("done", &["0.json"]);
+    drop(service);
+    inbox.write("new.json", scans::array(1..2, "x"));
+    inbox.wait_for_status("waiting to import \"new.json\"");
+    inbox.write("old.json", scans::array(2..3, "x"));
+    let old = OpenOptions::new().write(true).open(inbox.path("old.json")).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(1_000)).unwrap();
+    inbox.wait_for_status("waiting to import \"old.json\"");
+    let log = watcher.stop();
+    assert!(!log.contains("importing again"), "{log}");
 }
 
 #[test]

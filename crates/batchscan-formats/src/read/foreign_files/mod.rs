@@ -106,8 +106,8 @@ fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
     workbook.save_to_buffer().unwrap()
 }
 
-/// `#1.5` is a number, `~042` one with a leading zero, `%0.5` a number shown as a percentage, `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a
-/// formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
+/// `#1.5` is a number, `~042` one with a leading zero, `&00-000=417` one with a format, `%0.5` a number shown as a percentage,
+/// `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
 fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
     let format = |code: &str| CellFormat::new().set_num_format(code);
     let number = |text: &str| text.parse::<f64>().unwrap();
@@ -117,6 +117,10 @@ fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
         ("%", text) => drop(sheet.write_with_format(row, column, number(text), &format("0.0%")).unwrap()),
         ("~", text) => {
             sheet.write_with_format(row, column, number(text), &format(&"0".repeat(text.len()))).unwrap();
+        }
+        ("&", text) => {
+            let (code, text) = text.split_once('=').unwrap();
+            sheet.write_with_format(row, column, number(text), &format(code)).unwrap();
         }
         ("@", text) => {
             let date = ExcelDateTime::parse_from_str(text).unwrap();
@@ -192,6 +196,14 @@ fn a_written_mapping_reads_each_file_as_before() {
         let reread = preview(format, temporary_file(Cursor::new(bytes)), &options).result;
         assert_eq!(reread.unwrap().batches, summary.batches, "{}", again.text);
     }
+}
+
+#[test]
+fn a_draft_of_a_mapping_suggests_each_field_once() {
+    let text = "batch_id,batch_name,batch_creation_date,number_of_images,coment,commennt\n";
+    let shown = preview(Format::Csv, temporary_file(Cursor::new(text)), &ReadOptions::default());
+    let draft = shown.to_toml();
+    assert!(draft.contains("# \"coment\" = \"comment\"\n# \"commennt\" = \"FIELD\"\n"), "{draft}");
 }
 
 /// A batch whose values every dialect can write, and whose rates are not ambiguous.

@@ -30,6 +30,8 @@ use value::{CellValue, Look, shown};
 
 /// In a mapping: all sheets that have the columns.
 const ALL_SHEETS: &str = "*";
+/// A sheet with this many titles of fields was probably meant to be one of them.
+const TABLE_FIELDS_MIN: usize = 3;
 /// Columns of a sheet: a limit of Excel.
 const COLUMNS_MAX: usize = 16_384;
 /// The error after a panic of the library.
@@ -121,6 +123,7 @@ impl<'o> Sheets<'o> {
                     collector.notes().set_conversion(converter);
                     collector.add_errors(converter.finish())?;
                 }
+                collector.finish_rates()?;
                 self.tables.push(name.to_owned());
                 self.check_merged_cells(workbook, name, &table, collector)?;
                 self.check_second(sheet, collector)
@@ -227,16 +230,29 @@ impl<'o> Sheets<'o> {
             );
             return Err(collector.fail(Location::File, unexpected(found, expected)));
         }
+        // One of several sheets with a wrong title must not be lost with only a warning.
+        let is_for_all = self.options.mapping.sheet.as_deref() == Some(ALL_SHEETS);
         match self.search {
-            _ if !self.tables.is_empty() => {}
-            Some((sheet, search)) => {
-                collector.notes().set_likely_sheet(&names[sheet - 1]);
-                return Err(search.fail(Location::SheetRow(sheet, 1), collector));
+            Some((sheet, search))
+                if self.tables.is_empty() || is_for_all && search.score().0 >= TABLE_FIELDS_MIN =>
+            {
+                let (name, location) = (&names[sheet - 1], Location::SheetRow(sheet, 1));
+                collector.notes().set_likely_sheet(name);
+                if !self.tables.is_empty() {
+                    let name = quoted(&clip(name));
+                    let text = format!(
+                        "the sheet {name} lacks some of the columns; correct its titles, or add ignore_sheets = [{name}] \
+                         to a mapping"
+                    );
+                    collector.add_error(location, problem(text))?;
+                }
+                return Err(search.fail(location, collector));
             }
-            None => {
+            None if self.tables.is_empty() => {
                 let error = unexpected("an empty workbook", "a header with the field names");
                 return Err(collector.fail(Location::File, error));
             }
+            _ => {}
         }
         let is_ignored =
             |name: &&String| !self.tables.contains(name) && !self.options.mapping.is_ignored_sheet(name);

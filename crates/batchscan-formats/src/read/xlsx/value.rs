@@ -32,6 +32,8 @@ pub(super) enum CellValue<'a> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Look {
     pub(super) is_percent: bool,
+    /// Whether it shows more than the digits of a whole number, such as `"B-"0000` or `00-000`.
+    is_decorated: bool,
     /// The number of digits of a format such as `00000`, for ids.
     digits: usize,
 }
@@ -39,7 +41,9 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn new(style: &Style) -> Self {
         let code = style.number_format.as_ref().map_or("", |format| &format.format_code);
-        let digits = if code.bytes().all(|byte| byte == b'0') { code.len() } else { 0 };
+        let is_general = code.eq_ignore_ascii_case("General") || code == "@";
+        let is_decorated = !is_general && code.bytes().any(|byte| !matches!(byte, b'0' | b'#'));
+        let digits = if is_decorated { 0 } else { code.bytes().filter(|byte| *byte == b'0').count() };
         let (mut is_quoted, mut is_percent, mut code) = (false, false, code.chars());
         while let Some(c) = code.next() {
             match c {
@@ -49,7 +53,7 @@ impl Look {
                 _ => {}
             }
         }
-        Self { is_percent, digits }
+        Self { is_percent, is_decorated, digits }
     }
 }
 
@@ -82,6 +86,10 @@ impl<'a> CellValue<'a> {
             }
             DataRef::Float(_) if look.is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
                 Value::Other("a percentage")
+            }
+            // People take what they see for the id.
+            DataRef::Float(_) if look.is_decorated && field.kind() == Kind::Id => {
+                Value::Other("a number with a format of its own: store ids as text")
             }
             DataRef::Float(number)
                 if number >= 0.0

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use batchscan_formats::Format;
+use batchscan_formats::{Format, unsupported_hint};
 use tokio::time::Instant;
 
 use crate::atomic_file;
@@ -210,7 +210,7 @@ fn require_folder(path: &Path) -> io::Result<()> {
 /// The version of a file that is to be imported; `None` for anything else in the folder.
 fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
     if path.file_name().is_none_or(is_hidden)
-        || !(Format::for_reading(path).is_some() || is_never_imported(path))
+        || !(Format::for_reading(path).is_some() || unsupported_hint(path).is_some())
     {
         return Ok(None);
     }
@@ -222,13 +222,6 @@ fn version_to_import(path: &Path) -> io::Result<Option<FileVersion>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Files that people take for ones that can be imported. They are rejected, with the reason.
-fn is_never_imported(path: &Path) -> bool {
-    const ENDINGS: [&str; 10] = ["xls", "xlsb", "ods", "numbers", "gz", "zst", "zip", "7z", "pdf", "docx"];
-    let ending = path.extension().and_then(OsStr::to_str);
-    ending.is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
 /// The name of a file that is neither imported nor our own.

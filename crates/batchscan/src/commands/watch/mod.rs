@@ -9,8 +9,8 @@
 //! A file is first moved to `importing/`, then imported with the hash of its content as the key, then moved to `done/`
 //! or `failed/`. After a failure it is imported again: a key that was used before changes nothing.
 //!
-//! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the next watcher begins
-//! with the file in `importing/`. An import of it that the service has not finished by then has the same key, so that it
+//! Newer files wait for it, because one of them may correct it. This holds after a kill as well: the file in `importing/`
+//! keeps its place in the order. An import of it that the service has not finished by then has the same key, so that it
 //! cannot undo the correction.
 
 mod folder;
@@ -45,8 +45,6 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often the watcher reports to the database or the service: if nothing changes, and after a change or a failure.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 const REPORT_INTERVAL_MIN: Duration = Duration::from_secs(5);
-/// How often it reports that it was stopped, if that fails.
-const STOP_REPORTS_MAX: usize = 3;
 
 pub(crate) async fn run(command: Watch) -> anyhow::Result<()> {
     log::start("watch", command.log_format)?;
@@ -151,12 +149,7 @@ impl Watcher {
             let _ = self.status.refresh_during(timeout(poll, stopped)).await;
         }
         self.status.stop();
-        for _ in 0..STOP_REPORTS_MAX {
-            if self.report().await {
-                break;
-            }
-            tokio::time::sleep(RETRY_WAIT_MIN).await;
-        }
+        self.report().await;
     }
 
     async fn report_if_due(&mut self) {
@@ -167,7 +160,7 @@ impl Watcher {
         }
     }
 
-    async fn report(&mut self) -> bool {
+    async fn report(&mut self) {
         let (state, detail) = (self.status.state(), self.status.detail());
         let report = self.target.report(&self.path, state, &detail);
         let reported = self.status.refresh_during(report).await;
@@ -176,7 +169,6 @@ impl Watcher {
             Err(error) => tracing::debug!(error, "cannot report to {}", self.target.address),
         }
         self.tried_at = Some(Instant::now());
-        reported.is_ok()
     }
 
     /// Imports the complete files, up to the first one that may be imported later.
@@ -196,9 +188,11 @@ impl Watcher {
             }
             self.is_checked = true;
         }
-        for file in files {
+        let mut files = files.into_iter();
+        while let Some(file) = files.next() {
             if !file.is_complete {
-                return if file.is_claimed { Round::Waiting } else { Round::Complete };
+                let is_claimed = file.is_claimed || files.any(|file| file.is_claimed);
+                return if is_claimed { Round::Waiting } else { Round::Complete };
             }
             if *self.stop.borrow() {
                 return Round::Waiting;
@@ -230,17 +224,9 @@ impl Watcher {
             let _ = stop.wait_for(|stop| *stop).await;
             tokio::time::sleep(STOP_TIMEOUT).await;
         };
-        // So that a long import is no sign of a dead watcher.
-        let reports = async {
-            let detail = format!("importing {:?}", file.name);
-            loop {
-                tokio::time::sleep(REPORT_INTERVAL).await;
-                let _ = self.target.report(&self.path, WatcherState::Running, &detail).await;
-            }
-        };
         let result = tokio::select! {
             result = self.status.during_import(&file.name, self.target.import(content)) => result,
-            () = reports => return Err(Failure::Changed),
+            never = self.target.report_import(&self.path, &file.name) => match never {},
             () = is_overdue => return Err(Failure::Temporary("stopped before it responded".into())),
         };
         if FileVersion::read(&claimed)? != Some(file.version) {

@@ -1,5 +1,6 @@
 //! Imports files into the database, or through the operator API of a service.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use anyhow::{Context, bail};
 use batchscan_client::{
     Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient, WatcherReport,
 };
-use batchscan_formats::Format;
 use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError, ReadOptions};
+use batchscan_formats::{Format, unsupported_hint};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
 use batchscan_store::{
@@ -19,11 +20,10 @@ use batchscan_store::{
 };
 use tokio::time::timeout;
 
-use super::Failure;
 use super::folder::{FileVersion, FoundFile, hex};
+use super::{Failure, REPORT_INTERVAL};
 use crate::args::Watch;
 use crate::commands::context::open;
-use crate::commands::import_messages::format_hint;
 use crate::commands::import_preview::read_mapping;
 use crate::connection;
 use crate::platform::open_complete;
@@ -132,9 +132,8 @@ impl Target {
         let report = async {
             match &self.destination {
                 Destination::Database(store) => {
-                    let org = store.org_id(&self.org).await.map_err(|error| error.to_string())?;
                     let watcher = Watcher { host, folder, state, detail, seen_at: Clock::system().now() };
-                    store.record_watcher(org, watcher).await.map_err(|error| error.to_string())
+                    store.record_watcher(&self.org, watcher).await.map_err(|error| error.to_string())
                 }
                 Destination::Service(service) => {
                     service.report(WatcherReport { host, folder, state: state.name(), detail }).await
@@ -144,9 +143,20 @@ impl Target {
         timeout(REPORT_TIMEOUT, report).await.unwrap_or_else(|_| Err("timed out".into()))
     }
 
+    /// Reports while a file is imported, so that a long import is no sign of a dead watcher. SQLite has one writer: there,
+    /// reports are lost until the import ends.
+    pub(super) async fn report_import(&self, folder: &Path, file: &str) -> Infallible {
+        let detail = format!("importing {file:?}");
+        loop {
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            let _ = self.report(folder, WatcherState::Running, &detail).await;
+        }
+    }
+
     /// Records a file of a type that is never imported.
     async fn refuse(&self, file: ClaimedFile) -> Result<Outcome, Failure> {
-        let reason = format!("it {}", format_hint(Path::new(&file.name)));
+        let hint = unsupported_hint(Path::new(&file.name)).unwrap_or("has an unknown type");
+        let reason = format!("it {hint}");
         match &self.destination {
             Destination::Database(store) => {
                 let source =
