@@ -9,7 +9,7 @@ use crate::sql::{Columns, Sql, invalid, values};
 use crate::store::Store;
 
 /// A watcher without a report for longer has died, or waits for an import into SQLite, which has one writer.
-pub const WATCHER_TIMEOUT_SECS: i64 = 15 * 60;
+pub const WATCHER_TIMEOUT_SECS: i64 = 5 * 60;
 /// Bytes of the name of a host, and of a folder: together they are a key, which PostgreSQL limits to 2,700 bytes.
 pub const HOST_BYTES_MAX: usize = 255;
 /// See [`HOST_BYTES_MAX`].
