@@ -7,10 +7,9 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use batchscan_testbed::{Cluster, HaProxy, PgBouncer, Postgres, Process, Replication, Settings, ports};
+use batchscan_testbed::{HaProxy, PgBouncer, Postgres, Process, Settings, ports};
 
 /// Ends a test that hangs. No test depends on the speed of the machine.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
@@ -53,11 +52,7 @@ fn assert_gone(folder: &Path) {
 
 #[track_caller]
 fn wait_until(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + HANG_LIMIT;
-    while !condition() {
-        assert!(Instant::now() < deadline, "not within {HANG_LIMIT:?}");
-        sleep(Duration::from_millis(20));
-    }
+    assert!(batchscan_testbed::wait_until(HANG_LIMIT, condition), "not within {HANG_LIMIT:?}");
 }
 
 /// A client that is running a statement.
@@ -82,20 +77,6 @@ fn responds(port: u16, timeout: Duration) -> bool {
             false
         }
     }
-}
-
-#[test]
-fn two_servers_and_their_databases_are_independent() {
-    let (first, second) = (start(), start());
-    let rows = first.sql("postgres", "select 1, null, 'ä' union all select 2, 3, 'b'").unwrap();
-    assert_eq!(rows, "1||ä\n2|3|b");
-    add_note(&first, "mine");
-    assert!(second.sql("postgres", "select * from notes").is_err());
-    let (one, other) = (first.fresh_database().unwrap(), first.fresh_database().unwrap());
-    assert_ne!(one, other);
-    first.sql(&one, "create table t ()").unwrap();
-    assert_eq!(first.sql(&other, "select count(*) from pg_class where relname = 't'").unwrap(), "0");
-    assert!(first.url(&one).ends_with(&format!(":{}/{one}", first.port())));
 }
 
 #[test]
@@ -149,25 +130,6 @@ fn a_frozen_server_does_not_respond_until_it_thaws_and_can_be_dropped() {
     let folder = postgres.folder().to_owned();
     drop(postgres);
     assert_gone(&folder);
-}
-
-#[test]
-fn a_cluster_fails_over_without_loss_and_the_old_primary_rejoins() {
-    let cluster = Cluster::start(&Settings::default(), Replication::Synchronous).unwrap();
-    add_note(cluster.primary(), "1 to db1");
-    assert!(cluster.fail_over().is_err(), "the primary is running");
-    cluster.primary().kill().unwrap();
-    cluster.fail_over().unwrap();
-    assert_ne!(cluster.primary().name(), "db1");
-    add_note(cluster.primary(), "2 to the new primary");
-    cluster.rejoin_dead().unwrap();
-    assert_eq!(cluster.standbys().len(), 2);
-    for standby in cluster.standbys() {
-        standby.wait_to_catch_up_with(cluster.primary()).unwrap();
-        assert!(standby.is_in_recovery().unwrap());
-        assert_eq!(notes(standby), ["1 to db1", "2 to the new primary"]);
-    }
-    assert_eq!(cluster.url("x").matches("127.0.0.1:").count(), 3);
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! Changes since a position (decision 052).
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use batchscan_client::{Client, Error};
-use batchscan_model::{BatchId, UtcInstant};
+use batchscan_client::Error;
 
 use crate::mock_server::{MockServer, Response};
-use crate::{RetryLog, Service, bounded, numbered, paged};
+use crate::{RetryLog, Service, bounded, paged};
 
 const NO_WAIT: Duration = Duration::ZERO;
 
@@ -17,45 +15,6 @@ fn response(numbers: std::ops::Range<u32>, removed: &[&str], since: &str, more: 
     let body =
         format!(r#"{{"data":[{}],"removed":{removed},"since":"{since}","more":{more}}}"#, data.join(","));
     Response::new(200, body)
-}
-
-/// Applies changes until there are no more.
-async fn update(client: &Client, copy: &mut BTreeMap<String, String>, since: &mut Option<String>) {
-    loop {
-        let changes = client.changes(since.as_deref(), NO_WAIT).await.unwrap();
-        for row in changes.batches.rows() {
-            let (batch, text) = row.unwrap();
-            copy.insert(batch.batch_id.as_str().to_owned(), text.to_owned());
-        }
-        copy.retain(|id, _| !changes.removed.contains(id));
-        *since = Some(changes.since);
-        if !changes.more {
-            return;
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_copy_follows_imports_corrections_and_removals() {
-    let service = paged(10, 3).await;
-    let client = service.client().build().unwrap();
-    let (mut copy, mut since) = (BTreeMap::new(), None);
-    update(&client, &mut copy, &mut since).await;
-    assert!(copy.keys().eq(&numbered(0..10)));
-    service.import(10..12).await;
-    let mut corrected = Service::batch(4);
-    corrected.comment = Some("moved".into());
-    corrected.batch_creation_date = Service::batch(20).batch_creation_date;
-    service.import_batches(std::slice::from_ref(&corrected)).await;
-    let ids = vec![BatchId::new("b000002").unwrap()];
-    service.store.remove_batches("Nursery", ids, UtcInstant::EPOCH, UtcInstant::EPOCH).await.unwrap();
-    update(&client, &mut copy, &mut since).await;
-    let mut expected = numbered(0..12);
-    expected.remove(2);
-    assert!(copy.keys().eq(&expected));
-    assert_eq!(copy["b000004"], corrected.to_json());
-    let none = client.changes(since.as_deref(), NO_WAIT).await.unwrap();
-    assert!(none.is_empty() && !none.more && Some(none.since) == since);
 }
 
 #[tokio::test]

@@ -52,16 +52,6 @@ async fn a_page_may_have_any_framing() {
 }
 
 #[tokio::test]
-async fn a_page_truncated_at_any_byte_is_an_error() {
-    let page = Response::page(0..1, None).framed(Framing::UntilClose);
-    for missing in (1..=page.body.len()).step_by(17) {
-        let server = MockServer::with_tokens([page.clone().truncated(missing)]);
-        let error = ids(server.client().retry_for(Duration::ZERO)).await.unwrap_err();
-        assert!(matches!(error, Error::ConnectionLost { .. }), "{missing}: {error:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_truncated_token_is_requested_again() {
     let truncated =
         truncations(&Response::token(1)).into_iter().filter(|(_, reason)| !reason.contains("JSON"));

@@ -65,38 +65,6 @@ async fn each_page_has_its_own_limit() {
     assert_eq!(last.to_string(), "the service responded with 503 Service Unavailable (busy)");
 }
 
-#[tokio::test]
-async fn a_retry_after_beyond_the_limit_fails_at_once() {
-    let busy = Response::error(503, "back at nine").with("Retry-After", "3600");
-    let (server, log) = (MockServer::with_tokens([busy]), RetryLog::default());
-    let client = server.client().retry_for(Duration::from_secs(90)).on_retry(log.listener());
-    let error = ids(client).await.unwrap_err();
-    let Error::RetryAfterTooLong { retry_after, left, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(*retry_after, Duration::from_secs(3_600));
-    assert!((30..=90).contains(&left.as_secs()) && error.can_retry(), "{error:?}");
-    let expected =
-        "the service responded with 503 Service Unavailable (back at nine); the service asks to wait 3600 s";
-    assert!(error.to_string().starts_with(expected), "{error}");
-    assert_eq!((server.counts(), log.waits()), ((1, 1), vec![]));
-}
-
-#[tokio::test]
-async fn a_limit_of_zero_disables_retries() {
-    for (response, expected) in [
-        (Response::error(503, "busy"), "the service responded with 503 Service Unavailable (busy)"),
-        (
-            Response::error(429, "slow down").with("Retry-After", "1"),
-            "the service responded with 429 Too Many Requests (slow down)",
-        ),
-        (Response::none(), "lost the connection to "),
-    ] {
-        let server = MockServer::with_tokens([response]);
-        let error = ids(server.client().retry_for(Duration::ZERO)).await.unwrap_err();
-        assert!(error.to_string().starts_with(expected), "{error}");
-        assert_eq!(server.counts(), (1, 1));
-    }
-}
-
 /// Decision 043.
 #[tokio::test]
 async fn permanent_errors_are_not_retried() {

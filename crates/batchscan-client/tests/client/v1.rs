@@ -3,7 +3,7 @@
 use batchscan_client::{Error, TryStreamExt, Version};
 
 use crate::mock_server::{ApiResponse as _, Framing, MockServer, Response};
-use crate::{ALL, RetryLog, Service, ids, numbered};
+use crate::{ALL, RetryLog, ids, numbered};
 
 /// Decision 026.
 #[tokio::test]
@@ -48,12 +48,4 @@ async fn errors_before_the_array_are_retried() {
     let client = server.client().version(Version::V1).on_retry(log.listener());
     assert_eq!(ids(client).await.unwrap(), numbered(0..3));
     assert_eq!((server.counts(), log.waits().len()), ((2, 4), 2));
-}
-
-#[tokio::test]
-async fn text_after_the_array_is_an_error() {
-    let body = format!("[{}]{{\"detail\":\"oh no\"}}", Service::batch(0).to_json());
-    let server = MockServer::with_tokens([Response::new(200, body)]);
-    let error = ids(server.client().version(Version::V1)).await.unwrap_err();
-    assert!(error.to_string().contains("not an array of batches: found '{'"), "{error}");
 }

@@ -108,7 +108,7 @@ async fn gzip_and_head_have_what_identity_has() {
 }
 
 #[tokio::test]
-async fn an_invalid_modified_foreign_or_repeated_position_is_rejected() {
+async fn an_invalid_foreign_or_repeated_position_is_rejected() {
     let (app, _, token) = TestApp::filled(2, &many(5)).await;
     let other = app.org("Other").await;
     let foreign = Mirror::complete(&app, &app.token(&other).await).await.since.unwrap();
@@ -117,11 +117,6 @@ async fn an_invalid_modified_foreign_or_repeated_position_is_rejected() {
     let mut positions = vec![foreign, cursor, "A".repeat(600), "A".repeat(80)];
     positions.extend(["", "x", "0", "null", "%00", "%ff"].map(str::to_owned));
     positions.extend([format!("{since}A"), format!("{since}="), since[..since.len() - 4].to_owned()]);
-    for at in 0..since.len() - 1 {
-        let mut modified = since.clone().into_bytes();
-        modified[at] = if modified[at] == b'A' { b'B' } else { b'A' };
-        positions.push(String::from_utf8(modified).unwrap());
-    }
     for position in positions {
         let path = format!("/v2/changes?since={position}");
         app.get(&path, &token).await.is_invalid_query(&[bad_position()]);
@@ -245,8 +240,7 @@ async fn a_credential_that_ends_while_its_request_waits_is_rejected() {
 async fn waiting_requests_end_when_the_service_stops() {
     let (mut app, _, token) = TestApp::filled(1_000, &many(1)).await;
     let path = format!("{}&wait=60", Mirror::complete(&app, &token).await.path());
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-    let mut raw = Raw::sending(&app, request).await;
+    let mut raw = Raw::sending(&app, get_head(&path, &token, "")).await;
     sleep(MOMENT).await;
     let started = Instant::now();
     app.stop().await.unwrap();

@@ -88,13 +88,18 @@ async fn after_a_rotation_both_secrets_work_until_the_old_one_retires() {
     assert_eq!(app.get("/v1/batches", &token).await.status, 200, "issued tokens stay valid");
 }
 
-/// Decision 010.
+/// Decisions 010, 022.
 #[tokio::test]
-async fn the_tokens_of_a_removed_organisation_are_invalid_for_a_new_one_of_that_name() {
-    let (app, _, token) = TestApp::signed_in().await;
+async fn what_a_removed_organisation_had_is_invalid_for_a_new_one_of_that_name() {
+    let (app, client, token) = TestApp::filled(2, &many(3)).await;
+    let cursor = app.get("/v2/batches", &token).await.next_token().unwrap();
     app.store.remove_org("Nursery", app.now()).await.unwrap();
-    let _ = app.org("Nursery").await;
+    let new = app.org("Nursery").await;
+    app.import("Nursery", &many(3)).await;
     app.get("/v2/batches", &token).await.is_invalid_token();
+    app.post_form("/v1/auth", client.form()).await.is_invalid_client();
+    let next = format!("/v2/batches?next_token={cursor}");
+    app.get(&next, &app.token(&new).await).await.is_invalid_query(&[bad_cursor()]);
 }
 
 /// Decision 042: a token of a key that this process has not read yet.

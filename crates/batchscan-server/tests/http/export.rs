@@ -162,25 +162,12 @@ async fn a_revocation_or_an_error_aborts_an_export() {
         let url = response.url().clone();
         assert!(response.bytes().await.is_err(), "{url}");
     }
-    while !lines_with(&client.id).iter().any(|line| line.contains("the credential was revoked")) {
-        tokio::task::yield_now().await;
-    }
+    until(async || lines_with(&client.id).iter().any(|line| line.contains("the credential was revoked")))
+        .await;
     let second = app.credential("Nursery", None).await;
     let failing = stalled(&app, &http, "/v2/export.csv", &app.token(&second).await).await;
     app.drop_batch_table();
     assert!(failing.bytes().await.is_err());
-}
-
-/// HTTP/1.1: the last chunk is missing.
-#[tokio::test]
-async fn an_aborted_export_has_no_last_chunk() {
-    let (app, client, token) = TestApp::filled(1_000, &many_bulky(300)).await;
-    let request = format!("GET /v2/export.csv HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-    let mut raw = Raw::sending(&app, request).await;
-    assert_eq!(raw.head().await.0, 200);
-    app.revoke(&client).await;
-    let rest = raw.read_rest().await;
-    assert!(!rest.is_empty() && !rest.ends_with(b"0\r\n\r\n"));
 }
 
 /// Waits until the temporary files of earlier responses are removed.
@@ -227,7 +214,8 @@ async fn a_temporary_file_that_cannot_be_written_is_a_503_with_the_cause_in_the_
         app.get(path, &token).await.is_unavailable();
     }
     let cause = "cannot write the temporary file of an export: ";
-    while lines_with(&client.id).iter().filter(|line| line.contains(cause)).count() < SPOOLED.len() {
-        tokio::task::yield_now().await;
-    }
+    until(async || {
+        lines_with(&client.id).iter().filter(|line| line.contains(cause)).count() == SPOOLED.len()
+    })
+    .await;
 }

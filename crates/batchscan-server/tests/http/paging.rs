@@ -2,10 +2,7 @@
 
 use std::io::Read;
 
-use batchscan_model::Batch;
 use batchscan_server::config::Config;
-use proptest::prelude::*;
-use tokio::runtime::Runtime;
 
 use super::*;
 
@@ -57,46 +54,5 @@ async fn a_compressed_range_has_the_same_text_wherever_blocks_begin() {
             }
             assert!(text == plain.body, "{path}");
         }
-    }
-}
-
-/// Batches with many ties: few instants, ids in random order.
-fn with_ties() -> impl Strategy<Value = Vec<Batch>> {
-    let ids = proptest::collection::btree_set("[a-zA-Z0-9äß]{1,6}", 0..60);
-    (ids, proptest::collection::vec(0i64..6, 60)).prop_map(|(ids, seconds)| {
-        let first = instant("2026-01-01T00:00:00Z");
-        ids.iter().zip(seconds).map(|(id, second)| at(id, first.plus_secs(second))).collect()
-    })
-}
-
-/// The ids within these seconds, in the order of decision 018.
-fn expected(batches: &[Batch], from: i64, to: i64) -> Vec<String> {
-    let first = instant("2026-01-01T00:00:00Z");
-    let range = first.plus_secs(from)..=first.plus_secs(to);
-    let mut within: Vec<&Batch> =
-        batches.iter().filter(|batch| range.contains(&batch.batch_creation_date)).collect();
-    within.sort_by_key(|batch| batch.position());
-    within.iter().map(|batch| batch.batch_id.as_str().to_owned()).collect()
-}
-
-async fn assert_pages_are_complete(batches: &[Batch], from: i64, to: i64) {
-    let (app, _, token) = TestApp::filled(1, batches).await;
-    let expected = expected(batches, from, to);
-    let query = format!("?start_date=2026-01-01T00:00:0{from}Z&end_date=2026-01-01T00:00:0{to}Z");
-    assert_eq!(app.v1_ids(&query, &token).await, expected);
-    assert_eq!(app.v2_ids(&query, &token).await, expected, "pages of 1");
-    for page_rows in [2, 7, 1_000] {
-        let node = app.node(Config { page_rows, ..Config::default() }).await;
-        assert_eq!(node.v2_ids(&query, &token).await, expected, "pages of {page_rows}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Decisions 011, 018, 019; contract section 8.
-    #[test]
-    fn pages_of_any_size_are_complete_and_in_order(batches in with_ties(), from in 0i64..4, length in 0i64..6) {
-        Runtime::new().unwrap().block_on(assert_pages_are_complete(&batches, from, from + length));
     }
 }

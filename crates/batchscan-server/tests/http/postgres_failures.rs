@@ -1,6 +1,5 @@
 //! Failures of a PostgreSQL server: 503 if they are temporary, otherwise 500.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,8 +15,8 @@ use tokio_postgres::NoTls;
 use crate::http::app::{Database, PASSWORD, shared_server};
 use crate::http::log::lines_with;
 use crate::http::*;
+use crate::postgres_hosts::site::blocking;
 
-const PAUSE: Duration = Duration::from_millis(10);
 /// All requests share one connection.
 const ONE_CONNECTION: OpenOptions = OpenOptions { connections: 1, ..OpenOptions::CREATE };
 
@@ -69,10 +68,7 @@ impl Site {
     /// Waits until every request succeeds.
     async fn recovers(&self) -> Duration {
         let started = Instant::now();
-        while self.request_all().await.iter().any(|reply| reply.status != 200) {
-            assert!(started.elapsed() < HANG_LIMIT, "still unavailable");
-            tokio::time::sleep(PAUSE).await;
-        }
+        until(async || self.request_all().await.iter().all(|reply| reply.status == 200)).await;
         started.elapsed()
     }
 
@@ -93,17 +89,8 @@ impl Site {
              WHERE datname = '{}' AND application_name = 'batchscan' AND {state}",
             self.name
         );
-        let started = Instant::now();
-        while blocking(|| self.server.sql("postgres", &query)) != count {
-            assert!(started.elapsed() < HANG_LIMIT, "not {count} sessions: {state}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        until(async || blocking(|| self.server.sql("postgres", &query)) == count).await;
     }
-}
-
-/// Runs a blocking call of the testbed next to the service, which runs on the same threads.
-fn blocking<T, E: Debug>(call: impl FnOnce() -> Result<T, E>) -> T {
-    tokio::task::block_in_place(call).unwrap()
 }
 
 /// Contract section 7; decision 028: at once when the outage is known. Invalid requests are still rejected
@@ -232,11 +219,8 @@ impl Load {
 }
 
 async fn grows(counter: &AtomicU64, by: u64) {
-    let (before, started) = (counter.load(Ordering::Relaxed), Instant::now());
-    while counter.load(Ordering::Relaxed) < before + by {
-        assert!(started.elapsed() < HANG_LIMIT, "no responses");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let before = counter.load(Ordering::Relaxed);
+    until(async || counter.load(Ordering::Relaxed) >= before + by).await;
 }
 
 /// Decisions 026, 028: a correct response or a 503.
@@ -324,10 +308,7 @@ async fn a_statement_that_waits_for_a_lock_is_cancelled() {
 async fn stalled_readers_use_no_database_connection() {
     let site = Site::on(shared_server(), Config::default(), ONE_CONNECTION).await;
     site.app.import("Nursery", &many_bulky(300)).await;
-    let request = format!(
-        "GET /v1/batches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
-        site.token
-    );
+    let request = get_head("/v1/batches", &site.token, "connection: close\r\n");
     let mut stalled = Vec::new();
     for _ in 0..20 {
         let mut raw = Raw::sending(&site.app, &request).await;
@@ -342,21 +323,6 @@ async fn stalled_readers_use_no_database_connection() {
     }
     let last = stalled.last_mut().unwrap().read_rest().await;
     assert!(last.ends_with(b"0\r\n\r\n"), "complete");
-}
-
-/// Contract section 7; decision 029: the cause is in the log only.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_permanent_failure_is_a_500_with_a_fixed_text() {
-    let site = Site::on(shared_server(), Config::default(), OpenOptions::CREATE).await;
-    blocking(|| site.server.sql(&site.name, "DROP TABLE batch CASCADE"));
-    for (turn, path) in PATHS.into_iter().enumerate() {
-        let id = format!("{}-{turn}", site.client.id);
-        let reply = site.app.get_with(path, &site.token, "x-request-id", &id).await;
-        reply.is_detail(500, "Internal Server Error");
-        assert_eq!(reply.header("retry-after"), None);
-        let lines = lines_with(&id);
-        assert!(lines.len() == 1 && lines[0].contains("42P01"), "{lines:?}");
-    }
 }
 
 /// Operating guide, "Start": several nodes may start at once, also on an empty database.

@@ -117,3 +117,8 @@ impl Raw {
         count > 0
     }
 }
+
+/// A `GET` with a bearer token and more header lines.
+pub(crate) fn get_head(path: &str, token: &str, more: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{more}\r\n")
+}

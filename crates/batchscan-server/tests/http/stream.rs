@@ -1,7 +1,5 @@
 //! The stream of v1: complete or aborted (decisions 020, 026), within the memory budget.
 
-use std::time::Duration;
-
 use batchscan_server::config::Config;
 
 use super::log::lines_with;
@@ -14,10 +12,6 @@ const STREAM_BYTES: usize = 512 * 1024;
 
 async fn bulky_nursery() -> (TestApp, Client, String) {
     TestApp::filled(1_000, &many_bulky(BULK)).await
-}
-
-fn get_v1(token: &str, more: &str) -> String {
-    format!("GET /v1/batches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{more}\r\n")
 }
 
 /// A stream whose client has read the head only.
@@ -50,9 +44,10 @@ async fn thousands_of_batches_are_one_array() {
 #[tokio::test]
 async fn a_revocation_or_an_error_aborts_the_stream() {
     let (app, client, token) = bulky_nursery().await;
-    let mut plain = stalled(&app, &get_v1(&token, "")).await;
-    let mut gzip = stalled(&app, &get_v1(&token, "accept-encoding: gzip\r\n")).await;
-    let mut http_1_0 = stalled(&app, &get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    let mut plain = stalled(&app, &get_head("/v1/batches", &token, "")).await;
+    let mut gzip = stalled(&app, &get_head("/v1/batches", &token, "accept-encoding: gzip\r\n")).await;
+    let mut http_1_0 =
+        stalled(&app, &get_head("/v1/batches", &token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
     let library = |http: reqwest::ClientBuilder| {
         http.build().unwrap().get(format!("{}/v1/batches", app.url)).bearer_auth(&token).send()
     };
@@ -68,7 +63,7 @@ async fn a_revocation_or_an_error_aborts_the_stream() {
     assert!(metrics(&app).await.contains("batchscan_store_errors_total{kind=\"unreachable\"} 0"));
     assert!(lines_with(&client.id).iter().any(|line| line.contains("the credential was revoked")));
     let second = app.credential("Nursery", None).await;
-    let mut failing = stalled(&app, &get_v1(&app.token(&second).await, "")).await;
+    let mut failing = stalled(&app, &get_head("/v1/batches", &app.token(&second).await, "")).await;
     app.drop_batch_table();
     assert!(is_aborted(&failing.read_rest().await));
 }
@@ -77,22 +72,10 @@ async fn a_revocation_or_an_error_aborts_the_stream() {
 #[tokio::test]
 async fn a_stream_continues_after_its_token_expired() {
     let (app, _, token) = bulky_nursery().await;
-    let mut raw = stalled(&app, &get_v1(&token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    let mut raw = stalled(&app, &get_head("/v1/batches", &token, "").replace("HTTP/1.1", "HTTP/1.0")).await;
     app.advance_secs(7_200);
     let all: Vec<serde_json::Value> = serde_json::from_slice(&raw.read_rest().await).unwrap();
     assert_eq!((all.len(), raw.was_reset), (BULK, false));
-}
-
-/// Decision 030.
-#[tokio::test]
-async fn head_has_the_headers_of_a_stream_and_no_body() {
-    let (app, _, token) = bulky_nursery().await;
-    let get = app.request("GET", "/v1/batches").bearer_auth(&token).send().await.unwrap();
-    let head = Reply::to(app.request("HEAD", "/v1/batches").bearer_auth(&token)).await;
-    assert_eq!((head.status, head.body.len()), (200, 0));
-    for name in ["content-type", "etag", "cache-control", "vary", "content-length"] {
-        assert_eq!(head.headers.get(name), get.headers().get(name), "{name}");
-    }
 }
 
 /// Decision 020: slow readers block neither the store nor each other, and those that disconnect are cleaned up.
@@ -101,7 +84,7 @@ async fn stalled_and_disconnected_readers_delay_no_one() {
     let (app, _, token) = bulky_nursery().await;
     let mut readers = Vec::new();
     for _ in 0..40 {
-        readers.push(stalled(&app, &get_v1(&token, "connection: close\r\n")).await);
+        readers.push(stalled(&app, &get_head("/v1/batches", &token, "connection: close\r\n")).await);
     }
     for _ in 0..50 {
         assert_eq!(app.get("/v2/batches?end_date=2026-01-01T00:00:00Z", &token).await.ids(), ["b00000"]);
@@ -109,9 +92,7 @@ async fn stalled_and_disconnected_readers_delay_no_one() {
     let last = readers.pop().unwrap().read_rest().await;
     assert!(last.ends_with(b"0\r\n\r\n"), "complete");
     drop(readers);
-    while metric(&app, "batchscan_open_connections").await > 2 {
-        tokio::task::yield_now().await;
-    }
+    until(async || metric(&app, "batchscan_open_connections").await <= 2).await;
     assert_eq!(app.v1_ids("", &token).await.len(), BULK);
 }
 
@@ -128,19 +109,17 @@ async fn stalled_responses_count_against_the_memory_of_their_credential_and_orga
     let (token, colleague, other) =
         (app.token(&greedy).await, app.token(&colleague).await, app.token(&other).await);
     let small = "/v2/batches?end_date=2026-01-01T00:00:00Z";
-    let first = stalled(&app, &get_v1(&token, "")).await;
-    let _second = stalled(&app, &get_v1(&token, "accept-encoding: gzip\r\n")).await;
+    let first = stalled(&app, &get_head("/v1/batches", &token, "")).await;
+    let _second = stalled(&app, &get_head("/v1/batches", &token, "accept-encoding: gzip\r\n")).await;
     for path in ["/v1/batches", small] {
         app.get(path, &token).await.is_unavailable();
     }
-    let _third = stalled(&app, &get_v1(&colleague, "")).await;
+    let _third = stalled(&app, &get_head("/v1/batches", &colleague, "")).await;
     app.get("/v1/batches", &colleague).await.is_unavailable();
     assert_eq!(app.v1_ids("", &other).await.len(), BULK);
     assert_eq!(app.send("GET", "/readyz").await.status, 200);
     drop(first);
-    while app.get(small, &token).await.status != 200 {
-        tokio::task::yield_now().await;
-    }
+    until(async || app.get(small, &token).await.status == 200).await;
 }
 
 /// Operating guide, "Limits": the same for a page, over HTTP/1.1 and over HTTP/2 without a flow control window.
@@ -154,25 +133,16 @@ async fn a_page_counts_until_it_is_sent_and_is_logged_then() {
     app.import("Nursery", &bulk).await;
     app.import("Other", &bulk).await;
     let (token, other) = (app.token(&client).await, app.token(&other).await);
-    let is_free = async || {
-        while app.get("/v2/batches", &other).await.status != 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let mut raw = Raw::sending(
-        &app,
-        format!("GET /v2/batches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nx-request-id: slow-page\r\n\r\n"),
-    )
-    .await;
+    let is_free = async || app.get("/v2/batches", &other).await.status == 200;
+    let request = get_head("/v2/batches", &token, "x-request-id: slow-page\r\n");
+    let mut raw = Raw::sending(&app, request).await;
     assert_eq!(raw.head().await.0, 200);
     app.get("/v2/batches", &other).await.is_unavailable();
     app.send("GET", "/readyz").await.is_unavailable();
     assert!(lines_with("slow-page").is_empty(), "it was not delivered");
     drop(raw);
-    is_free().await;
-    while lines_with("slow-page").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(&is_free).await;
+    until(async || !lines_with("slow-page").is_empty()).await;
     let line: serde_json::Value = serde_json::from_str(&lines_with("slow-page")[0]).unwrap();
     assert!(
         line["fields"]["cut"] == true && line["fields"]["bytes"].as_u64().unwrap() < page_bytes as u64,
@@ -185,5 +155,5 @@ async fn a_page_counts_until_it_is_sent_and_is_logged_then() {
     assert_eq!(unread.status(), 200);
     app.get("/v2/batches", &other).await.is_unavailable();
     drop((unread, http2));
-    is_free().await;
+    until(&is_free).await;
 }

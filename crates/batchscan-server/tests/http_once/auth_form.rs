@@ -30,15 +30,6 @@ fn all_missing() -> [Value; 3] {
     [missing("client_id"), missing("client_secret"), missing("grant_type")]
 }
 
-/// Decision 008.
-#[tokio::test]
-async fn the_token_lifetime_is_configurable() {
-    let config = batchscan_server::config::Config { token_ttl_secs: 90, ..Default::default() };
-    let app = TestApp::with(config).await;
-    let client = app.org("Nursery").await;
-    assert_eq!(app.post_form("/v1/auth", client.form()).await.json()["expires_in"], 90);
-}
-
 /// Contract section 4; decisions 005, 014, 016: one entry per field, in the contract's order.
 #[tokio::test]
 async fn invalid_forms_are_422_with_one_entry_per_field() {

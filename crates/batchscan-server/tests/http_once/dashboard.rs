@@ -2,6 +2,7 @@
 
 use batchscan_web::{DASHBOARD, DASHBOARD_PAGE as PAGE};
 
+use super::fetch_file;
 use crate::http::*;
 
 async fn get(app: &TestApp, path: &str, name: &'static str, value: &str) -> Reply {
@@ -60,50 +61,14 @@ async fn the_page_may_only_call_its_own_service() {
     }
 }
 
-/// Decisions 031, 048: only files with a hash in their name are cached without revalidation.
+/// Decisions 031, 032, 048: only files with a hash in their name are cached without revalidation.
 #[tokio::test]
 async fn files_are_served_with_the_right_caching() {
     let app = TestApp::start().await;
     for file in DASHBOARD {
         let path = if file.path == PAGE { "/" } else { file.path };
         let cached = if file.is_immutable() { "public, max-age=31536000, immutable" } else { "no-cache" };
-        let first = app.send("GET", path).await;
-        assert_eq!((first.status, &first.body), (200, &file.plain()), "{path}");
-        first.has_headers(&[("cache-control", cached)]);
-        let again = get(&app, path, "if-none-match", &first.header("etag").unwrap()).await;
-        assert_eq!((again.status, again.body.len(), again.header("content-type")), (304, 0, None), "{path}");
-    }
-}
-
-/// Decisions 032, 048.
-#[tokio::test]
-async fn files_are_compressed_for_clients_that_accept_it() {
-    let app = TestApp::start().await;
-    let script = DASHBOARD.iter().max_by_key(|file| file.gzip.len()).unwrap();
-    for (accepted, encoding, sent) in
-        [("gzip, deflate, br, zstd", Some("gzip"), script.gzip.to_vec()), ("br", None, script.plain())]
-    {
-        let reply = get(&app, script.path, "accept-encoding", accepted).await;
-        assert_eq!(reply.header("content-encoding").as_deref(), encoding, "{accepted}");
-        assert!(reply.body == sent, "{accepted}");
-        reply.has_headers(&[("vary", "Accept-Encoding")]);
-    }
-}
-
-/// Decision 027.
-#[tokio::test]
-async fn an_unknown_file_is_a_404() {
-    let app = TestApp::start().await;
-    let paths = [
-        "/index.html",
-        "/assets/",
-        "/assets/no.js",
-        "/assets/../index.html",
-        "/assets/a/b.js",
-        "/batches/",
-        "/batches/a/b",
-    ];
-    for path in paths {
-        app.send("GET", path).await.is_detail(404, "Not Found");
+        let [plain, gzip] = fetch_file(&app, path, file.content_type, cached).await;
+        assert!(plain.body == file.plain() && gzip.body == file.gzip, "{path}");
     }
 }

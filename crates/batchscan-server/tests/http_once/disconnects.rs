@@ -1,6 +1,6 @@
 //! Clients that disconnect before they have a response: their requests end, and are logged with status 499.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use batchscan_server::config::Config;
 use batchscan_server::serve::ServeOptions;
@@ -19,14 +19,9 @@ fn logged_status(id: &str) -> Option<u64> {
 
 /// Waits until one of the requests is logged.
 async fn status_of(ids: &[String]) -> u64 {
-    let started = Instant::now();
-    loop {
-        if let Some(status) = ids.iter().find_map(|id| logged_status(id)) {
-            return status;
-        }
-        assert!(started.elapsed() < HANG_LIMIT, "not logged: {ids:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let status = || ids.iter().find_map(|id| logged_status(id));
+    until(async || status().is_some()).await;
+    status().unwrap()
 }
 
 /// The path of a request that waits: there are no changes.
@@ -37,13 +32,7 @@ async fn waiting_path(app: &TestApp, token: &str, secs: u64) -> String {
 
 async fn send_waiting(app: &TestApp, token: &str, id: &str, secs: u64) -> Raw {
     let path = waiting_path(app, token, secs).await;
-    Raw::sending(
-        app,
-        format!(
-            "GET {path} HTTP/1.1\r\nhost: x\r\nx-request-id: {id}\r\nauthorization: Bearer {token}\r\n\r\n"
-        ),
-    )
-    .await
+    Raw::sending(app, get_head(&path, token, &format!("x-request-id: {id}\r\n"))).await
 }
 
 /// A client that is gone looks like one that closes its side and still reads: both get a few seconds.
@@ -63,9 +52,7 @@ async fn a_closed_connection_ends_a_wait() {
         }
     }
     // Only that of this request.
-    while metric(&app, "batchscan_open_connections").await > 1 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(async || metric(&app, "batchscan_open_connections").await <= 1).await;
 }
 
 #[tokio::test]
@@ -133,15 +120,12 @@ async fn a_cancelled_export_stops_and_frees_its_place() {
         while statuses.last() != Some(&499) {
             assert!(statuses.len() < 10, "{path}: {statuses:?}");
             let id = format!("{}-{}-{}", client.id, &path[11..], statuses.len());
-            let head = format!("x-request-id: {id}\r\nauthorization: Bearer {token}\r\n\r\n");
-            let raw = Raw::sending(&app, format!("GET {path} HTTP/1.1\r\nhost: x\r\n{head}")).await;
+            let raw = Raw::sending(&app, get_head(path, &token, &format!("x-request-id: {id}\r\n"))).await;
             while open_files(folder.path()) == 0 && logged_status(&id).is_none() {
                 tokio::task::yield_now().await;
             }
             raw.reset();
-            while open_files(folder.path()) > 0 || logged_status(&id).is_none() {
-                tokio::task::yield_now().await;
-            }
+            until(async || open_files(folder.path()) == 0 && logged_status(&id).is_some()).await;
             statuses.extend(logged_status(&id));
         }
         assert_eq!(app.get(path, &token).await.status, 200);

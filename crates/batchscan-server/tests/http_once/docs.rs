@@ -1,9 +1,6 @@
 //! `/docs`: Swagger UI (decision 047).
 
-use std::io::Read;
-
-use flate2::read::GzDecoder;
-
+use super::fetch_file;
 use crate::http::*;
 
 const FILES: [(&str, &str); 4] = [
@@ -53,25 +50,7 @@ async fn the_page_may_only_call_its_own_service() {
 #[tokio::test]
 async fn files_are_compressed_and_revalidated() {
     let app = TestApp::start().await;
-    let get = async |path: &str, name: &str, value: &str| {
-        Reply::to(app.request("GET", path).header(name, value)).await
-    };
     for (path, kind) in FILES {
-        let plain = app.send("GET", path).await;
-        let gzip = get(path, "accept-encoding", "gzip, deflate, br, zstd").await;
-        gzip.has_headers(&[("content-encoding", "gzip")]);
-        let mut decoded = Vec::new();
-        GzDecoder::new(gzip.body.as_slice()).read_to_end(&mut decoded).unwrap();
-        assert_eq!(plain.body, decoded, "{path}");
-        for reply in [&plain, &gzip] {
-            let expected =
-                [("content-type", kind), ("cache-control", "no-cache"), ("vary", "Accept-Encoding")];
-            reply.has_headers(&expected);
-        }
-        let again = get(path, "if-none-match", &plain.header("etag").unwrap()).await;
-        assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
-    }
-    for path in ["/docs/swagger-ui-bundle.js.map", "/docs/index.html", "/docs/%ff", "/docs/a/b"] {
-        app.send("GET", path).await.is_detail(404, "Not Found");
+        fetch_file(&app, path, kind, "no-cache").await;
     }
 }

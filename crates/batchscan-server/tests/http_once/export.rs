@@ -85,9 +85,7 @@ async fn an_export_is_logged_and_counted_like_other_reads() {
     let (app, client, _) = TestApp::filled(2, &many(3)).await;
     let reply = export(&app, "GET", "/v2/export.ndjson", &client.id, &client.secret).await;
     let id = reply.header("x-request-id").unwrap();
-    while lines_with(&id).is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(async || !lines_with(&id).is_empty()).await;
     let line: serde_json::Value = serde_json::from_str(&lines_with(&id)[0]).unwrap();
     for (name, value) in [
         ("route", json!("/v2/export.ndjson")),

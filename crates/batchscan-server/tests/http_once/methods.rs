@@ -61,18 +61,30 @@ async fn an_unknown_path_is_a_404() {
         "/v2/export.json",
         "//v1/batches",
         "/%00",
+        "/index.html",
+        "/assets/",
+        "/assets/../index.html",
+        "/assets/a/b.js",
+        "/batches/",
+        "/batches/a/b",
+        "/docs/a/b",
     ] {
         for method in ["GET", "POST", "DELETE"] {
             app.send(method, path).await.is_detail(404, "Not Found");
         }
+    }
+    for file in ["/assets/no.js", "/docs/swagger-ui-bundle.js.map", "/docs/index.html", "/docs/%ff"] {
+        app.send("GET", file).await.is_detail(404, "Not Found");
     }
 }
 
 /// Decisions 009, 030.
 #[tokio::test]
 async fn head_is_get_without_the_body() {
-    let (app, _, token) = TestApp::filled(1_000, &many(3)).await;
-    for path in ["/v1/batches", "/v2/batches", "/healthz", "/v1/batches?start_date=x"] {
+    // More than one chunk: the array is a stream.
+    let (app, _, token) = TestApp::filled(1_000, &many_bulky(20)).await;
+    let small = "/v1/batches?end_date=2026-01-01T00:00:00Z";
+    for path in ["/v1/batches", small, "/v2/batches", "/healthz", "/v1/batches?start_date=x"] {
         let get = app.get(path, &token).await;
         let head = Reply::to(app.request("HEAD", path).bearer_auth(&token)).await;
         assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");

@@ -308,14 +308,3 @@ async fn the_end_of_v1_is_announced_on_v1_only() {
         assert_eq!((reply.header("deprecation"), reply.header("sunset")), (None, None));
     }
 }
-
-/// Operating guide, "Start".
-#[tokio::test]
-async fn a_port_in_use_is_an_error_that_says_what_to_do() {
-    let app = TestApp::start().await;
-    let options = ServeOptions { listen: app.address().to_owned(), ..TestApp::options() };
-    let clock = batchscan_server::clock::Clock::system();
-    let error = batchscan_server::serve::Server::bind(app.store.clone(), options, clock).await.unwrap_err();
-    let expected = "the port is already in use: choose another address with --listen";
-    assert!(error.to_string().ends_with(expected), "{error}");
-}

@@ -29,8 +29,7 @@ async fn http_1_0_gets_a_whole_response_and_is_closed() {
 async fn pipelined_requests_get_responses_in_order() {
     let (app, _, token) = nursery().await;
     let paths = ["/healthz", "/v1/batches", "/v2/batches", "/nothing", "/v1/batches?start_date=x", "/readyz"];
-    let request = |path| format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-    let mut raw = Raw::sending(&app, paths.map(request).concat()).await;
+    let mut raw = Raw::sending(&app, paths.map(|path| get_head(path, &token, "")).concat()).await;
     for path in paths {
         let (pipelined, alone) = (raw.response().await, app.get(path, &token).await);
         assert_eq!((pipelined.status, pipelined.body), (alone.status, alone.body), "{path}");

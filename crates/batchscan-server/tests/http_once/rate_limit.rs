@@ -123,12 +123,3 @@ async fn token_exchanges_of_a_session_count() {
     }
     is_too_many(&exchange().await, "15");
 }
-
-/// Decision 033: off by default.
-#[tokio::test]
-async fn there_is_no_limit_by_default() {
-    let (app, _, token) = TestApp::signed_in().await;
-    for _ in 0..300 {
-        assert_eq!(app.get("/v2/batches", &token).await.status, 200);
-    }
-}

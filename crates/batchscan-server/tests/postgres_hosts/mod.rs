@@ -14,7 +14,7 @@ mod lag;
 mod loss;
 mod opening;
 mod pooler;
-mod site;
+pub(crate) mod site;
 mod stale_primary;
 mod standbys;
 mod tls;

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::time::{Duration, Instant};
 
 use batchscan_model::Batch;
 use batchscan_server::config::Config;
@@ -14,10 +13,10 @@ use batchscan_store::{
 use batchscan_testbed::{Cluster, Postgres, Replication, Settings};
 
 use crate::http::app::Database;
-use crate::http::{Client, HANG_LIMIT, Reply, TestApp, at, instant};
+pub(crate) use crate::http::until;
+use crate::http::{Client, Reply, TestApp, at, instant};
 
 pub(crate) const ORG: &str = "Nursery";
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// A cluster with five batches, and a service.
 pub(crate) struct Site {
@@ -166,18 +165,6 @@ impl Nursery {
 /// Runs a blocking call of the testbed next to the service, which runs on the same threads.
 pub(crate) fn blocking<T, E: Debug>(call: impl FnOnce() -> Result<T, E>) -> T {
     tokio::task::block_in_place(call).unwrap()
-}
-
-#[track_caller]
-pub(crate) fn until(condition: impl AsyncFn() -> bool) -> impl Future<Output = ()> {
-    let caller = std::panic::Location::caller();
-    async move {
-        let started = Instant::now();
-        while !condition().await {
-            assert!(started.elapsed() < HANG_LIMIT, "{caller}: not within {HANG_LIMIT:?}");
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
 }
 
 /// The ids of every site, then these.

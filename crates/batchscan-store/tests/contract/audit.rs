@@ -1,14 +1,9 @@
 //! Claims about the audit log (decision 054).
 
-use std::sync::Arc;
-
 use batchscan_model::BatchId;
-use batchscan_store::{
-    AuditEntry, AuditRange, ImportStep, KeyRotation, OrgName, Rotation, Store, copy_database,
-};
-use batchscan_store::{DatabaseUrl, OpenOptions};
+use batchscan_store::{AuditEntry, AuditRange, KeyRotation, OrgName, Rotation, Store};
 
-use crate::fixture::{Fixture, ORG, at, batch, import};
+use crate::fixture::{DRY_RUN, Fixture, ORG, at, batch, import};
 use crate::operators::session;
 
 pub(crate) const ALL: AuditRange = AuditRange { since: None, after: 0, limit: i64::MAX };
@@ -80,9 +75,7 @@ pub(crate) async fn what_changes_nothing_has_no_entry(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     let before = lines(store).await;
     fixture.import(&[batch("a", 1)]).await;
-    import(store, ORG, &[batch("b", 2)], Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
-        .await
-        .unwrap();
+    import(store, ORG, &[batch("b", 2)], DRY_RUN).await.unwrap();
     import(store, ORG, &[batch("b", 2)], None).await.unwrap_err();
     store.add_org(&name(ORG), at(0)).await.unwrap_err();
     store.remove_batches(ORG, vec![BatchId::new("missing").unwrap()], at(0), at(8)).await.unwrap_err();
@@ -123,18 +116,4 @@ pub(crate) async fn numbers_follow_the_order_of_commits(fixture: &Fixture) {
     }
     let all = fixture.store.audit(ALL).await.unwrap();
     assert_eq!(read, all.iter().map(|entry| entry.id).collect::<Vec<_>>());
-}
-
-pub(crate) async fn copies_and_backups_have_the_log(fixture: &Fixture) {
-    fixture.store.keys(at(0)).await.unwrap();
-    let entries = fixture.store.audit(ALL).await.unwrap();
-    let backup = fixture.folder.path().join("backup.db");
-    fixture.store.backup(&backup, Arc::new(|_, _| {})).await.unwrap();
-    let copy = DatabaseUrl::Sqlite(fixture.folder.path().join("copy.db"));
-    let copied = Store::open(&copy, OpenOptions::FOR_COPY).await.unwrap();
-    copy_database(&fixture.store, &copied, &|_, _| ()).await.unwrap();
-    let restored = Store::open(&DatabaseUrl::Sqlite(backup), OpenOptions::EXISTING).await.unwrap();
-    for store in [copied, restored] {
-        assert_eq!(store.audit(ALL).await.unwrap(), entries);
-    }
 }

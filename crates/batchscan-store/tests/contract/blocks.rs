@@ -1,14 +1,12 @@
 //! Claims about blocks (decision 049).
 
-use std::sync::Arc;
-
 use batchscan_model::{Batch, DateRange};
 use batchscan_store::{Encoding, Page, PageLimit, PageRequest, Resume};
 use batchscan_testbed::Random;
 
 use crate::changes::Mirror;
 use crate::fixture::{Fixture, ORG, batch, commented, range, request, text_of, whole};
-use crate::repairs::repair;
+use crate::repairs::{findings, repair};
 
 /// Imports that append, insert, correct and move batches, many of them created at the same time.
 pub(crate) async fn a_gzip_page_has_the_text_of_the_plain_one_after_any_import(fixture: &Fixture) {
@@ -162,10 +160,6 @@ async fn read(
 /// Batches `b0000`, `b0001` and so on, one per microsecond.
 fn sequence(from: i64, to: i64) -> Vec<Batch> {
     (from..to).map(|number| batch(&format!("b{number:04}"), number)).collect()
-}
-
-async fn findings(fixture: &Fixture) -> Vec<String> {
-    fixture.store.doctor(Arc::new(|_, _| ())).await.unwrap().findings
 }
 
 /// The number of blocks, and of the batches in them.

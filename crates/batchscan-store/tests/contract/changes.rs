@@ -68,20 +68,6 @@ async fn remove_and_prune(fixture: &Fixture, ids: &[&str], prune_secs: i64) -> R
     fixture.store.remove_batches(ORG, ids, at(prune_secs), at(8)).await
 }
 
-pub(crate) async fn a_copy_follows_imports_corrections_and_removals(fixture: &Fixture) {
-    let mut mirror = Mirror::default();
-    assert!(mirror.ids(fixture, 10).await.is_empty());
-    fixture.import(&[batch("a", 1), batch("b", 2), batch("c", 3)]).await;
-    assert_eq!(mirror.ids(fixture, 10).await, ["a", "b", "c"]);
-    fixture.import(&[batch("a", 9), commented(batch("b", 2), "new")]).await;
-    remove(fixture, &["c"]).await.unwrap();
-    assert_eq!(mirror.ids(fixture, 10).await, ["a", "b"]);
-    assert!(mirror.batches["b"].contains("new"));
-    fixture.import(&[batch("c", 4)]).await;
-    remove(fixture, &["a"]).await.unwrap();
-    assert_eq!(mirror.ids(fixture, 10).await, ["b", "c"]);
-}
-
 pub(crate) async fn changes_come_in_pages_of_any_size(fixture: &Fixture) {
     let batches: Vec<_> = (0..30).map(|number| batch(&format!("b{number:02}"), number / 7)).collect();
     fixture.import(&batches[..20]).await;

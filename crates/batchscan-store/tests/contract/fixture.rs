@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
 use batchscan_store::{
-    AdminError, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportSource,
+    AdminError, ArrayBody, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportSource,
     ImportStep, NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult, Resume, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 
 /// The organisation of every fixture.
 pub(crate) const ORG: &str = "Green Valley";
+/// Last steps of an import.
+pub(crate) const COMMIT: Option<ImportStep> = Some(ImportStep::Commit { warnings: 0, messages: Vec::new() });
+pub(crate) const DRY_RUN: Option<ImportStep> = Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() });
 
 pub(crate) struct Fixture {
     pub(crate) store: Store,
@@ -77,9 +80,7 @@ impl Fixture {
     }
 
     pub(crate) async fn import(&self, batches: &[Batch]) -> ImportCounts {
-        import(&self.store, ORG, batches, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
-            .await
-            .unwrap()
+        import(&self.store, ORG, batches, COMMIT).await.unwrap()
     }
 
     pub(crate) async fn version(&self) -> Option<DataVersion> {
@@ -198,6 +199,20 @@ pub(crate) fn ids_of(page: Page) -> Vec<String> {
 pub(crate) fn texts_of(page: Page) -> Vec<String> {
     let parts: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(&text_of(page)).unwrap();
     parts.iter().map(|part| part.get().to_owned()).collect()
+}
+
+/// Everything that an array sends.
+pub(crate) async fn bytes_of(body: ArrayBody) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match body {
+        ArrayBody::Whole(whole) => bytes.extend(whole),
+        ArrayBody::Chunks(mut chunks) => {
+            while let Some(chunk) = chunks.next(at(0)).await.unwrap() {
+                bytes.extend(chunk);
+            }
+        }
+    }
+    bytes
 }
 
 /// The text of a page as an array.

@@ -7,16 +7,17 @@ use batchscan_model::Batch;
 use batchscan_store::{AdminError, ImportCounts, ImportRow, ImportSource, ImportStep};
 use tokio::sync::mpsc;
 
-use crate::fixture::{Fixture, ORG, at, batch, commented, import, texts_of, whole};
+use crate::fixture::{COMMIT, DRY_RUN, Fixture, ORG, at, batch, commented, import, texts_of, whole};
 
 pub(crate) async fn every_change_creates_a_new_version(fixture: &Fixture) {
     let mut seen = HashSet::new();
     let mut last = -1;
-    for number in 0..5 {
+    let corrected = || commented(batch("a", 1), "corrected");
+    for change in [batch("a", 1), corrected(), batch("a", 2), batch("new", 3), corrected()] {
+        fixture.import(&[change]).await;
         let version = fixture.version().await.unwrap();
         assert!(seen.insert(version) && version.number > last);
         last = version.number;
-        fixture.import(&[commented(batch("a", 1), &format!("change {number}"))]).await;
     }
 }
 
@@ -27,15 +28,6 @@ pub(crate) async fn an_import_without_changes_keeps_the_version(fixture: &Fixtur
     let counts = fixture.import(&batches).await;
     assert_eq!((counts.new, counts.corrected, counts.unchanged), (0, 0, 2));
     assert_eq!(fixture.version().await, before);
-}
-
-pub(crate) async fn a_second_handle_sees_a_commit_at_once(fixture: &Fixture) {
-    for number in 0..20 {
-        fixture.import(&[batch(&format!("b{number}"), number)]).await;
-        let second = fixture.second.data_version(&fixture.caller, at(0)).await.unwrap();
-        assert_eq!(second, fixture.version().await);
-    }
-    assert_eq!(fixture.ids(whole(), 7).await.len(), 20);
 }
 
 /// Decision 037.
@@ -104,30 +96,15 @@ pub(crate) async fn a_batch_that_is_restored_counts_as_unchanged(fixture: &Fixtu
     assert_eq!(fixture.version().await, before);
 }
 
-pub(crate) async fn without_a_commit_nothing_is_kept(fixture: &Fixture) {
-    let result = import(&fixture.store, ORG, &[batch("a", 1)], None).await;
-    assert!(matches!(result, Err(AdminError::Aborted)));
-    assert_eq!(fixture.ids(whole(), 10).await, Vec::<String>::new());
-}
-
 pub(crate) async fn a_dry_run_counts_and_keeps_nothing(fixture: &Fixture) {
     fixture.import(&[batch("a", 1)]).await;
     let rows = [batch("a", 1), batch("b", 2)];
-    let counts =
-        import(&fixture.store, ORG, &rows, Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
-            .await
-            .unwrap();
+    let counts = import(&fixture.store, ORG, &rows, DRY_RUN).await.unwrap();
     assert_eq!((counts.new, counts.unchanged), (1, 1));
     assert_eq!(fixture.ids(whole(), 10).await, ["a"]);
 }
 
 pub(crate) async fn an_import_for_an_unknown_organisation_fails(fixture: &Fixture) {
-    let result = import(
-        &fixture.store,
-        "Unknown",
-        &[batch("a", 1)],
-        Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }),
-    )
-    .await;
+    let result = import(&fixture.store, "Unknown", &[batch("a", 1)], COMMIT).await;
     assert!(matches!(result, Err(AdminError::OrgNotFound { name, .. }) if name == "Unknown"));
 }

@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 
 use batchscan_model::{Batch, BatchId, DateRange};
-use batchscan_store::{
-    AdminError, ArrayBody, ArrayRequest, Caller, Encoding, ImportStep, OrgName, PageRequest, PageResult,
-    Store,
-};
+use batchscan_store::{AdminError, ArrayRequest, Caller, Encoding, OrgName, PageRequest, PageResult, Store};
 use batchscan_testbed::Random;
 
 use crate::changes::Mirror;
 use crate::fixture::{
-    Fixture, at, batch, commented, decode, import, new_caller, range, request, texts_of, whole,
+    COMMIT, DRY_RUN, Fixture, at, batch, bytes_of, commented, decode, import, new_caller, range, request,
+    texts_of, whole,
 };
 
 const OPERATIONS: usize = 400;
@@ -106,15 +104,9 @@ async fn import_some(store: &Store, name: &str, org: &mut Org, random: &mut Rand
     }
     match random.below(5) {
         0 => assert!(matches!(import(store, name, &batches, None).await, Err(AdminError::Aborted))),
-        1 => drop(
-            import(store, name, &batches, Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() }))
-                .await
-                .unwrap(),
-        ),
+        1 => drop(import(store, name, &batches, DRY_RUN).await.unwrap()),
         _ => {
-            import(store, name, &batches, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
-                .await
-                .unwrap();
+            import(store, name, &batches, COMMIT).await.unwrap();
             org.batches.extend(batches.into_iter().map(|batch| (batch.batch_id.as_str().to_owned(), batch)));
         }
     }
@@ -174,15 +166,7 @@ async fn check_reads(store: &Store, org: &Org, random: &mut Random) {
     let PageResult::Read(array) = store.array(&org.caller, wanted, |_| None::<()>).await.unwrap() else {
         panic!("no array")
     };
-    let mut body = Vec::new();
-    match array.body {
-        ArrayBody::Whole(bytes) => body.extend(bytes),
-        ArrayBody::Chunks(mut chunks) => {
-            while let Some(chunk) = chunks.next(at(0)).await.unwrap() {
-                body.extend(chunk);
-            }
-        }
-    }
+    let body = bytes_of(array.body).await;
     assert_eq!(decode(array.encoding, &body), format!("[{}]", org.texts(range).join(",")));
 }
 

@@ -4,29 +4,12 @@ use std::sync::Arc;
 
 use batchscan_model::{ClientId, UtcInstant};
 use batchscan_store::{
-    AdminError, Caller, Credential, CredentialStatus, DatabaseUrl, Freshness, KeyPurpose, KeyRotation,
-    NewCredential, OpenOptions, OrgName, Progress, Rotation, ServiceKey, Session, SessionResult, SessionUse,
-    Store, copy_database,
+    AdminError, Credential, CredentialStatus, DatabaseUrl, Freshness, KeyPurpose, KeyRotation, OpenOptions,
+    Progress, Rotation, ServiceKey, Session, SessionResult, SessionUse, Store, copy_database,
 };
 
-use crate::fixture::{Fixture, ORG, at, batch, new_caller, new_credential, whole};
-
-pub(crate) async fn organisations_are_added_renamed_and_removed(fixture: &Fixture) {
-    let store = &fixture.store;
-    let name = |text: &str| OrgName::new(text).unwrap();
-    assert!(matches!(store.add_org(&name(ORG), at(0)).await, Err(AdminError::OrgExists(_))));
-    store.add_org(&name("Second"), at(0)).await.unwrap();
-    assert!(matches!(store.rename_org("Second", &name(ORG), at(0)).await, Err(AdminError::OrgExists(_))));
-    store.rename_org("Second", &name("Third"), at(0)).await.unwrap();
-    let names: Vec<String> = store.orgs().await.unwrap().into_iter().map(|org| org.name).collect();
-    assert_eq!(names, [ORG, "Third"]);
-    store.remove_org("Third", at(0)).await.unwrap();
-    for outcome in
-        [store.remove_org("Third", at(0)).await, store.rename_org("Third", &name("x"), at(0)).await]
-    {
-        assert!(matches!(outcome, Err(AdminError::OrgNotFound { .. })));
-    }
-}
+use crate::audit::ALL;
+use crate::fixture::{Fixture, ORG, at, batch, new_caller};
 
 pub(crate) async fn an_overview_has_the_time_of_the_last_change(fixture: &Fixture) {
     let overview = async || fixture.store.org_overviews().await.unwrap().remove(0);
@@ -154,16 +137,6 @@ pub(crate) async fn a_revoked_credential_stays_invalid(fixture: &Fixture) {
     assert!(matches!(store.revoke_credential(&unknown, at(5)).await, Err(AdminError::CredentialNotFound(_))));
 }
 
-/// Decision 010.
-pub(crate) async fn a_credential_is_invalid_from_the_moment_of_its_expiry(fixture: &Fixture) {
-    let client = ClientId::new("bs_short").unwrap();
-    let new = NewCredential { expires_at: Some(at(100)), ..new_credential(&client) };
-    fixture.store.add_credential(ORG, new).await.unwrap();
-    let caller = Caller { org: fixture.caller.org, client };
-    assert!(fixture.store.data_version(&caller, at(99)).await.unwrap().is_some());
-    assert!(fixture.store.data_version(&caller, at(100)).await.unwrap().is_none());
-}
-
 pub(crate) async fn keys_are_created_once_and_shared(fixture: &Fixture) {
     let (mine, theirs) = tokio::join!(fixture.store.keys(at(0)), fixture.second.keys(at(0)));
     let names = |keys: Vec<ServiceKey>| keys.into_iter().map(|key| (key.kid, key.bytes)).collect::<Vec<_>>();
@@ -241,14 +214,8 @@ pub(crate) async fn a_backup_is_a_complete_store(fixture: &Fixture) {
     let version = restored.data_version(&fixture.caller, at(0)).await.unwrap();
     assert_eq!(version, fixture.version().await);
     assert_eq!(restored.org(ORG).await.unwrap().batches, 2);
+    assert_eq!(restored.audit(ALL).await.unwrap(), fixture.store.audit(ALL).await.unwrap());
     assert_eq!(restored.doctor(quiet()).await.unwrap().findings, Vec::<String>::new());
-}
-
-pub(crate) async fn doctor_finds_nothing_in_a_healthy_store(fixture: &Fixture) {
-    fixture.import(&[batch("a", 1), batch("b", 2)]).await;
-    let found = fixture.store.doctor(quiet()).await.unwrap();
-    assert_eq!((found.orgs, found.batches, found.findings.len()), (1, 2, 0));
-    assert_eq!(fixture.ids(whole(), 10).await.len(), 2);
 }
 
 async fn credential(fixture: &Fixture, client: &ClientId) -> Option<Credential> {

@@ -1,12 +1,10 @@
 //! Claims about reading: order, date ranges, page sizes, encodings, isolation.
 
 use batchscan_model::Batch;
-use batchscan_store::{
-    ArrayBody, ArrayRequest, Caller, Encoding, ImportStep, PageLimit, PageRequest, PageResult,
-};
+use batchscan_store::{ArrayBody, ArrayRequest, Caller, Encoding, PageLimit, PageRequest, PageResult};
 
 use crate::fixture::{
-    Fixture, at, batch, commented, decode, ids_of, import, new_caller, range, request, text_of, texts_of,
+    Fixture, at, batch, bytes_of, commented, decode, ids_of, new_caller, range, request, text_of, texts_of,
     whole,
 };
 
@@ -64,23 +62,6 @@ pub(crate) async fn a_page_ends_at_its_limit_of_bytes(fixture: &Fixture) {
     assert!(text_of(page).starts_with("[{"));
 }
 
-pub(crate) async fn a_gzip_page_has_the_text_of_the_plain_one(fixture: &Fixture) {
-    fixture.import(&long_batches(120, 100)).await;
-    let plain = fixture.read(request(100)).await;
-    let gzip = fixture.read(PageRequest { encoding: Encoding::Gzip, ..request(100) }).await;
-    assert_eq!((plain.encoding(), gzip.encoding()), (Encoding::Identity, Encoding::Gzip));
-    assert_eq!((gzip.rows, &gzip.next), (plain.rows, &plain.next));
-    assert_eq!(text_of(gzip), text_of(plain));
-}
-
-/// Decision 032.
-pub(crate) async fn a_small_page_is_not_compressed(fixture: &Fixture) {
-    fixture.import(&[batch("a", 1)]).await;
-    let page = fixture.read(PageRequest { encoding: Encoding::Gzip, ..request(10) }).await;
-    assert_eq!(page.encoding(), Encoding::Identity);
-    assert_eq!(ids_of(page), ["a"]);
-}
-
 /// Decision 020.
 pub(crate) async fn an_array_has_all_batches_in_both_encodings(fixture: &Fixture) {
     // Several chunks, one, and none.
@@ -92,32 +73,10 @@ pub(crate) async fn an_array_has_all_batches_in_both_encodings(fixture: &Fixture
             let result = fixture.store.array(&fixture.caller, request, |_| None::<()>).await.unwrap();
             let PageResult::Read(array) = result else { panic!("no array") };
             assert_eq!(matches!(array.body, ArrayBody::Whole(_)), is_whole);
-            let body = match array.body {
-                ArrayBody::Whole(body) => body.to_vec(),
-                ArrayBody::Chunks(mut chunks) => {
-                    let mut body = Vec::new();
-                    while let Some(chunk) = chunks.next(at(0)).await.unwrap() {
-                        body.extend(chunk);
-                    }
-                    body
-                }
-            };
+            let body = bytes_of(array.body).await;
             assert!(decode(array.encoding, &body) == expected, "{count} batches, {encoding:?}");
         }
     }
-}
-
-pub(crate) async fn a_caller_sees_only_its_own_batches(fixture: &Fixture) {
-    let other = new_caller(&fixture.store, "Other", "bs_other").await;
-    fixture.import(&[batch("same id", 1), batch("mine", 2)]).await;
-    let theirs = [commented(batch("same id", 3), "theirs")];
-    import(&fixture.store, "Other", &theirs, Some(ImportStep::Commit { warnings: 0, messages: Vec::new() }))
-        .await
-        .unwrap();
-    assert_eq!(fixture.ids(whole(), 1).await, ["same id", "mine"]);
-    let result = fixture.store.page(&other, request(10), |_| None::<()>).await.unwrap();
-    let PageResult::Read(page) = result else { panic!("no page") };
-    assert_eq!(texts_of(page), [theirs[0].to_json()]);
 }
 
 pub(crate) async fn a_credential_of_another_organisation_is_invalid(fixture: &Fixture) {

@@ -8,7 +8,7 @@ use crate::audit::{ALL, line};
 use crate::changes::Mirror;
 use crate::fixture::{Fixture, ORG, at, batch, commented};
 
-async fn findings(fixture: &Fixture) -> Vec<String> {
+pub(crate) async fn findings(fixture: &Fixture) -> Vec<String> {
     fixture.store.doctor(Arc::new(|_, _| {})).await.unwrap().findings
 }
 

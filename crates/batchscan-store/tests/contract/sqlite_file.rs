@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use batchscan_model::Field;
-use batchscan_store::{DatabaseUrl, ImportStep, OpenError, OpenOptions, Store};
+use batchscan_store::{DatabaseUrl, OpenOptions, Store};
 use rusqlite::Connection;
 
-use crate::fixture::{Fixture, ORG, batch, commented, import};
+use crate::fixture::{COMMIT, Fixture, ORG, batch, commented, import};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_concurrent_opens_migrate_a_new_file_once() {
@@ -42,8 +42,7 @@ async fn nothing_is_imported_into_a_file_that_was_removed() {
     let fixture = Fixture::sqlite().await;
     fixture.import(&[batch("a", 1)]).await;
     std::fs::remove_file(fixture.folder.path().join("contract.db")).unwrap();
-    let commit = Some(ImportStep::Commit { warnings: 0, messages: Vec::new() });
-    let error = import(&fixture.store, ORG, &[batch("b", 2)], commit).await.unwrap_err().to_string();
+    let error = import(&fixture.store, ORG, &[batch("b", 2)], COMMIT).await.unwrap_err().to_string();
     assert!(error.contains("moved or replaced"), "{error}");
 }
 
@@ -64,22 +63,4 @@ async fn the_view_has_the_eighteen_typed_fields() {
     let row: (String, String, f64, bool, String, Option<String>) = row.unwrap();
     let expected = ("Green Valley".into(), "1970-01-01T00:00:01.5Z".into(), 93.0, false, "fine".into(), None);
     assert_eq!(row, expected);
-}
-
-#[tokio::test]
-async fn a_missing_database_is_created_only_on_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = DatabaseUrl::Sqlite(folder.path().join("none.db"));
-    assert!(matches!(Store::open(&url, OpenOptions::EXISTING).await, Err(OpenError::Missing(_))));
-    assert!(!folder.path().join("none.db").exists());
-}
-
-#[tokio::test]
-async fn a_newer_schema_is_rejected() {
-    let fixture = Fixture::sqlite().await;
-    let path = fixture.folder.path().join("contract.db");
-    let insert = "INSERT INTO schema_history VALUES (99, 'future', CURRENT_TIMESTAMP)";
-    Connection::open(&path).unwrap().execute(insert, []).unwrap();
-    let error = Store::open(&DatabaseUrl::Sqlite(path), OpenOptions::EXISTING).await.unwrap_err();
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 1 }), "{error}");
 }

@@ -8,7 +8,7 @@ use snapbox::file;
 use crate::http::{auth, get, token};
 use crate::program::{Outcome, clean, executable};
 use crate::scans;
-use crate::site::{ORG, Site};
+use crate::site::Site;
 
 #[test]
 fn a_backup_serves_the_same_data_and_accepts_tokens_and_cursors() {
@@ -186,16 +186,4 @@ fn the_doctor_repairs_versions() {
     );
     let entry = site.run(&["audit", "--json"]).succeeds();
     assert!(entry.lines().last().unwrap().contains("doctor repair"), "{entry}");
-}
-
-#[test]
-fn the_database_files_are_private() {
-    let site = Site::new();
-    let service = site.serve(&[]);
-    token(&service, &site.credential());
-    for name in ["scans.db", "scans.db-wal", "scans.db-shm"] {
-        let mode = std::fs::metadata(site.path(name)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
-    }
-    assert!(site.run(&["org", "list"]).succeeds().contains(ORG));
 }

@@ -8,25 +8,23 @@ use crate::site::{ORG, Site};
 
 #[test]
 fn batches_are_shown_and_removed() {
-    for site in [Site::new, Site::on_postgres] {
-        let site = site();
-        site.import(&site.write("a.ndjson", scans::ndjson(0..4, "as scanned")));
-        site.transcript(
-            &[
-                "batch show --org 'Green Valley' scan-0000001 scan-0000000",
-                "batch show --org 'Green Valley' scan-0000001 other",
-                "batch show --org Nort scan-0000001",
-                "batch show --org 'Green Valley' ''",
-                "batch remove --org 'Green Valley' scan-0000001",
-                "batch remove --org 'Green Valley' scan-0000001 other --yes",
-                "batch remove --org 'Green Valley' scan-0000001 --keep-removals 0 --yes",
-                "batch remove --org 'Green Valley' scan-0000002 scan-0000001 scan-0000001 --yes",
-                "batch show --org 'Green Valley' scan-0000001 scan-0000002 scan-0000003",
-                "doctor --json",
-            ],
-            file!["snapshots/batches_are_shown_and_removed.txt"],
-        );
-    }
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..4, "as scanned")));
+    site.transcript(
+        &[
+            "batch show --org 'Green Valley' scan-0000001 scan-0000000",
+            "batch show --org 'Green Valley' scan-0000001 other",
+            "batch show --org Nort scan-0000001",
+            "batch show --org 'Green Valley' ''",
+            "batch remove --org 'Green Valley' scan-0000001",
+            "batch remove --org 'Green Valley' scan-0000001 other --yes",
+            "batch remove --org 'Green Valley' scan-0000001 --keep-removals 0 --yes",
+            "batch remove --org 'Green Valley' scan-0000002 scan-0000001 scan-0000001 --yes",
+            "batch show --org 'Green Valley' scan-0000001 scan-0000002 scan-0000003",
+            "doctor --json",
+        ],
+        file!["snapshots/batches_are_shown_and_removed.txt"],
+    );
 }
 
 #[test]

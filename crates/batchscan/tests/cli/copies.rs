@@ -272,16 +272,6 @@ fn the_summary_lists_the_organisations() {
     let target = fresh_database();
     let line = format!("copy --from {} --to {target}", site.database);
     site.transcript(&[&line, &line], file!["snapshots/the_summary_lists_the_organisations.txt"]);
-    // A finished copy is not overwritten by later imports into the source.
-    site.import(&site.write("b.ndjson", scans::ndjson(1_000..1_300, "later")));
-    fails(
-        &site.database,
-        &target,
-        str![[r#"
-error: the target is in use: its "Green Valley" differs from the source; copy into an empty database
-
-"#]],
-    );
 }
 
 #[test]
@@ -320,25 +310,21 @@ fn a_target_that_was_changed_after_the_copy_is_not_overwritten() {
         let file = site.write("b.ndjson", lines);
         site.run(&["import", "--org", ORG, &file, "--database", url]).succeeds();
     };
-    import(&target, scans::ndjson(10..20, "on the target"));
-    fails(
-        &site.database,
-        &target,
-        str![[r#"
+    let differs = || {
+        fails(
+            &site.database,
+            &target,
+            str![[r#"
 error: the target is in use: its "Green Valley" differs from the source; copy into an empty database
 
 "#]],
-    );
+        );
+    };
+    import(&target, scans::ndjson(10..20, "on the target"));
+    differs();
     // The same number of imports on both sides.
     import(&site.database, scans::ndjson(20..50, "on the source"));
-    fails(
-        &site.database,
-        &target,
-        str![[r#"
-error: the target is in use: its "Green Valley" differs from the source; copy into an empty database
-
-"#]],
-    );
+    differs();
     let orgs: Value =
         serde_json::from_str(&site.run(&["org", "list", "--json", "--database", &target]).succeeds())
             .unwrap();

@@ -12,21 +12,33 @@ use crate::scans;
 use crate::site::{ORG, Site};
 use crate::snapshot::{assert_snapshot, transcript};
 
-/// Commands that open a database in different ways.
-const COMMANDS: [&str; 5] =
-    ["org list", "org add X", "credential list --org X", "doctor", "serve --listen 127.0.0.1:0"];
+/// In every PostgreSQL URL of these tests, and in no error.
+pub(crate) const PASSWORD: &str = "canary-Pa55word";
 
-fn on(url: &str, words: &[&str]) -> Outcome {
-    Outcome::run(batchscan(words).args(["--database", url]))
+/// Commands that open a database in different ways.
+const COMMANDS: [&str; 6] = [
+    "org list",
+    "org add X",
+    "import --org X missing.ndjson",
+    "credential list --org X",
+    "doctor",
+    "serve --listen 127.0.0.1:0",
+];
+
+pub(crate) fn on(url: &str, words: &[&str]) -> Outcome {
+    let outcome = Outcome::run(batchscan(words).args(["--database", url]));
+    assert!(!outcome.err.contains(PASSWORD), "{}", outcome.err);
+    outcome
 }
 
-/// Every command fails with the same error, which is returned.
+/// Every command fails with the same error, which is returned. `serve` may log before it.
 #[track_caller]
-fn error_of_all(url: &str) -> String {
+pub(crate) fn error_of_all(url: &str) -> String {
     let errors = COMMANDS.map(|line| {
         let outcome = on(url, &line.split(' ').collect::<Vec<_>>());
         assert_eq!((outcome.code, outcome.out.as_str()), (Some(1), ""), "{line}: {outcome:?}");
-        outcome.err
+        let logged = if line.starts_with("serve") { outcome.err.lines().count() - 1 } else { 0 };
+        outcome.err.split_inclusive('\n').skip(logged).collect::<String>()
     });
     assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
     errors[0].clone()

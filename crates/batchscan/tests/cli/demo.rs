@@ -89,26 +89,6 @@ fn the_seed_determines_the_batches() {
     assert_ne!(batches("8"), first);
 }
 
-/// Decision 028.
-#[test]
-fn fail_rate_is_the_share_of_requests_that_fail() {
-    let site = Site::without_org();
-    let (demo, _) = start(&site, &["--batches", "10", "--fail-rate", "0.3"]);
-    assert!(demo.welcome.contains("\n30 of 100 batch requests fail with 503 (--fail-rate).\n"));
-    let token = token(&demo, &credential(&demo));
-    let mut failures = 0;
-    for _ in 0..100 {
-        let response = get(&demo, "/v2/batches", &token);
-        if response.status != 200 {
-            failures += 1;
-            assert_eq!(response.status, 503);
-            assert!(matches!(response.header("retry-after"), Some("3" | "4" | "5")));
-            assert!(response.json()["detail"].is_string());
-        }
-    }
-    assert!((25..=35).contains(&failures), "{failures} of 100");
-}
-
 #[test]
 fn a_demo_removes_its_folder_on_either_signal() {
     let site = Site::without_org();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use batchscan_testbed::{Random, http};
 
+use crate::import_kills::StopOnDrop;
 use crate::operator;
 use crate::program::assert_no_panic;
 use crate::scans;
@@ -72,7 +73,7 @@ const OPERATOR_FLOOD: (&str, &[Route]) = (
 #[test]
 fn requests_without_a_credential_disturb_no_one_on_sqlite() {
     let site = Site::alone();
-    flood_all(&site, || ());
+    flood_all(&site, BTreeSet::new);
 }
 
 #[test]
@@ -82,13 +83,14 @@ fn requests_without_a_credential_disturb_no_one_on_postgres() {
     flood_all(&site, || {
         let sql = "SELECT pid FROM pg_stat_activity
                    WHERE datname = current_database() AND application_name = 'batchscan'";
-        let pids = postgres().sql(&database, sql).unwrap();
-        pids.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+        let pids: BTreeSet<_> = postgres().sql(&database, sql).unwrap().lines().map(str::to_owned).collect();
+        assert!(!pids.is_empty());
+        pids
     });
 }
 
 /// `connections` are those of the database's pool: none may be lost.
-fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
+fn flood_all(site: &Site, connections: impl Fn() -> BTreeSet<String>) {
     site.import(&site.write("a.ndjson", scans::ndjson(0..1_000, "x")));
     let credential = site.credential();
     let (running, urls) = operator::serve(site, &[], "off");
@@ -105,7 +107,7 @@ fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
                 scope.spawn(move || send_hostile(address, routes, client, is_done, sent));
             }
             // Also if a request of the normal client fails.
-            let _end = OnDrop(&is_done);
+            let _end = StopOnDrop(&is_done);
             normal.run_for(FLOOD)
         });
         println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
@@ -118,34 +120,9 @@ fn flood_all<C: IsKept>(site: &Site, connections: impl Fn() -> C) {
             "{metrics}"
         );
     }
-    assert!(connections().has_all_of(&before), "a pooled connection was dropped");
+    assert!(connections().is_superset(&before), "a pooled connection was dropped");
     drop(running);
     assert_no_panic(&std::fs::read_to_string(site.path("serve.log")).unwrap());
-}
-
-trait IsKept {
-    fn has_all_of(&self, before: &Self) -> bool;
-}
-
-impl IsKept for () {
-    fn has_all_of(&self, (): &Self) -> bool {
-        true
-    }
-}
-
-impl IsKept for BTreeSet<String> {
-    fn has_all_of(&self, before: &Self) -> bool {
-        assert!(!before.is_empty());
-        self.is_superset(before)
-    }
-}
-
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// A client that does what clients do.

@@ -91,7 +91,7 @@ impl Generations {
 
     /// Checks that the data is one of the two generations. Returns whether it is the new one.
     #[track_caller]
-    pub(crate) fn check(&mut self, service: &Service) -> bool {
+    fn check(&mut self, service: &Service) -> bool {
         let found = get(service, "/v1/batches", &self.token).ok();
         let committed = found == self.states[1];
         assert!(committed || found == self.states[0], "a mixture, after generation {}", self.generation);
@@ -105,12 +105,7 @@ impl Generations {
 }
 
 /// Reads batches with both versions until `stop`. Every response has one generation.
-pub(crate) fn read_continuously(
-    reader: (&Service, &str),
-    growth: Growth,
-    stop: &AtomicBool,
-    responses: &AtomicU64,
-) {
+fn read_continuously(reader: (&Service, &str), growth: Growth, stop: &AtomicBool, responses: &AtomicU64) {
     let old = growth.count(0) - WATCHED_OLD;
     let dates = format!("start_date={}&end_date={}", scans::created(old), scans::created(old + WATCHED - 1));
     while !stop.load(Ordering::Relaxed) {
@@ -129,30 +124,37 @@ pub(crate) fn read_continuously(
     }
 }
 
-#[test]
-fn a_killed_import_leaves_the_old_state_or_the_new_one() {
-    let mut range = Generations::on(Site::new(), GROWTH);
-    let service = range.site.serve(&[]);
-    // Also after its usual end, around the commit.
-    let moments = Random(20_260_131).moments(KILLS, range.import_time.mul_f64(1.3));
-    let (stop, responses, token) = (AtomicBool::new(false), AtomicU64::new(0), range.token.clone());
-    let mut committed = 0;
+/// Kills imports at these moments, while a service reads the batches.
+pub(crate) fn kill_imports(
+    generations: &mut Generations,
+    moments: Vec<Duration>,
+    mut after_kill: impl FnMut(&Site),
+) {
+    let (kills, service) = (moments.len() as u64, generations.site.serve(&[]));
+    let (token, growth) = (generations.token.clone(), generations.growth);
+    let (stop, responses, mut committed) = (AtomicBool::new(false), AtomicU64::new(0), 0);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_continuously((&service, &token), GROWTH, &stop, &responses));
+        let reader = scope.spawn(|| read_continuously((&service, &token), growth, &stop, &responses));
         let _stops = StopOnDrop(&stop);
         for moment in moments {
-            range.import_and_kill(moment);
-            committed += u64::from(range.check(&service));
+            generations.import_and_kill(moment);
+            after_kill(&generations.site);
+            committed += u64::from(generations.check(&service));
             assert!(!reader.is_finished(), "the reader failed");
         }
     });
-    let responses = responses.into_inner();
-    println!(
-        "{KILLS} kills over {:?}: {committed} after the commit, {responses} responses meanwhile",
-        range.import_time
-    );
-    assert!(committed < u64::from(KILLS), "every kill came too late");
-    assert!(responses > u64::from(KILLS), "{responses} responses");
+    let (responses, time) = (responses.into_inner(), generations.import_time);
+    println!("{kills} kills over {time:?}: {committed} after the commit, {responses} responses meanwhile");
+    assert!(committed < kills, "every kill came too late");
+    assert!(responses > kills, "{responses} responses");
+}
+
+#[test]
+fn a_killed_import_leaves_the_old_state_or_the_new_one() {
+    let mut generations = Generations::on(Site::new(), GROWTH);
+    // Also after its usual end, around the commit.
+    let moments = Random(20_260_131).moments(KILLS, generations.import_time.mul_f64(1.3));
+    kill_imports(&mut generations, moments, |_| ());
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use batchscan_testbed::ScriptedServer;
+use batchscan_testbed::scripted_server::Response;
 use snapbox::{file, str};
 
 use crate::program::Outcome;
-use crate::pull_errors::html_page;
 use crate::scans;
 use crate::service::Service;
 use crate::site::Site;
@@ -16,6 +16,12 @@ use crate::user::User;
 fn serve(site: &Site) -> Service {
     site.import(&site.write("a.ndjson", scans::ndjson(0..50, "x")));
     site.serve(&[])
+}
+
+/// A web server that is not batchscan.
+fn other_server() -> ScriptedServer {
+    let page = Response::new(200, "<html><title>Welcome</title></html>").with("Content-Type", "text/html");
+    ScriptedServer::start(move |_| page.clone())
 }
 
 #[track_caller]
@@ -51,19 +57,6 @@ fn a_login_is_saved_privately_and_used_by_other_commands() {
 }
 
 #[test]
-fn a_named_profile_is_suggested_if_there_is_no_default() {
-    let site = Site::new();
-    let service = serve(&site);
-    let user = User::of(&site, &service);
-    login(&user, "north");
-    login(&user, "south");
-    Outcome::run(&mut user.bare(&["list"])).fails(str![[r#"
-error: no service given, and there is no default profile: use --profile north or --profile south
-
-"#]]);
-}
-
-#[test]
 fn a_login_that_the_service_rejects_is_not_saved() {
     let site = Site::new();
     let service = serve(&site);
@@ -74,7 +67,7 @@ fn a_login_that_the_service_rejects_is_not_saved() {
 error: the service rejected the credentials (The client_id or client_secret is wrong); check the client id and secret
 
 "#]]);
-    let other = ScriptedServer::start(|_| html_page(200));
+    let other = other_server();
     assert_eq!(user.at(&other.url()).run(&["login"]).code, Some(1));
     assert!(!config.exists());
     // An existing profile stays.
@@ -110,6 +103,8 @@ fn profiles_are_listed_without_secrets_and_removed_by_name() {
     login(&user, "north");
     user.bare_transcript(
         &[
+            // There is no default.
+            "list",
             "logout --profile north",
             "logout --profile north",
             "logout",
@@ -130,7 +125,7 @@ fn saved_credentials_are_not_sent_to_another_service() {
     let service = serve(&site);
     let user = User::of(&site, &service);
     login(&user, "default");
-    let other = ScriptedServer::start(|_| html_page(200));
+    let other = other_server();
     let (url, id) = (other.url(), &user.credential.id);
     user.bare_transcript(
         &[
@@ -157,7 +152,7 @@ fn a_profile_on_the_command_line_overrides_the_environment() {
     let service = serve(&site);
     let user = User::of(&site, &service);
     login(&user, "north");
-    let other = ScriptedServer::start(|_| html_page(200));
+    let other = other_server();
     user.at(&other.url()).run(&["list", "--profile", "north"]).succeeds();
     assert_eq!(user.run(&["list", "--profile", "south"]).code, Some(1));
     assert!(other.requests().is_empty(), "it received a request");

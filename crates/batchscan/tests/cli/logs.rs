@@ -46,7 +46,9 @@ fn a_service_logs_json_from_start_to_stop() {
     assert_eq!(statuses, [200, 200, 400, 401, 422]);
     assert!(requests.iter().all(|line| line["address"] == "127.0.0.1"));
     let page = requests.iter().find(|line| line["route"] == "/v2/batches" && line["status"] == 200);
-    assert_eq!(page.expect("a line for the page")["org_name"], ORG);
+    let page = page.expect("a line for the page");
+    let who = ["org_name", "client", "method"].map(|name| page[name].as_str().unwrap());
+    assert_eq!(who, [ORG, &credential.id, "GET"]);
     assert_eq!(lines.last().unwrap()["level"], "INFO");
 }
 
@@ -63,7 +65,12 @@ fn a_service_that_cannot_start_reports_it_in_json() {
         (&["--log-format=json", "--listen", "192.0.2.1:1"][..], &[][..], 1, "cannot listen on 192.0.2.1:1"),
         (&["--log-format", "json", "--database", &missing], &[], 1, "is not a folder"),
         (&["--tls-cert", "a.pem", "--tls-key", "b.pem"], &[in_json], 1, "cannot read a.pem"),
-        (&[], &[in_json, ("BATCHSCAN_LOG", "loud")], 2, "invalid value 'loud' for BATCHSCAN_LOG"),
+        (
+            &[],
+            &[in_json, ("BATCHSCAN_LOG", "loud")],
+            2,
+            "invalid value 'loud' for BATCHSCAN_LOG: expected error, warn, info, debug or trace",
+        ),
         (&["--page-size", "0", "--log-format", "json"], &[], 2, "invalid value '0' for '--page-size <N>'"),
         (
             &["--database", "scans.db"],

@@ -131,6 +131,18 @@ impl Target {
     }
 }
 
+/// Starts a mirror with `--follow` that writes its errors to a file, and waits until it is up to date.
+fn follow(target: &Target, user: &User<'_>) -> Running {
+    let mut command = target.command(user, &["--follow"]);
+    let following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
+    wait_until("up to date", || !user.read("lines").is_empty());
+    following
+}
+
+fn errors(user: &User<'_>) -> String {
+    String::from_utf8(user.read("errors")).unwrap()
+}
+
 fn open(user: &User<'_>) -> Connection {
     Connection::open(user.path("copy.db")).unwrap()
 }
@@ -235,8 +247,7 @@ fn a_mirror_follows_until_it_is_stopped() {
     let user = User::of(&site, &service);
     let token = token(&service, &user.credential);
     for mut target in Target::all() {
-        let mut following = Running(target.command(&user, &["--follow"]).spawn().unwrap());
-        wait_until("up to date", || !user.read("lines").is_empty());
+        let mut following = follow(&target, &user);
         for number in 0..3 {
             site.import(&site.write("a.ndjson", scans::ndjson(number..number + 2, &new_comment())));
             wait_until("the copy follows", || {
@@ -267,18 +278,15 @@ fn an_interruption_is_reported_when_it_begins_and_when_it_is_over() {
     let site = Site::new();
     let mut service = site.serve(&[]);
     let user = User::of(&site, &service);
-    let mut command = Target::File.command(&user, &["--follow"]);
-    let _following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-    wait_until("up to date", || !user.read("lines").is_empty());
+    let _following = follow(&Target::File, &user);
     let address = service.address().to_owned();
     service.stop();
-    let errors = || String::from_utf8(user.read("errors")).unwrap();
     // The cause depends on when the connection ends: "unreachable", "connection lost" or "busy".
-    wait_until("the loss is reported", || errors().ends_with("; trying again\n"));
+    wait_until("the loss is reported", || errors(&user).ends_with("; trying again\n"));
     let _service = serve_again(&site, &address, "scans.db", &[]);
     site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
     wait_until("the end is reported", || {
-        errors().ends_with("trying again\nnote: the service responds again\n")
+        errors(&user).ends_with("trying again\nnote: the service responds again\n")
     });
 }
 
@@ -292,10 +300,8 @@ fn a_mirror_that_follows_retries_until_it_is_stopped() {
     });
     let site = Site::new();
     let user = User::with(&site, &server.url(), site.credential());
-    let mut command = Target::File.command(&user, &["--follow"]);
-    let mut following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-    let note = b"note: the service is busy (503); trying again\n";
-    wait_until("a retry", || user.read("errors") == note);
+    let mut following = follow(&Target::File, &user);
+    wait_until("a retry", || errors(&user) == "note: the service is busy (503); trying again\n");
     kill_process(Pid::from_child(&following.0), Signal::TERM).unwrap();
     assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(0));
 }
@@ -425,14 +431,11 @@ fn a_deleted_file_is_detected() {
     let site = Site::new();
     let service = site.serve(&[]);
     let user = User::of(&site, &service);
-    let mut command = Target::File.command(&user, &["--follow"]);
-    let mut following = Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-    wait_until("up to date", || !user.read("lines").is_empty());
+    let mut following = follow(&Target::File, &user);
     std::fs::remove_file(user.path("copy.db")).unwrap();
     site.import(&site.write("a.ndjson", scans::ndjson(0..1, "as scanned")));
     assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(1));
-    let error = String::from_utf8(user.read("errors")).unwrap();
-    assert_eq!(error, "error: cannot use copy.db: the file was deleted or replaced; run it again\n");
+    assert_eq!(errors(&user), "error: cannot use copy.db: the file was deleted or replaced; run it again\n");
 }
 
 #[test]
@@ -452,10 +455,7 @@ fn a_second_process_that_writes_is_detected() {
     let service = site.serve(&[]);
     let user = User::of(&site, &service);
     for target in [Target::File, Target::database()] {
-        let mut command = target.command(&user, &["--follow"]);
-        let mut following =
-            Running(command.stderr(File::create(user.path("errors")).unwrap()).spawn().unwrap());
-        wait_until("up to date", || !user.read("lines").is_empty());
+        let mut following = follow(&target, &user);
         let conflict = "UPDATE mirror_position SET since = 'other'";
         match &target {
             Target::Database(name) => drop(postgres().sql(name, conflict).unwrap()),
@@ -463,7 +463,7 @@ fn a_second_process_that_writes_is_detected() {
         }
         site.import(&site.write("a.ndjson", scans::ndjson(0..1, &new_comment())));
         assert_eq!(wait(&mut following.0, HANG_LIMIT), Some(1));
-        let error = String::from_utf8(user.read("errors")).unwrap();
+        let error = errors(&user);
         assert!(error.starts_with("error: another process writes to "), "{error}");
     }
 }

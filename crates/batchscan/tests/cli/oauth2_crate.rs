@@ -18,18 +18,12 @@ const BATCHES: &str = "3000";
 const PAGES_LIMIT: usize = 50;
 
 #[tokio::test]
-async fn a_token_has_its_type_and_lifetime() {
+async fn the_results_are_those_of_the_documentation() {
     let demo = Demo::start();
     let token = demo.token(&demo.credential.secret).await.unwrap();
     assert_eq!(*token.token_type(), BasicTokenType::Bearer);
     assert_eq!(token.expires_in(), Some(Duration::from_secs(3600)));
     assert_documented("bearer, for 3600 s");
-}
-
-#[tokio::test]
-async fn paging_returns_the_batches_of_v1() {
-    let demo = Demo::start();
-    let token = demo.token(&demo.credential.secret).await.unwrap();
     let (mut ids, mut query, mut pages) = (Vec::new(), Vec::new(), 0);
     loop {
         let page = demo.get("/v2/batches", &query, &token).await;
@@ -42,11 +36,6 @@ async fn paging_returns_the_batches_of_v1() {
     assert!(pages > 1, "only one page");
     assert_eq!(ids, ids_of(&demo.get("/v1/batches", &[], &token).await));
     assert_documented(&format!("all {} batches in order, in {pages} pages", ids.len()));
-}
-
-#[tokio::test]
-async fn a_wrong_secret_is_invalid_client() {
-    let demo = Demo::start();
     let error = demo.token("not-the-secret-of-anyone").await.unwrap_err();
     let RequestTokenError::ServerResponse(response) = error else { panic!("{error:?}") };
     assert_eq!(*response.error(), BasicErrorResponseType::InvalidClient);

@@ -102,24 +102,6 @@ fn a_token_that_cannot_be_printed_is_revoked() {
     assert_eq!(listed(&site)[0]["state"], "revoked");
 }
 
-/// `serve` prints both addresses, and the API is only at the second one.
-#[test]
-fn the_operator_api_is_at_its_own_address() {
-    let site = Site::new();
-    let (id, token) = issue(&site, &["--role", "ingest", "--org", ORG]);
-    let (_service, [public, operator]) = serve(&site, &[], "info");
-    let file = site.write("a.csv", "batch_id,batch_name,batch_creation_date,number_of_images,warnings\n");
-    let path = "/operator/v1/organisations/Green%20Valley/imports";
-    let send = |address: &str| {
-        let data = format!("@{file}");
-        let flags = ["-o", "/dev/null", "-H", "Content-Type: text/csv", "--data-binary", &data];
-        curl(&format!("{address}{path}"), &token, &flags)
-    };
-    assert_eq!((send(&operator), send(&public)), ("200".into(), "404".into()));
-    site.run(&["operator", "token", "revoke", &id]).succeeds();
-    assert_eq!(send(&operator), "401");
-}
-
 #[test]
 fn the_document_is_printed_without_a_database() {
     let printed = Outcome::run(&mut batchscan(&["openapi", "--operator"])).succeeds();

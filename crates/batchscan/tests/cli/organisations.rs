@@ -6,7 +6,6 @@ use snapbox::file;
 use crate::program::{Outcome, clean, executable};
 use crate::site::{ORG, Site};
 use crate::snapshot::{assert_snapshot, transcript};
-use crate::{http, scans};
 
 /// Name, batches and credentials of each organisation.
 pub(crate) fn listed(site: &Site) -> Vec<(String, u64, u64)> {
@@ -98,25 +97,4 @@ fn removing_needs_a_confirmation() {
     let confirmed = on_a_terminal(&site, "org remove 'Green Valley'", "Green Valley\n");
     assert_eq!(confirmed.code, Some(0), "{confirmed:?}");
     assert_eq!(listed(&site), []);
-}
-
-/// Decision 022: a cursor is bound to its organisation, and so is a token.
-#[test]
-fn tokens_and_cursors_of_a_removed_organisation_stay_invalid_if_its_name_is_reused() {
-    let site = Site::new();
-    site.import(&site.write("a.ndjson", scans::ndjson(0..20, "x")));
-    let credential = site.credential();
-    let service = site.serve(&["--page-size", "10"]);
-    let token = http::token(&service, &credential);
-    let page = http::get(&service, "/v2/batches", &token).json();
-    site.run(&["org", "remove", ORG, "--yes"]).succeeds();
-    site.run(&["org", "add", ORG]).succeeds();
-    site.import(&site.name("a.ndjson"));
-    assert_eq!(http::get(&service, "/v1/batches", &token).status, 401);
-    assert_eq!(http::auth(&service, &credential).status, 401);
-    let other = http::token(&service, &site.credential());
-    let cursor = page["next_token"].as_str().unwrap();
-    let response = http::get(&service, &format!("/v2/batches?next_token={cursor}"), &other);
-    assert_eq!(response.status, 422);
-    assert_eq!(response.json()["detail"][0]["loc"], serde_json::json!(["query", "next_token"]));
 }

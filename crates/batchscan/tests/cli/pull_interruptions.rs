@@ -106,30 +106,6 @@ fn a_pull_cut_at_any_byte_is_complete_or_leaves_no_file() {
     assert!(failed > CUTS, "the cuts came too late: {failed}");
 }
 
-/// The client waits 3 to 5 seconds; all in parallel.
-#[test]
-fn a_cut_pull_is_retried() {
-    let (site, service) = five_pages();
-    let user = User::of(&site, &service);
-    let complete = Complete::of(&user, &Proxy::to(&service));
-    let kinds = [("csv", 2), ("json", 5), ("xlsx", 8)];
-    std::thread::scope(|scope| {
-        for (number, (format, tenths)) in kinds.into_iter().enumerate() {
-            let (proxy, complete) = (Proxy::to(&service), &complete);
-            let user = user.in_folder(&format!("cut-{number}")).at(&proxy.url());
-            scope.spawn(move || {
-                let end = if number % 2 == 0 { End::Reset } else { End::Closed };
-                proxy.plan(Plan::Cut { after: complete.part(tenths), end, later_pass: true });
-                let file = format!("a.{format}");
-                let summary = user.pull(&file, &[]).succeeds();
-                assert!(summary.ends_with(" s, 1 retry\n"), "{summary}");
-                assert!(user.read(&file) == complete.files[format], "{format}");
-                assert_eq!(user.files(), [file]);
-            });
-        }
-    });
-}
-
 #[test]
 fn a_service_that_is_killed_and_restarted_delays_the_pull() {
     let (site, mut service) = five_pages();

@@ -158,18 +158,3 @@ fn a_second_signal_ends_the_process_at_once() {
     // One that follows too soon counts as a duplicate of the first.
     assert_eq!(service.signal_until_it_ends(Signal::TERM), Some(1), "responses were not finished");
 }
-
-#[test]
-fn committed_data_survives_a_kill() {
-    let site = Site::new();
-    let credential = site.credential();
-    let service = site.serve(&[]);
-    let token_of_killed = token(&service, &credential);
-    site.import(&site.write("a.ndjson", scans::ndjson(0..2_000, "x")));
-    // Sends SIGKILL.
-    drop(service);
-    let service = site.serve(&[]);
-    let response = crate::http::get(&service, "/v1/batches", &token_of_killed);
-    assert_eq!(response.text(), scans::array(0..2_000, "x"));
-    assert!(site.run(&["doctor"]).succeeds().ends_with("no problems found\n"));
-}

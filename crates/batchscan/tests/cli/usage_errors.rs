@@ -111,16 +111,6 @@ fn an_invalid_database_url_is_not_repeated() {
 }
 
 #[test]
-fn an_unknown_log_level_is_a_usage_error() {
-    let site = Site::new();
-    let outcome =
-        Outcome::run(site.command(&["serve", "--listen", "127.0.0.1:0"]).env("BATCHSCAN_LOG", "loud"));
-    let expected =
-        "error: invalid value 'loud' for BATCHSCAN_LOG: expected error, warn, info, debug or trace\n";
-    assert!(outcome.code == Some(2) && outcome.err.starts_with(expected), "{outcome:?}");
-}
-
-#[test]
 fn an_unknown_variable_is_a_warning() {
     let site = Site::new();
     let set = [
