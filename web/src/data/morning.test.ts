@@ -40,7 +40,7 @@ it('lists new ones before earlier ones, and the worst first', () => {
 
 it('drops those that are seen or older than seven days', () => {
   const failed = { avg_germination_rate: '41.00' };
-  const { open, seen } = morning([on(7, failed), on(6, failed), on(1, failed), on(0, failed)], ['b-22', 'b-23']);
+  const { open, seen } = morning([on(7, failed), on(6, failed), on(1, { ...failed, crop_type: 'Leek' }), on(0, failed)], ['b-22', 'b-23']);
   expect(open.map(({ row }) => row)).toEqual([21]);
   expect(seen.map(({ row }) => row)).toEqual([23, 22]);
 });
