@@ -74,10 +74,10 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
-  /** The URL of the table of a period, whatever the filters shown. */
-  periodHref(period: Period | Preset, filter: Partial<Filter> = {}): string {
+  /** The URL of the table or the analysis of a period, whatever the filters shown. */
+  periodHref(period: Period | Preset, filter: Partial<Filter> = {}, name: ListName = 'table'): string {
     const dates = typeof period === 'string' ? { period: presetPeriod(period, this.today), preset: period } : { period, preset: null };
-    return toUrl({ ...this.current, ...dates, screen: { name: 'table' }, filter: { ...NO_FILTER, ...filter } });
+    return toUrl({ ...this.current, ...dates, screen: { name }, filter: { ...NO_FILTER, ...filter } });
   }
 
   /** Opens a URL of the dashboard, as a click on a link does. */

@@ -171,10 +171,11 @@ export const de: Text = {
     comparing: 'Wird verglichen\u00a0…',
     needLook: (n, all) => `${count(n)} von ${batches(all)} prüfen`,
     earlier: (n) => (n === 1 ? '1 frühere Charge prüfen' : `${count(n)} frühere Chargen prüfen`),
-    andEarlier: (n) => `Und ${count(n)} frühere aus den letzten 7 Tagen.`,
+    andEarlier: (n) => `Dazu ${count(n)} frühere aus den letzten 7 Tagen.`,
     slightlyUnusual: (n, all) => `${count(n)} von ${batches(all)} leicht auffällig`,
     declining: (crops, first) => (crops === 1 ? `${first} lässt nach` : `${count(crops)} Kulturen lassen nach`),
-    decline: (crop, weeks, year) => `${crop === '' ? 'Letzte' : `${crop}: letzte`} 4 Wochen im Durchschnitt ${weeks}, das Jahr ${year}`,
+    decline: (crop, weeks, year, below, last) =>
+      `${crop === '' ? 'Letzte' : `${crop}: letzte`} 4 Wochen im Durchschnitt ${weeks}, im Jahr ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}`,
     others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,
     lastScan: (when) => `Letzter Scan ${when} Uhr.`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),

@@ -177,7 +177,8 @@ export const en = {
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
     slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
     declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
-    decline: (crop: string, weeks: string, year: string): string => `${crop === '' ? 'Last' : `${crop}: last`} 4 weeks on average ${weeks}, the year ${year}`,
+    decline: (crop: string, weeks: string, year: string, below: number, last: number): string =>
+      `${crop === '' ? 'Last' : `${crop}: last`} 4 weeks on average ${weeks}, the year ${year}${below === 0 ? '' : `; ${count(below)} of the last ${count(last)} batches below the usual range`}`,
     others: (n: number, places: string, rates: string): string => `${count(n)} more${places && ` (${places})`}: ${rates}`,
     lastScan: (when: string): string => `Last scan ${when}.`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
