@@ -237,7 +237,7 @@ export const de: Text = {
   crops: {
     title: (measure) => `${measure} nach Kultur`,
     key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage.',
-    order: 'Der größte Rückgang zuerst; Ausfälle (15 oder mehr Punkte darunter) zählen nicht.',
+    order: 'Sortiert nach dem Durchschnitt gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
     comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
     notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     average: 'Durchschnitt',

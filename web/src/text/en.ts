@@ -240,7 +240,7 @@ export const en = {
   crops: {
     title: (measure: string): string => `${measure} by crop`,
     key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
-    order: 'The largest decline first; failures (15 or more points below) do not count.',
+    order: 'Sorted by the average against that of the last 365 days, the largest decline first.',
     comparing: 'Comparing with the last 365 days…',
     notComparable: 'Not compared: the last 365 days are not loaded.',
     average: 'Average',
