@@ -7,6 +7,7 @@ const batches = (n: number): string => (n === 1 ? '1 Charge' : `${count(n)} Char
 export const de: Text = {
   batches,
   someBatches: (some, all) => `${count(some)} von ${batches(all)}`,
+  points: (n) => (n === 1 ? '1 Punkt' : `${count(n)} Punkte`),
   range: (low, high) => `${count(low)}–${percent(high, 0)}`,
   cropNotRecorded: 'Kultur nicht erfasst',
   personNotRecorded: 'Person nicht erfasst',
@@ -204,7 +205,7 @@ export const de: Text = {
     seenHere: 'Nur auf diesem Gerät ausgeblendet.',
     usually: (range) => `üblich ${range}`,
     between: (first, last) => `${first} bis ${last}`,
-    outside: (points, range) => `${count(Math.abs(points))} Punkte ${points < 0 ? 'unter' : 'über'} den üblichen ${range}`,
+    outside: (points, range) => `${count(Math.abs(points))} Punkte ${points < 0 ? 'unter' : 'über'} dem üblichen Bereich ${range}`,
     nothingMeasured: 'des Scanners: nichts gemessen',
     warning: 'des Scanners: Platten selbst prüfen',
     reasons: {
@@ -213,7 +214,7 @@ export const de: Text = {
       'high-variation': 'Größenstreuung',
     },
     weeks: 'Keimrate, letzte vier Wochen',
-    unusualKey: 'Auffällig',
+    unusualKey: (low, high) => `Auffällig (${count(low)}–${count(high)} Punkte darunter)`,
     severeKey: (points) => `${count(points)} oder mehr Punkte darunter`,
     belowKey: (rate) => `Unter ${rate}`,
     row: (crop, n, unusual) => `${crop}: ${batches(n)} in vier Wochen, ${count(unusual)} auffällig.`,
@@ -253,7 +254,7 @@ export const de: Text = {
     weekOf: (week, day) => `KW ${week}, ab ${day}`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
     key: 'Linie: Durchschnitt. Band: üblicher Bereich.',
-    unusualKey: 'Orange oder rot: eine auffällige Charge mit ihrer Rate.',
+    unusualKey: (points) => `Orange oder rot: eine auffällige Charge, ${count(points)} oder mehr Punkte darunter, mit ihrer Rate.`,
     runningKey: { day: 'Offener Punkt: heute, noch nicht zu Ende.', week: 'Offener Punkt: diese Woche, noch nicht zu Ende.', month: 'Offener Punkt: dieser Monat, noch nicht zu Ende.' },
     average: (crop, mean, n) => `${crop}: Durchschnitt ${mean} aus ${batches(n)}.`,
     omitted: (n) => `${n === 1 ? 'Eine weitere Kultur steht' : `${count(n)} weitere Kulturen stehen`} in der Tabelle oben.`,
@@ -295,6 +296,7 @@ export const de: Text = {
     sortBy: 'Sortieren nach',
     newestFirst: 'Neueste zuerst',
     unusual: (what) => `Auffällig: ${what}`,
+    unusualRule: (points, severe) => `Auffällig: mindestens ${count(points)} Punkte außerhalb des üblichen Bereichs. Rot: mindestens ${count(severe)}.`,
     lowestGermination: 'Niedrigste Keimrate zuerst',
     lowestUsable: 'Wenigste brauchbare Sämlinge zuerst',
     warning: 'Warnung',
@@ -337,8 +339,8 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, isUnusual, range) =>
-      `${isLow ? 'Unter' : 'Über'} dem üblichen Bereich (${range})${isUnusual ? ': auffällig' : ', nicht auffällig'}`,
+    outside: (isLow, distance, range, limit) =>
+      `${distance} ${isLow ? 'unter' : 'über'} dem üblichen Bereich (${range})${limit && `; auffällig ab ${limit}`}`,
     within: (range) => `Im üblichen Bereich (${range})`,
     to: (low, high) => `${low} bis ${high}`,
     sameName: 'Weitere Chargen mit diesem Namen',

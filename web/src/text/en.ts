@@ -7,6 +7,7 @@ export const en = {
   batches,
   /** "12 of 30 batches". */
   someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
+  points: (n: number): string => (n === 1 ? '1 point' : `${count(n)} points`),
   /** "76–95%". */
   range: (low: number, high: number): string => `${count(low)}–${percent(high, 0)}`,
   cropNotRecorded: 'Crop not recorded',
@@ -216,7 +217,7 @@ export const en = {
       'high-variation': 'size variation',
     },
     weeks: 'Germination, last four weeks',
-    unusualKey: 'Unusual',
+    unusualKey: (low: number, high: number): string => `Unusual (${count(low)}–${count(high)} points below)`,
     severeKey: (points: number): string => `${count(points)} or more points below`,
     belowKey: (rate: string): string => `Below ${rate}`,
     row: (crop: string, n: number, unusual: number): string => `${crop}: ${batches(n)} in four weeks, ${count(unusual)} unusual.`,
@@ -256,7 +257,7 @@ export const en = {
     weekOf: (week: number, day: string): string => `Week ${week}, from ${day}`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' },
     key: 'Line: average. Band: usual range.',
-    unusualKey: 'Orange or red: an unusual batch, with its rate.',
+    unusualKey: (points: number): string => `Orange or red: an unusual batch, ${count(points)} or more points below, with its rate.`,
     runningKey: { day: 'Hollow dot: today, not finished.', week: 'Hollow dot: this week, not finished.', month: 'Hollow dot: this month, not finished.' },
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
     omitted: (n: number): string => `${n === 1 ? 'One more crop is' : `${count(n)} more crops are`} in the table above.`,
@@ -298,6 +299,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     unusual: (what: string): string => `Unusual: ${what}`,
+    unusualRule: (points: number, severe: number): string => `Unusual: at least ${count(points)} points outside the usual range. Red: at least ${count(severe)}.`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',
     warning: 'Warning',
@@ -341,8 +343,8 @@ export const en = {
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, isUnusual: boolean, range: string): string =>
-      `${isLow ? 'Below' : 'Above'} the usual range (${range})${isUnusual ? ': unusual' : ', not unusual'}`,
+    outside: (isLow: boolean, distance: string, range: string, limit: string): string =>
+      `${distance} ${isLow ? 'below' : 'above'} the usual range (${range})${limit && `; unusual from ${limit} ${isLow ? 'down' : 'up'}`}`,
     within: (range: string): string => `In the usual range (${range})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     sameName: 'Other batches with this name',
