@@ -268,8 +268,8 @@ export const de: Text = {
     firstCrop: 'Kultur\u00a0…',
     secondChoice: 'Kultur oder Zeitraum\u00a0…',
     with: 'mit',
-    before: 'sich selbst, in den Tagen davor',
-    year: 'sich selbst, ein Jahr davor',
+    before: 'dieselbe Kultur, vorheriger Zeitraum',
+    year: 'dieselbe Kultur, ein Jahr früher',
     loading: 'Der andere Zeitraum wird geladen\u00a0…',
   },
 

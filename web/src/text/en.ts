@@ -271,8 +271,8 @@ export const en = {
     firstCrop: 'Crop…',
     secondChoice: 'Crop or period…',
     with: 'with',
-    before: 'itself, the days before',
-    year: 'itself, a year earlier',
+    before: 'same crop, previous period',
+    year: 'same crop, a year earlier',
     loading: 'Loading the other period…',
   },
 
