@@ -329,7 +329,7 @@ export const de: Text = {
       `Noch kein üblicher Bereich: weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen.`,
     band: (n, crop) => `Band: der übliche Bereich von ${crop}, die mittleren 80 % der ${batches(n)} der letzten 365 Tage. Strich: ihr Durchschnitt.`,
     noneUnusual: 'Keine auffälligen Werte.',
-    tray: 'Durchschnitt pro Platte',
+    tray: (images) => (images === 1 ? 'Platte' : 'Durchschnitt pro Platte'),
     allFields: 'Alle Felder',
     yes: 'Ja',
     no: 'Nein',
@@ -352,8 +352,8 @@ export const de: Text = {
     usable: (n) => `${count(n)} brauchbar`,
     unusable: (n) => `${count(n)} gekeimt, nicht brauchbar`,
     notGerminated: (n) => `${count(n)} nicht gekeimt`,
-    trayNote: (total) =>
-      `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen. Brauchbar: gut genug zum Weiterkultivieren.`,
+    trayNote: (total, images) =>
+      `${images === 1 ? `${count(total)} Zellen.` : `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen.`} Brauchbar: gut genug zum Weiterkultivieren.`,
     contradiction: (rate, what, n, total) => `Keine Zeichnung: ${rate} ${what} passt nicht zu ${count(n)} von ${count(total)} Zellen.`,
     noCells: 'Keine Zellzahlen erfasst.',
   },

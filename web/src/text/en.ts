@@ -333,7 +333,7 @@ export const en = {
     band: (n: number, crop: string): string =>
       `Band: the usual range of ${crop}, the middle 80% of its ${batches(n)} of the last 365 days. Line: their average.`,
     noneUnusual: 'No unusual values.',
-    tray: 'Average per tray',
+    tray: (images: number): string => (images === 1 ? 'Tray' : 'Average per tray'),
     allFields: 'All fields',
     yes: 'Yes',
     no: 'No',
@@ -356,8 +356,8 @@ export const en = {
     usable: (n: number): string => `${count(n)} usable`,
     unusable: (n: number): string => `${count(n)} germinated, not usable`,
     notGerminated: (n: number): string => `${count(n)} not germinated`,
-    trayNote: (total: number): string =>
-      `Average of this batch’s trays, with ${count(total)} cells each. Usable: good enough to grow on.`,
+    trayNote: (total: number, images: number): string =>
+      `${images === 1 ? `${count(total)} cells.` : `Average of this batch’s trays, with ${count(total)} cells each.`} Usable: good enough to grow on.`,
     contradiction: (rate: string, what: string, n: number, total: number): string =>
       `No drawing: ${rate} ${what} does not match ${count(n)} of ${count(total)} cells.`,
     noCells: 'No cell counts recorded.',
