@@ -158,6 +158,7 @@ export const de: Text = {
     showLatest: 'Diesen Tag anzeigen',
     showYear: 'Letzte 365 Tage anzeigen',
     filterTitle: 'Keine Charge passt zu den Filtern',
+    searchTitle: (text) => `Keine Treffer für „${text}“.`,
     filter: 'Entfernen Sie einen Filter.',
     search: 'Suche und Filter betreffen nur den angezeigten Zeitraum.',
     correction: (text) => `Meinten Sie „${text}“?`,

@@ -161,6 +161,7 @@ export const en = {
     showLatest: 'Show that day',
     showYear: 'Show the last 365 days',
     filterTitle: 'No batches match your filters',
+    searchTitle: (text: string): string => `No matches for “${text}”.`,
     filter: 'Try removing a filter.',
     search: 'Search and filters look only at the period shown.',
     correction: (text: string): string => `Did you mean “${text}”?`,
