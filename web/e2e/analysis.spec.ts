@@ -72,7 +72,7 @@ test('two crops, or a crop in two periods, are compared when the user chooses th
   await panel.getByLabel('Compare with').selectOption('Basil');
   await expect(panel).toContainText('Leek: 80.0%, 10 batches. Basil: 70.0%, 10 batches.');
   await expect(chart(page, 'comparison')).toBeVisible();
-  await panel.getByLabel('Compare with').selectOption('itself, the days before');
+  await panel.getByLabel('Compare with').selectOption('same crop, previous period');
   await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
   expect(new URL(page.url()).searchParams.get('compare')).toBe('before');
   await page.reload();

@@ -311,7 +311,6 @@ export const de: Text = {
     excel: 'Excel-Datei',
     print: 'Drucken oder als PDF speichern',
     parquet: 'Parquet (für Datenwerkzeuge)',
-    service: 'Alle Spalten aller Chargen dieses Zeitraums:',
     failed: (why) => `Der Export ist fehlgeschlagen. ${why}`,
   },
 

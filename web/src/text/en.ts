@@ -314,7 +314,6 @@ export const en = {
     excel: 'Excel file',
     parquet: 'Parquet (for data tools)',
     print: 'Print or save as PDF',
-    service: 'Every column of all batches in this period:',
     failed: (why: string): string => `The export failed. ${why}`,
   },
 
