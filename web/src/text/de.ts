@@ -204,6 +204,7 @@ export const de: Text = {
     markUnseen: 'Wieder anzeigen',
     isSeen: 'Abgehakt',
     seenHere: 'Nur auf diesem Gerät ausgeblendet.',
+    plants: (n, cells) => `${count(n)} von ${count(cells)} pro Platte`,
     usually: (range) => `üblich ${range}`,
     between: (first, last) => `${first} bis ${last}`,
     outside: (points, range) => `${count(Math.abs(points))} Punkte ${points < 0 ? 'unter' : 'über'} dem üblichen Bereich ${range}`,

@@ -207,6 +207,7 @@ export const en = {
     markUnseen: 'Mark as not seen',
     isSeen: 'Seen',
     seenHere: 'Hidden on this device only.',
+    plants: (n: number, cells: number): string => `${count(n)} of ${count(cells)} per tray`,
     usually: (range: string): string => `usually ${range}`,
     between: (first: string, last: string): string => `${first} to ${last}`,
     outside: (points: number, range: string): string => `${count(Math.abs(points))} points ${points < 0 ? 'below' : 'above'} the usual ${range}`,
