@@ -4,17 +4,7 @@ import type { Batch } from './data/batch';
 import { NO_FILTER, type Filter } from './data/filter';
 import { DEFAULT_PRESET, fourWeeks, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import {
-  hasInvalidDates,
-  parseSignIn,
-  parseUrl,
-  toUrl,
-  type Comparison,
-  type ListName,
-  type Screen,
-  type SignInFragment,
-  type View,
-} from './data/url';
+import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './time/zone';
 import { readSetting, storeSetting } from './settings';
 

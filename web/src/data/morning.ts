@@ -46,13 +46,7 @@ const OPEN_DAYS = 7;
 const CROPS_MAX = 10;
 
 /** `rows` are those of four weeks, oldest first. */
-export function morningOf(
-  columns: Columns,
-  rows: Int32Array,
-  ranges: UsualRanges,
-  today: string,
-  isSeen: (batchId: string) => boolean,
-): Morning {
+export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRanges, today: string, isSeen: (batchId: string) => boolean): Morning {
   const firstNew = dayNumber(recentPeriod(today).from);
   const firstOpen = dayNumber(plusDays(today, 1 - OPEN_DAYS));
   const isNew = (row: number): boolean => columns.day[row]! >= firstNew;

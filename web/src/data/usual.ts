@@ -51,11 +51,7 @@ export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
 
 function toRange(values: Float64Array): Range | null {
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
-  return {
-    low: Math.round(percentile(values, 0.1)!),
-    high: Math.round(percentile(values, 0.9)!),
-    mean: mean(values)!,
-  };
+  return { low: Math.round(percentile(values, 0.1)!), high: Math.round(percentile(values, 0.9)!), mean: mean(values)! };
 }
 
 /** How many points a value is below (negative) or above the range. Both are rounded, as people read them. */

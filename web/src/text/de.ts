@@ -88,8 +88,7 @@ export const de: Text = {
     to: 'Bis',
     days: (n) => (n === 1 ? '1 Tag' : `${count(n)} Tage`),
     phrase: (from, to) => (from === to ? `am ${date(from)}` : `vom ${date(from)} bis ${date(to)}`),
-    reversed: (from, to) =>
-      `„Von“ liegt nach „Bis“. Setzen Sie „Bis“ auf ${date(from)} oder später oder „Von“ auf ${date(to)} oder früher.`,
+    reversed: (from, to) => `„Von“ liegt nach „Bis“. Setzen Sie „Bis“ auf ${date(from)} oder später oder „Von“ auf ${date(to)} oder früher.`,
     tooLong: (days) => `Der Zeitraum darf höchstens ${count(days)} Tage haben.`,
   },
 
@@ -121,8 +120,7 @@ export const de: Text = {
     start: 'Chargen werden geladen\u00a0…',
     upTo: (day) => `, bis ${date(day)}`,
     running: (n, upTo) => `Wird geladen: bisher ${batches(n)}${upTo}.`,
-    tooMany: (n, upTo) =>
-      `Mehr als ${batches(n)} in diesem Zeitraum. Angezeigt werden die ältesten ${count(n)}${upTo}. Wählen Sie einen kürzeren Zeitraum, um alle zu sehen.`,
+    tooMany: (n, upTo) => `Mehr als ${batches(n)} in diesem Zeitraum. Angezeigt werden die ältesten ${count(n)}${upTo}. Wählen Sie einen kürzeren Zeitraum, um alle zu sehen.`,
     stopped: (n, upTo) => `Laden abgebrochen: ${batches(n)}${upTo}.`,
     expired: 'Ihre Sitzung ist abgelaufen.',
     waiting: 'Warten auf den Dienst.',
@@ -326,8 +324,7 @@ export const de: Text = {
     warning: 'Der Scanner hat sie gemeldet, ohne einen Grund zu nennen. Die Werte dieser Charge können falsch sein: Prüfen Sie die Platten selbst.',
     compared: 'Verglichen mit dem üblichen Bereich',
     noCrop: 'Die Kultur ist nicht erfasst, darum gibt es keinen üblichen Bereich.',
-    tooFew: (min, crop) =>
-      `Noch kein üblicher Bereich: weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen.`,
+    tooFew: (min, crop) => `Noch kein üblicher Bereich: weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen.`,
     band: (n, crop) => `Band: der übliche Bereich von ${crop}, die mittleren 80 % der ${batches(n)} der letzten 365 Tage. Strich: ihr Durchschnitt.`,
     noneUnusual: 'Keine auffälligen Werte.',
     tray: (images) => (images === 1 ? 'Platte' : 'Durchschnitt pro Platte'),
@@ -340,8 +337,7 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, distance, range, limit) =>
-      `${distance} ${isLow ? 'unter' : 'über'} dem üblichen Bereich (${range})${limit && `; auffällig ab ${limit}`}`,
+    outside: (isLow, distance, range, limit) => `${distance} ${isLow ? 'unter' : 'über'} dem üblichen Bereich (${range})${limit && `; auffällig ab ${limit}`}`,
     within: (range) => `Im üblichen Bereich (${range})`,
     to: (low, high) => `${low} bis ${high}`,
     sameName: 'Weitere Chargen mit diesem Namen',

@@ -89,10 +89,8 @@ export const en = {
     to: 'To',
     days: (n: number): string => (n === 1 ? '1 day' : `${count(n)} days`),
     /** As part of a sentence. */
-    phrase: (from: string, to: string): string =>
-      from === to ? `on ${date(from)}` : `from ${date(from)} to ${date(to)}`,
-    reversed: (from: string, to: string): string =>
-      `“From” is after “To”. Set “To” to ${date(from)} or later, or “From” to ${date(to)} or earlier.`,
+    phrase: (from: string, to: string): string => from === to ? `on ${date(from)}` : `from ${date(from)} to ${date(to)}`,
+    reversed: (from: string, to: string): string => `“From” is after “To”. Set “To” to ${date(from)} or later, or “From” to ${date(to)} or earlier.`,
     tooLong: (days: number): string => `The period can have at most ${count(days)} days.`,
   },
 
@@ -124,8 +122,7 @@ export const en = {
     start: 'Loading batches…',
     upTo: (day: string): string => `, up to ${date(day)}`,
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
-    tooMany: (n: number, upTo: string): string =>
-      `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
+    tooMany: (n: number, upTo: string): string => `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
     expired: 'Your session has expired.',
     waiting: 'Waiting for the service.',
@@ -329,10 +326,8 @@ export const en = {
     warning: 'The scanner reported one, without a reason. The figures of this batch may be wrong: check the trays by eye.',
     compared: 'Compared with the usual range',
     noCrop: 'The crop is not recorded, so there is no usual range.',
-    tooFew: (min: number, crop: string): string =>
-      `No usual range yet: fewer than ${count(min)} batches of ${crop} in the last 365 days.`,
-    band: (n: number, crop: string): string =>
-      `Band: the usual range of ${crop}, the middle 80% of its ${batches(n)} of the last 365 days. Line: their average.`,
+    tooFew: (min: number, crop: string): string => `No usual range yet: fewer than ${count(min)} batches of ${crop} in the last 365 days.`,
+    band: (n: number, crop: string): string => `Band: the usual range of ${crop}, the middle 80% of its ${batches(n)} of the last 365 days. Line: their average.`,
     noneUnusual: 'No unusual values.',
     tray: (images: number): string => (images === 1 ? 'Tray' : 'Average per tray'),
     allFields: 'All fields',
@@ -359,8 +354,7 @@ export const en = {
     notGerminated: (n: number): string => `${count(n)} not germinated`,
     trayNote: (total: number, images: number): string =>
       `${images === 1 ? `${count(total)} cells.` : `Average of this batch’s trays, with ${count(total)} cells each.`} Usable: good enough to grow on.`,
-    contradiction: (rate: string, what: string, n: number, total: number): string =>
-      `No drawing: ${rate} ${what} does not match ${count(n)} of ${count(total)} cells.`,
+    contradiction: (rate: string, what: string, n: number, total: number): string => `No drawing: ${rate} ${what} does not match ${count(n)} of ${count(total)} cells.`,
     noCells: 'No cell counts recorded.',
   },
 };
