@@ -23,13 +23,14 @@ export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)
 
 /** Saves all batches of the period as the service exports them. */
 export async function saveParquet(): Promise<void> {
-  const attempt = async () => fetchParquet(view.current.period, await session.currentToken());
-  const { file, name } = await attempt().catch(async (error: unknown) => {
+  const { period } = view.current;
+  const attempt = async () => fetchParquet(period, await session.currentToken());
+  const file = await attempt().catch(async (error: unknown) => {
     const isSignedOut = error instanceof ServiceError && error.failure.kind === 'signed-out';
     if (!isSignedOut || !(await session.renewRejected())) throw error;
     return attempt();
   });
-  save(file, name);
+  save(file, `batches-${period.from}-to-${period.to}.parquet`);
 }
 
 function save(file: Blob, name: string): void {

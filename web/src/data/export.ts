@@ -8,15 +8,14 @@ import { requestDates, type Period } from './period';
 const DOWNLOAD_MS_MAX = 600_000;
 
 /** All batches of a period. Throws `ServiceError`. */
-export async function fetchParquet(period: Period, token: string): Promise<{ file: Blob; name: string }> {
+export async function fetchParquet(period: Period, token: string): Promise<Blob> {
   const path = `/v2/export.parquet?${new URLSearchParams(requestDates(period))}`;
   try {
     const signal = AbortSignal.timeout(DOWNLOAD_MS_MAX);
     const response = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal });
     const { status, ok, headers } = response;
     expectOk({ status, retryAfter: headers.get('Retry-After'), body: ok ? '' : await response.text() });
-    const name = /filename="([^"]+)"/.exec(headers.get('Content-Disposition') ?? '')?.[1] ?? 'batches.parquet';
-    return { file: await response.blob(), name };
+    return await response.blob();
   } catch (error) {
     throw error instanceof ServiceError ? error : new ServiceError({ kind: 'offline' });
   }
