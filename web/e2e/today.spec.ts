@@ -95,7 +95,7 @@ test('an unusual batch can be marked as seen, on this device, and shown again, a
   await goSignedIn(page, service, '/');
   await expect(message(page, 'Nothing left to look at')).toBeVisible();
   const list = region(page, 'New batches').getByRole('listitem');
-  await expect(list).toHaveText([/Tray 2\s*✓ 60%/, /Tray 1\s*✓ 41%/, /Tray 0\s*94%/]);
+  await expect(list).toHaveText([/Tray 2\s*✓\s*60%/, /Tray 1\s*✓\s*41%/, /Tray 0\s*94%/]);
   await expect(list.getByRole('img', { name: 'Seen' })).toHaveCount(2);
   await expect(list.getByText('41%')).toHaveCSS('color', 'rgb(27, 35, 30)');
   await page.getByText('2 marked as seen').click();
