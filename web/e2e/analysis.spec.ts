@@ -72,12 +72,15 @@ test('two crops, or a crop in two periods, are compared when the user chooses th
   await panel.getByLabel('Compare with').selectOption('Basil');
   await expect(panel).toContainText('Leek: 80.0%, 10 batches. Basil: 70.0%, 10 batches.');
   await expect(chart(page, 'comparison')).toBeVisible();
-  await panel.getByLabel('Compare with').selectOption('itself, the days before');
+  await panel.getByLabel('Compare with').selectOption('same crop, previous period');
   await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
   expect(new URL(page.url()).searchParams.get('compare')).toBe('before');
   await page.reload();
   await loaded(page);
   await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
+  await panel.getByLabel('Compare with').selectOption('same crop, a year earlier');
+  await expect(panel).toContainText(/: 80\.0%, 10 batches\. There are no batches from .+ to .+\./);
+  await expect(panel.getByRole('listitem')).toHaveCount(1);
 });
 
 test('the week so far is marked', async ({ page }) => {
@@ -101,6 +104,8 @@ test('a dot opens its batch, and the numbers are in tables', async ({ page, demo
   for (let at = 0; at < (await tables.count()); at++) await tables.nth(at).click();
   const rows = region(page, 'Size and uniformity as a table').getByRole('row');
   await expect(rows).toHaveCount(batches.filter((batch) => batch.avg_median_seedling_size_mm2 !== null && batch.avg_coefficient_of_variation !== null).length + 1);
+  const heads = await region(page, 'Germination rate over time as a table').getByRole('columnheader').allTextContents();
+  expect(heads.slice(1).sort()).toEqual([...new Set(batches.map(({ crop_type }) => crop_type ?? 'Crop not recorded'))].sort());
   await button(page, 'Show chart: Size and uniformity').click();
   const uniformity = chart(page, 'uniformity').locator('svg');
   await expect(uniformity).toBeVisible();

@@ -154,7 +154,7 @@ test('a date is found, in a longer period if wanted', async ({ page, demo }) => 
   await openSignedIn(page, demo, '/analysis');
   const format = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
   await field(page, 'Search').fill(format.format(new Date(day)));
-  await expect(message(page, 'No batches match your filters')).toBeVisible();
+  await expect(message(page, 'No matches for “')).toBeVisible();
   await page.getByRole('button', { name: `Search last 365 days (${matching.length} batch` }).click();
   await loaded(page);
   await expectFigures(page, matching);
@@ -174,7 +174,7 @@ test('a search with a typing mistake offers the right word, and comments are sho
 
 test('filters without a match are reported and can be cleared', async ({ page, demo }) => {
   await openSignedIn(page, demo, '/analysis?q=no-batch-has-this-text');
-  await expect(message(page, 'No batches match your filters')).toBeVisible();
+  await expect(message(page, 'No matches for “')).toBeVisible();
   await button(page, 'Clear filters').first().click();
   await loaded(page);
   await expectFigures(page, await fetchBatches(demo, lastDays(90)));

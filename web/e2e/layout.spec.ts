@@ -132,7 +132,7 @@ test.describe('on a phone', () => {
     await openSignedIn(page, demo, '/batches');
     await expect(page.getByRole('button', { name: /^Period/ })).toBeHidden();
     await field(page, 'Search').fill('no such batch');
-    await expect(message(page, 'No batches match your filters')).toBeVisible();
+    await expect(message(page, 'No matches for “no such batch”.')).toBeVisible();
   });
 
   test('nothing moves while a page loads', async ({ page, demo }) => {

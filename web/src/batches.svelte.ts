@@ -134,11 +134,7 @@ class Batches {
     }
     const attempt = (this.waiting?.attempt ?? 0) + 1;
     const waitMs = failure?.kind === 'unavailable' ? failure.retryAfterSecs * 1000 : offlineWaitMs(attempt);
-    this.waiting = {
-      reason: failure?.kind === 'offline' ? 'offline' : 'unavailable',
-      untilMs: Date.now() + waitMs,
-      attempt,
-    };
+    this.waiting = { reason: failure?.kind === 'offline' ? 'offline' : 'unavailable', untilMs: Date.now() + waitMs, attempt };
     this.#refreshIn(waitMs);
   }
 

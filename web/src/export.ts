@@ -3,7 +3,7 @@ import { batches } from './batches.svelte';
 import type { Batch } from './data/batch';
 import { csv } from './data/csv';
 import { ServiceError } from './data/errors';
-import { fetchFile } from './data/export';
+import { fetchParquet } from './data/export';
 import { exportColumns, withOthers } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import { xlsx } from './data/xlsx';
@@ -22,14 +22,15 @@ export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)
 }
 
 /** Saves all batches of the period as the service exports them. */
-export async function saveServiceFile(extension: string): Promise<void> {
-  const attempt = async () => fetchFile(view.current.period, extension, await session.currentToken());
-  const { file, name } = await attempt().catch(async (error: unknown) => {
+export async function saveParquet(): Promise<void> {
+  const { period } = view.current;
+  const attempt = async () => fetchParquet(period, await session.currentToken());
+  const file = await attempt().catch(async (error: unknown) => {
     const isSignedOut = error instanceof ServiceError && error.failure.kind === 'signed-out';
     if (!isSignedOut || !(await session.renewRejected())) throw error;
     return attempt();
   });
-  save(file, name);
+  save(file, `batches-${period.from}-to-${period.to}.parquet`);
 }
 
 function save(file: Blob, name: string): void {

@@ -39,10 +39,7 @@ export class PeriodLoader {
   #drawnAt = -Infinity;
   #load: PageLoad | null = null;
 
-  constructor(
-    readonly period: Period,
-    private readonly onended: (state: LoadState) => void = () => undefined,
-  ) {}
+  constructor(readonly period: Period, private readonly onended: (state: LoadState) => void = () => undefined) {}
 
   /** Whether all batches of the period are loaded. */
   covers(period: Period): boolean {

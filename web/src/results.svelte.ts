@@ -4,6 +4,7 @@ import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
 import { NO_FILTER, select, type Filter } from './data/filter';
 import { morningOf } from './data/morning';
+import { mean, presentValues } from './data/percentile';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
 import { dots, headline, rowsBy, type Measure } from './data/statistics';
@@ -66,10 +67,14 @@ class Results {
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** The averages of each crop, whatever the period. */
   averages = $derived({ germination: this.#averagesOf('germination'), usable: this.#averagesOf('usable') });
-  /** The crops on the screen, the largest decline first. */
+  /** The crops on the screen with their average, the furthest below that of the year first. */
   byCrop = $derived.by(() => {
-    const declineOf = ({ name }: { name: string | null }): number => this.averages[this.measure].get(name)?.decline ?? 0;
-    return rowsBy('crop', this.columns, this.rows).sort((a, b) => declineOf(b) - declineOf(a));
+    const years = this.averages[this.measure];
+    const crops = rowsBy('crop', this.columns, this.rows).map((crop) => {
+      const average = mean(presentValues(this.columns[this.measure], crop.rows));
+      return { ...crop, average, change: average === null ? 0 : average - (years.get(crop.name)?.year ?? average) };
+    });
+    return crops.sort((a, b) => a.change - b.change);
   });
 
   /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */

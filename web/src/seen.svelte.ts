@@ -9,8 +9,6 @@ class Seen {
   #changes = $state(0);
   #setting = $derived(`seen.${session.organisation}`);
   #ids: ReadonlySet<string> = $derived.by(() => (void this.#changes, new Set(parse(readSetting(this.#setting)))));
-  /** The batches that were marked last, to undo it. */
-  last = $state.raw<readonly string[]>([]);
 
   constructor() {
     // Another tab is the same device.
@@ -22,12 +20,10 @@ class Seen {
   }
 
   mark(...batchIds: string[]): void {
-    this.last = batchIds;
     this.#store([...this.#ids, ...batchIds]);
   }
 
-  undo(...batchIds: readonly string[]): void {
-    this.last = [];
+  undo(...batchIds: string[]): void {
     this.#store([...this.#ids].filter((id) => !batchIds.includes(id)));
   }
 

@@ -4,17 +4,7 @@ import type { Batch } from './data/batch';
 import { NO_FILTER, type Filter } from './data/filter';
 import { DEFAULT_PRESET, fourWeeks, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import {
-  hasInvalidDates,
-  parseSignIn,
-  parseUrl,
-  toUrl,
-  type Comparison,
-  type ListName,
-  type Screen,
-  type SignInFragment,
-  type View,
-} from './data/url';
+import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './time/zone';
 import { readSetting, storeSetting } from './settings';
 
@@ -74,10 +64,10 @@ class CurrentView {
     return toUrl({ ...this.current, screen: { name }, filter: { ...this.current.filter, ...filter }, sort });
   }
 
-  /** The URL of the table of a period, whatever the filters shown. */
-  periodHref(period: Period | Preset, filter: Partial<Filter> = {}): string {
+  /** The URL of the table or the analysis of a period, whatever the filters shown. */
+  periodHref(period: Period | Preset, filter: Partial<Filter> = {}, name: ListName = 'table'): string {
     const dates = typeof period === 'string' ? { period: presetPeriod(period, this.today), preset: period } : { period, preset: null };
-    return toUrl({ ...this.current, ...dates, screen: { name: 'table' }, filter: { ...NO_FILTER, ...filter } });
+    return toUrl({ ...this.current, ...dates, screen: { name }, filter: { ...NO_FILTER, ...filter } });
   }
 
   /** Opens a URL of the dashboard, as a click on a link does. */

@@ -72,6 +72,19 @@ export function isFieldName(name: string): name is keyof Batch {
   return FIELD_BY_NAME.has(name);
 }
 
+/** The rates, and the counts that they follow from. */
+export const RATES = [
+  { kind: 'low-germination', rate: 'avg_germination_rate', seedlings: 'avg_germinated_seedlings' },
+  { kind: 'low-usable', rate: 'avg_usable_seedling_rate', seedlings: 'avg_usable_seedlings' },
+] as const;
+
+/** Whether a rate and its count differ by more than rounding: a cell, or one in a hundred. False if one is not known. */
+export function contradicts(batch: Batch, { rate, seedlings }: (typeof RATES)[number]): boolean {
+  const cells = batch.total_cells_per_tray ?? NaN;
+  const count = Number(batch[seedlings] ?? NaN);
+  return batch[rate] !== null && Math.abs((Number(batch[rate]) * cells) / 100 - count) > Math.max(1, cells / 100);
+}
+
 /** The name in an e-mail address: "M. Okafor" of m.okafor@example.org, "Ines Moreau" of ines.moreau@example.org. */
 export function personName(email: string | null): string {
   const name = /^(.+)@/.exec(email ?? '')?.[1];

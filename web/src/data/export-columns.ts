@@ -17,11 +17,7 @@ export function withOthers(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
 }
 
 /** The fields in the given order. `reasons` are why batches are unusual, by row; if there are any, they come before the comment. */
-export function exportColumns(
-  columns: Columns,
-  fields: readonly (keyof Batch)[],
-  reasons: ReadonlyMap<number, string> = new Map(),
-): ExportColumn[] {
+export function exportColumns(columns: Columns, fields: readonly (keyof Batch)[], reasons: ReadonlyMap<number, string> = new Map()): ExportColumn[] {
   const found = fields.map((name): ExportColumn => {
     const field = findField(name)!;
     return { head: headOf(field), kind: field.kind, value: (row) => columns.batch(row)[name] };

@@ -1,4 +1,4 @@
-// The files that the service exports.
+// The file that the service exports.
 
 import { expectOk } from './api';
 import { ServiceError } from './errors';
@@ -7,16 +7,15 @@ import { requestDates, type Period } from './period';
 // A large file over a slow connection.
 const DOWNLOAD_MS_MAX = 600_000;
 
-/** All batches of a period from `/v2/export.EXTENSION`. Throws `ServiceError`. */
-export async function fetchFile(period: Period, extension: string, token: string): Promise<{ file: Blob; name: string }> {
-  const path = `/v2/export.${extension}?${new URLSearchParams(requestDates(period))}`;
+/** All batches of a period. Throws `ServiceError`. */
+export async function fetchParquet(period: Period, token: string): Promise<Blob> {
+  const path = `/v2/export.parquet?${new URLSearchParams(requestDates(period))}`;
   try {
     const signal = AbortSignal.timeout(DOWNLOAD_MS_MAX);
     const response = await fetch(path, { headers: { Authorization: `Bearer ${token}` }, signal });
     const { status, ok, headers } = response;
     expectOk({ status, retryAfter: headers.get('Retry-After'), body: ok ? '' : await response.text() });
-    const name = /filename="([^"]+)"/.exec(headers.get('Content-Disposition') ?? '')?.[1] ?? `batches.${extension}`;
-    return { file: await response.blob(), name };
+    return await response.blob();
   } catch (error) {
     throw error instanceof ServiceError ? error : new ServiceError({ kind: 'offline' });
   }

@@ -28,12 +28,7 @@ export const isSearch = ({ text }: Filter): boolean => text.trim() !== '';
 
 /** How many of the four filters are set. */
 export function activeFilters(filter: Filter): number {
-  return (
-    Number(filter.crops.length > 0) +
-    Number(filter.people.length > 0) +
-    Number(filter.warnings !== 'all') +
-    Number(isSearch(filter))
-  );
+  return (Number(filter.crops.length > 0) + Number(filter.people.length > 0) + Number(filter.warnings !== 'all') + Number(isSearch(filter)));
 }
 
 /** The rows that match, oldest first. Whether a batch is unusual depends on the `ranges`. */
@@ -59,14 +54,7 @@ function selectMatching(columns: Columns, filter: Filter, period?: Period): Int3
   return rows.sort((a, b) => ms[a]! - ms[b]! || a - b);
 }
 
-function collect(
-  columns: Columns,
-  filter: Filter,
-  period: Period | undefined,
-  phrases: readonly string[],
-  date: SearchDate | null,
-  into: Int32Array,
-): number {
+function collect(columns: Columns, filter: Filter, period: Period | undefined, phrases: readonly string[], date: SearchDate | null, into: Int32Array): number {
   const { length, day, warning, crop, person, searchText, searchId } = columns;
   const first = period === undefined ? -Infinity : dayNumber(period.from);
   const last = period === undefined ? Infinity : dayNumber(period.to);

@@ -22,7 +22,7 @@ function morning(changes: Partial<Batch>[], seen: string[] = []) {
 it('counts the batches since yesterday, newest first', () => {
   const { recent, compared, open, seen } = morning([on(2), on(1), on(0, { crop_type: 'Rare' })]);
   expect([...recent]).toEqual([22, 21]);
-  expect([compared, open.length, seen]).toEqual([1, 0, 0]);
+  expect([compared, open.length, seen.length]).toEqual([1, 0, 0]);
 });
 
 it('lists new ones before earlier ones, and the worst first', () => {
@@ -40,9 +40,9 @@ it('lists new ones before earlier ones, and the worst first', () => {
 
 it('drops those that are seen or older than seven days', () => {
   const failed = { avg_germination_rate: '41.00' };
-  const { open, seen } = morning([on(7, failed), on(6, failed), on(0, failed)], ['b-22']);
+  const { open, seen } = morning([on(7, failed), on(6, failed), on(1, { ...failed, crop_type: 'Leek' }), on(0, failed)], ['b-22', 'b-23']);
   expect(open.map(({ row }) => row)).toEqual([21]);
-  expect(seen).toBe(1);
+  expect(seen.map(({ row }) => row)).toEqual([23, 22]);
 });
 
 it('has a row for each crop by name, and always for one that needs a look', () => {

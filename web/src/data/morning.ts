@@ -16,8 +16,8 @@ export interface Morning {
   newlyOpen: number;
   /** `open` in the same order, but together what has something in common. */
   groups: OpenGroup[];
-  /** How many unusual batches of the last seven days were marked as seen. */
-  seen: number;
+  /** The unusual batches of the last seven days that were marked as seen, newest first. */
+  seen: UnusualBatch[];
   /** How many of `recent` are of a crop with a usual range. */
   compared: number;
   crops: Group[];
@@ -46,20 +46,15 @@ const OPEN_DAYS = 7;
 const CROPS_MAX = 10;
 
 /** `rows` are those of four weeks, oldest first. */
-export function morningOf(
-  columns: Columns,
-  rows: Int32Array,
-  ranges: UsualRanges,
-  today: string,
-  isSeen: (batchId: string) => boolean,
-): Morning {
+export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRanges, today: string, isSeen: (batchId: string) => boolean): Morning {
   const firstNew = dayNumber(recentPeriod(today).from);
   const firstOpen = dayNumber(plusDays(today, 1 - OPEN_DAYS));
   const isNew = (row: number): boolean => columns.day[row]! >= firstNew;
   const unusual = findUnusual(columns, rows, ranges);
   const late = unusual.filter(({ row }) => columns.day[row]! >= firstOpen);
+  const seen = late.filter(({ row }) => isSeen(columns.batch(row).batch_id)).reverse();
   const open = late
-    .filter(({ row }) => !isSeen(columns.batch(row).batch_id))
+    .filter((batch) => !seen.includes(batch))
     .map((batch) => ({ ...batch, isNew: isNew(batch.row) }))
     .sort((a, b) => Number(b.isNew) - Number(a.isNew) || severity(b.reasons) - severity(a.reasons) || b.row - a.row);
   const recent = rows.filter(isNew).reverse();
@@ -68,7 +63,7 @@ export function morningOf(
     open,
     newlyOpen: open.filter(({ isNew }) => isNew).length,
     groups: groupsOf(columns, open),
-    seen: late.length - open.length,
+    seen,
     compared: recent.filter((row) => ranges.has(columns.cropName(columns.crop[row]!))).length,
     ...cropRows(columns, rows, open),
     reasons: new Map(unusual.map(({ row, reasons }) => [row, reasons])),

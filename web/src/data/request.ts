@@ -16,12 +16,7 @@ export interface ApiResponse {
 const REQUEST_MS_MAX = 60_000;
 
 /** Throws `offline` when no complete response arrived, and the signal's reason when the caller aborted. */
-export async function request(
-  path: string,
-  init: RequestInit,
-  signal?: AbortSignal,
-  fetch: Fetch = globalThis.fetch,
-): Promise<ApiResponse> {
+export async function request(path: string, init: RequestInit, signal?: AbortSignal, fetch: Fetch = globalThis.fetch): Promise<ApiResponse> {
   const timeout = AbortSignal.timeout(REQUEST_MS_MAX);
   const stop = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   signal?.throwIfAborted();

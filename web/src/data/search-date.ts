@@ -15,10 +15,7 @@ export interface SearchDate {
 
 const YEAR = String.raw`(?:,?\s*(?<year>20\d\d))?`;
 const SHORT_YEAR = String.raw`(?:/(?<year>(?:20)?\d\d))?`;
-const SLASHED = [
-  String.raw`(?<day>\d{1,2})/(?<month>\d{1,2})${SHORT_YEAR}`,
-  String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})${SHORT_YEAR}`,
-];
+const SLASHED = [String.raw`(?<day>\d{1,2})/(?<month>\d{1,2})${SHORT_YEAR}`, String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})${SHORT_YEAR}`];
 function namesOf(options: Intl.DateTimeFormatOptions, times: number[]): string[] {
   return [locale, 'en', 'de'].flatMap((tag) => {
     const format = new Intl.DateTimeFormat(tag, { ...options, timeZone: 'UTC' });

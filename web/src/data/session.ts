@@ -29,12 +29,7 @@ const TOKEN_TTL_DEFAULT_SECS = 300;
 const RENEW_AFTER = 0.8;
 
 /** Throws `ServiceError`, or the signal's reason when the caller aborts. */
-export async function signIn(
-  clientId: string,
-  clientSecret: string,
-  keep: boolean,
-  options: Options = {},
-): Promise<SignedIn> {
+export async function signIn(clientId: string, clientSecret: string, keep: boolean, options: Options = {}): Promise<SignedIn> {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, keep: `${keep}` };
   return expectSignedIn(await post('/session', form, options), 'wrong-credentials');
 }
@@ -60,11 +55,7 @@ function expectSignedIn(signedIn: SignedIn | null, kind: 'wrong-credentials' | '
   return signedIn;
 }
 
-async function post(
-  path: string,
-  form: Record<string, string>,
-  { signal, fetch, now = Date.now }: Options,
-): Promise<SignedIn | null> {
+async function post(path: string, form: Record<string, string>, { signal, fetch, now = Date.now }: Options): Promise<SignedIn | null> {
   const headers = { Accept: 'application/json', 'Content-Type': 'application/x-www-form-urlencoded' };
   const sentAt = now();
   const body = new URLSearchParams(form).toString();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
 import type { Columns } from './columns';
 import { dayNumber } from '../time/day';
-import { averages, BATCHES_FOR_RANGE_MIN, findUnusual, isUnusual, pointsOutside, usualRanges } from './usual';
+import { averages, BATCHES_FOR_RANGE_MIN, countBelow, findUnusual, isUnusual, pointsOutside, usualRanges } from './usual';
 import { allRows, sampleColumns } from './test-data';
 
 /** Germination rates 80.00, 81.00 … 100.00. By hand: 10 % of 21 values are 82, 90 % are 98. */
@@ -90,6 +90,13 @@ it('compares what people read: a value that rounds to the end of the range is in
   expect(isUnusual('avg_median_seedling_size_mm2', 0, range)).toBe(false);
 });
 
+it('counts the last six batches below the usual range', () => {
+  const columns = sampleColumns(['10.00', '81.49', '82.00', '81.00', '90.00', '41.00', '70.00'].map((avg_germination_rate) => ({ avg_germination_rate })));
+  const range = { low: 82, high: 98, mean: 90 };
+  expect(countBelow(columns, allRows(columns), range)).toEqual({ below: 4, last: 6 });
+  expect(countBelow(columns, allRows(columns).slice(0, 2), range)).toEqual({ below: 2, last: 2 });
+});
+
 it('compares the plain average of four weeks with that of the year', () => {
   const on = (day: string, rate: string) => ({ batch_creation_date: `${day}T08:00:00Z`, avg_germination_rate: rate });
   const before = Array.from({ length: 10 }, () => on('2026-01-05', '95.00'));
@@ -98,10 +105,10 @@ it('compares the plain average of four weeks with that of the year', () => {
     const columns = sampleColumns(changes);
     return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination', new Set(failures));
   };
-  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, decline: 5, isDecline: true });
+  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, isDecline: true });
   expect(of([...before, ...after(4, '60.00')]).isDecline, 'few batches').toBe(false);
   expect(of([...before, ...after(10, '91.00')]).isDecline, 'few points').toBe(false);
   const oneFailed = [...before, ...after(9, '95.00'), ...after(1, '5.00')];
-  expect(of(oneFailed, 19), 'a failure').toEqual({ weeks: 86, year: 90.5, decline: 0, isDecline: false });
-  expect(of(before)).toEqual({ weeks: null, year: 95, decline: 0, isDecline: false });
+  expect(of(oneFailed, 19), 'a failure').toEqual({ weeks: 86, year: 90.5, isDecline: false });
+  expect(of(before)).toEqual({ weeks: null, year: 95, isDecline: false });
 });

@@ -51,11 +51,7 @@ export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
 
 function toRange(values: Float64Array): Range | null {
   if (values.length < BATCHES_FOR_RANGE_MIN) return null;
-  return {
-    low: Math.round(percentile(values, 0.1)!),
-    high: Math.round(percentile(values, 0.9)!),
-    mean: mean(values)!,
-  };
+  return { low: Math.round(percentile(values, 0.1)!), high: Math.round(percentile(values, 0.9)!), mean: mean(values)! };
 }
 
 /** How many points a value is below (negative) or above the range. Both are rounded, as people read them. */
@@ -132,12 +128,19 @@ export const SEVERE_POINTS = 15;
 /** Whether a batch is red wherever it is shown. */
 export const isSevere = (reasons: readonly Reason[] = []): boolean => severity(reasons) >= SEVERE_POINTS;
 
+const LAST_BATCHES = 6;
+
+/** How many of the last six batches are below the usual range. `rows` are of one crop, oldest first, with their rates. */
+export function countBelow({ germination }: Columns, rows: Int32Array, range: Range | null): { below: number; last: number } {
+  const last = rows.subarray(-LAST_BATCHES);
+  return { below: last.filter((row) => range !== null && pointsOutside(germination[row]!, range) < 0).length, last: last.length };
+}
+
 export interface Averages {
   /** Of the last four weeks, and of the last 365 days. */
   weeks: number | null;
   year: number | null;
-  /** How many points the four weeks are below the year, without failures. */
-  decline: number;
+  /** Whether the four weeks are clearly below the year, without failures. */
   isDecline: boolean;
 }
 
@@ -155,5 +158,5 @@ export function averages(columns: Columns, rows: Int32Array, firstDay: number, m
   const others = averagesOf(rows.filter((row) => !failures.has(row)));
   const decline = others.weeks === null ? 0 : others.year! - others.weeks;
   const { weeks, year } = averagesOf(rows);
-  return { weeks, year, decline, isDecline: others.batches >= DECLINE_BATCHES_MIN && decline >= DECLINE_POINTS_MIN };
+  return { weeks, year, isDecline: others.batches >= DECLINE_BATCHES_MIN && decline >= DECLINE_POINTS_MIN };
 }

@@ -7,6 +7,7 @@ export const en = {
   batches,
   /** "12 of 30 batches". */
   someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
+  points: (n: number): string => (n === 1 ? '1 point' : `${count(n)} points`),
   /** "76–95%". */
   range: (low: number, high: number): string => `${count(low)}–${percent(high, 0)}`,
   cropNotRecorded: 'Crop not recorded',
@@ -88,10 +89,8 @@ export const en = {
     to: 'To',
     days: (n: number): string => (n === 1 ? '1 day' : `${count(n)} days`),
     /** As part of a sentence. */
-    phrase: (from: string, to: string): string =>
-      from === to ? `on ${date(from)}` : `from ${date(from)} to ${date(to)}`,
-    reversed: (from: string, to: string): string =>
-      `“From” is after “To”. Set “To” to ${date(from)} or later, or “From” to ${date(to)} or earlier.`,
+    phrase: (from: string, to: string): string => from === to ? `on ${date(from)}` : `from ${date(from)} to ${date(to)}`,
+    reversed: (from: string, to: string): string => `“From” is after “To”. Set “To” to ${date(from)} or later, or “From” to ${date(to)} or earlier.`,
     tooLong: (days: number): string => `The period can have at most ${count(days)} days.`,
   },
 
@@ -123,8 +122,7 @@ export const en = {
     start: 'Loading batches…',
     upTo: (day: string): string => `, up to ${date(day)}`,
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
-    tooMany: (n: number, upTo: string): string =>
-      `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
+    tooMany: (n: number, upTo: string): string => `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
     expired: 'Your session has expired.',
     waiting: 'Waiting for the service.',
@@ -160,6 +158,7 @@ export const en = {
     showLatest: 'Show that day',
     showYear: 'Show the last 365 days',
     filterTitle: 'No batches match your filters',
+    searchTitle: (text: string): string => `No matches for “${text}”.`,
     filter: 'Try removing a filter.',
     search: 'Search and filters look only at the period shown.',
     correction: (text: string): string => `Did you mean “${text}”?`,
@@ -169,17 +168,18 @@ export const en = {
   today: {
     today: 'Today',
     yesterday: 'Yesterday',
-    sinceYesterday: 'Since yesterday',
-    sinceFriday: 'Since Friday',
+    sinceYesterday: 'New since yesterday',
+    sinceFriday: 'New since Friday',
     comparing: 'Comparing…',
     needLook: (n: number, all: number): string => `${count(n)} of ${batches(all)} ${n === 1 ? 'needs' : 'need'} a look`,
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
     slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
     declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
-    decline: (crop: string, weeks: string, year: string): string => `${crop === '' ? 'Last' : `${crop}: last`} 4 weeks on average ${weeks}, the year ${year}`,
+    decline: (crop: string, weeks: string, year: string, below: number, last: number): string =>
+      `${crop === '' ? 'Last' : `${crop}: last`} 4 weeks on average ${weeks}, the year ${year}${below === 0 ? '' : `; ${count(below)} of the last ${count(last)} batches below the usual range`}`,
     others: (n: number, places: string, rates: string): string => `${count(n)} more${places && ` (${places})`}: ${rates}`,
-    noneToday: (when: string): string => `None today, last scan ${when}.`,
+    lastScan: (when: string): string => `Last scan ${when}.`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
     nothingUnusual: (n: number): string => `${batches(n)}, nothing unusual`,
     plain: (n: number): string => (n === 1 ? '1 new batch' : `${count(n)} new batches`),
@@ -202,8 +202,9 @@ export const en = {
     markSeen: 'Mark as seen',
     markAllSeen: (n: number): string => `Mark all ${count(n)} as seen`,
     markUnseen: 'Mark as not seen',
-    marked: (what: string): string => `Hidden on this device: ${what}.`,
-    undo: 'Undo',
+    isSeen: 'Seen',
+    seenHere: 'Hidden on this device only.',
+    plants: (n: number, cells: number): string => `${count(n)} of ${count(cells)} per tray`,
     usually: (range: string): string => `usually ${range}`,
     between: (first: string, last: string): string => `${first} to ${last}`,
     outside: (points: number, range: string): string => `${count(Math.abs(points))} points ${points < 0 ? 'below' : 'above'} the usual ${range}`,
@@ -215,7 +216,7 @@ export const en = {
       'high-variation': 'size variation',
     },
     weeks: 'Germination, last four weeks',
-    unusualKey: 'Unusual',
+    unusualKey: (low: number, high: number): string => `Unusual (${count(low)}–${count(high)} points below)`,
     severeKey: (points: number): string => `${count(points)} or more points below`,
     belowKey: (rate: string): string => `Below ${rate}`,
     row: (crop: string, n: number, unusual: number): string => `${crop}: ${batches(n)} in four weeks, ${count(unusual)} unusual.`,
@@ -239,7 +240,7 @@ export const en = {
   crops: {
     title: (measure: string): string => `${measure} by crop`,
     key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
-    order: 'The largest decline first; failures (15 or more points below) do not count.',
+    order: 'Sorted by the average against that of the last 365 days, the largest decline first.',
     comparing: 'Comparing with the last 365 days…',
     notComparable: 'Not compared: the last 365 days are not loaded.',
     average: 'Average',
@@ -255,7 +256,7 @@ export const en = {
     weekOf: (week: number, day: string): string => `Week ${week}, from ${day}`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' },
     key: 'Line: average. Band: usual range.',
-    unusualKey: 'Orange or red: an unusual batch, with its rate.',
+    unusualKey: (points: number): string => `Orange or red: an unusual batch, ${count(points)} or more points below, with its rate.`,
     runningKey: { day: 'Hollow dot: today, not finished.', week: 'Hollow dot: this week, not finished.', month: 'Hollow dot: this month, not finished.' },
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
     omitted: (n: number): string => `${n === 1 ? 'One more crop is' : `${count(n)} more crops are`} in the table above.`,
@@ -269,8 +270,8 @@ export const en = {
     firstCrop: 'Crop…',
     secondChoice: 'Crop or period…',
     with: 'with',
-    before: 'itself, the days before',
-    year: 'itself, a year earlier',
+    before: 'same crop, previous period',
+    year: 'same crop, a year earlier',
     loading: 'Loading the other period…',
   },
 
@@ -297,6 +298,7 @@ export const en = {
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     unusual: (what: string): string => `Unusual: ${what}`,
+    unusualRule: (points: number, severe: number): string => `Unusual: at least ${count(points)} points outside the usual range. Red: at least ${count(severe)}.`,
     lowestGermination: 'Lowest germination first',
     lowestUsable: 'Lowest usable rate first',
     warning: 'Warning',
@@ -310,7 +312,6 @@ export const en = {
     excel: 'Excel file',
     parquet: 'Parquet (for data tools)',
     print: 'Print or save as PDF',
-    service: 'Every column of all batches in this period:',
     failed: (why: string): string => `The export failed. ${why}`,
   },
 
@@ -325,12 +326,10 @@ export const en = {
     warning: 'The scanner reported one, without a reason. The figures of this batch may be wrong: check the trays by eye.',
     compared: 'Compared with the usual range',
     noCrop: 'The crop is not recorded, so there is no usual range.',
-    tooFew: (min: number, crop: string): string =>
-      `No usual range yet: fewer than ${count(min)} batches of ${crop} in the last 365 days.`,
-    band: (n: number, crop: string): string =>
-      `Band: the usual range of ${crop}, the middle 80% of its ${batches(n)} of the last 365 days. Line: their average.`,
+    tooFew: (min: number, crop: string): string => `No usual range yet: fewer than ${count(min)} batches of ${crop} in the last 365 days.`,
+    band: (n: number, crop: string): string => `Band: the usual range of ${crop}, the middle 80% of its ${batches(n)} of the last 365 days. Line: their average.`,
     noneUnusual: 'No unusual values.',
-    tray: 'Average per tray',
+    tray: (images: number): string => (images === 1 ? 'Tray' : 'Average per tray'),
     allFields: 'All fields',
     yes: 'Yes',
     no: 'No',
@@ -340,8 +339,8 @@ export const en = {
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',
-    outside: (isLow: boolean, isUnusual: boolean, range: string): string =>
-      `${isLow ? 'Below' : 'Above'} the usual range (${range})${isUnusual ? ': unusual' : ', not unusual'}`,
+    outside: (isLow: boolean, distance: string, range: string, limit: string): string =>
+      `${distance} ${isLow ? 'below' : 'above'} the usual range (${range})${limit && `; unusual from ${limit} ${isLow ? 'down' : 'up'}`}`,
     within: (range: string): string => `In the usual range (${range})`,
     to: (low: string, high: string): string => `${low} to ${high}`,
     sameName: 'Other batches with this name',
@@ -353,10 +352,9 @@ export const en = {
     usable: (n: number): string => `${count(n)} usable`,
     unusable: (n: number): string => `${count(n)} germinated, not usable`,
     notGerminated: (n: number): string => `${count(n)} not germinated`,
-    trayNote: (total: number): string =>
-      `Average of this batch’s trays, with ${count(total)} cells each. Usable: good enough to grow on.`,
-    contradiction: (rate: string, what: string, n: number, total: number): string =>
-      `No drawing: ${rate} ${what} does not match ${count(n)} of ${count(total)} cells.`,
+    trayNote: (total: number, images: number): string =>
+      `${images === 1 ? `${count(total)} cells.` : `Average of this batch’s trays, with ${count(total)} cells each.`} Usable: good enough to grow on.`,
+    contradiction: (rate: string, what: string, n: number, total: number): string => `No drawing: ${rate} ${what} does not match ${count(n)} of ${count(total)} cells.`,
     noCells: 'No cell counts recorded.',
   },
 };

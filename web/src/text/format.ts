@@ -60,11 +60,7 @@ export function formatter(tag: string, timeZone: string) {
 }
 
 // From how many minutes on, the minutes of a unit, and the unit.
-const AGO: readonly [number, number, Intl.RelativeTimeFormatUnit][] = [
-  [2 * 1440, 1440, 'day'],
-  [120, 60, 'hour'],
-  [0, 1, 'minute'],
-];
+const AGO: readonly [number, number, Intl.RelativeTimeFormatUnit][] = [[2 * 1440, 1440, 'day'], [120, 60, 'hour'], [0, 1, 'minute']];
 
 // Style 'percent' would expect fractions.
 const PERCENT = { style: 'unit', unit: 'percent' } as const;

@@ -30,7 +30,7 @@ export function momentText(instant: string, today: string, label = dayName): str
   return `${label(dayOf(instant), today)}, ${time(instantMs(instant))}`;
 }
 
-/** "Since yesterday", or since Friday. */
+/** "New since yesterday", or since Friday. */
 export function sinceText({ from }: Period, today: string): string {
   return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
 }
