@@ -122,6 +122,9 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await button(page, 'Mark all 3 as seen: 3 batches in House 3').click();
   await expect(message(page, '1 of 5 batches needs a look')).toBeVisible();
   await expect(page.getByText('3 marked as seen')).toBeFocused();
+  await button(page, 'Undo').click();
+  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
+  await expect(button(page, 'Undo')).toHaveCount(0);
 });
 
 test('an earlier batch stays for seven days', async ({ page }) => {

@@ -201,6 +201,7 @@ export const de: Text = {
     markAllSeen: (n) => `Alle ${count(n)} abhaken`,
     markUnseen: 'Wieder anzeigen',
     isSeen: 'Abgehakt',
+    undo: 'Rückgängig',
     seenHere: 'Nur auf diesem Gerät ausgeblendet.',
     plants: (n, cells) => `${count(n)} von ${count(cells)} pro Platte`,
     usually: (range) => `üblich ${range}`,

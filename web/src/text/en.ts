@@ -203,6 +203,7 @@ export const en = {
     markAllSeen: (n: number): string => `Mark all ${count(n)} as seen`,
     markUnseen: 'Mark as not seen',
     isSeen: 'Seen',
+    undo: 'Undo',
     seenHere: 'Hidden on this device only.',
     plants: (n: number, cells: number): string => `${count(n)} of ${count(cells)} per tray`,
     usually: (range: string): string => `usually ${range}`,
