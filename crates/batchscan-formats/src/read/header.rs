@@ -8,7 +8,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role};
 use super::error::Location;
 use super::mapping::quoted;
-use super::title::{Title, Unit, hinted, misspelt, most_likely, other_unit, simplify};
+use super::title::{Title, Unit, hinted, misspelt, most_likely, other_unit, simplify, wrong_unit};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
@@ -201,6 +201,12 @@ pub(super) fn match_columns<T: AsRef<str>>(
     Ok(matcher.header)
 }
 
+/// The error of a title with a unit that is not the field's.
+fn wrong_title(title: &str, unit: &str, field: Field) -> FieldError {
+    let problem = wrong_unit("the title", unit, field);
+    FieldError::problem(&clip(title), format!("{problem}, or add it to ignore in a mapping"))
+}
+
 struct Matcher<'o, 't> {
     options: &'o ReadOptions,
     header: Header,
@@ -217,10 +223,7 @@ impl<'t> Matcher<'_, 't> {
             Meaning::Mapped(field, _) | Meaning::Title(Title::OddUnit(field, _))
                 if let Some(unit) = other_unit(field, title) =>
             {
-                let problem = format!(
-                    "is in {unit}, and {field} is not: convert the column, or add it to ignore in a mapping"
-                );
-                self.errors.push(FieldError::problem(&clip(title), problem));
+                self.errors.push(wrong_title(title, unit, field));
                 Role::Ignored
             }
             Meaning::Mapped(field, unit) | Meaning::Title(Title::Field(field, unit)) => {
@@ -286,6 +289,9 @@ impl<'t> Matcher<'_, 't> {
         let (mut misspellings, unknown) = (Vec::new(), std::mem::take(&mut self.unknown));
         for title in unknown {
             match misspelt(title, |field| !taken[field as usize]) {
+                Some(field) if let Some(unit) = other_unit(field, title) => {
+                    misspellings.push(wrong_title(title, unit, field));
+                }
                 Some(field) => {
                     let problem = format!(
                         "unknown field; did you mean {field}? Then add {} = \"{field}\" to [columns] of a mapping, or else add it to ignore",

@@ -10,7 +10,7 @@ use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, quoted};
-use super::title::{misspelt, most_likely};
+use super::title::{misspelt, most_likely, other_unit};
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -144,7 +144,8 @@ impl Preview {
             let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
         };
         for title in titles.clone() {
-            if let Some(field) = misspelt(title, |field| missing.contains(&field)) {
+            let is_missing = |field| missing.contains(&field) && other_unit(field, title).is_none();
+            if let Some(field) = misspelt(title, is_missing) {
                 missing.retain(|other| *other != field);
                 suggest(title, field, &mut titles);
             }

@@ -104,13 +104,17 @@ fn split_unit(title: &str) -> (&str, &str) {
             return (base, unit.trim());
         }
     }
-    for unit in ["%", "mm²"] {
+    for unit in ["%", "mm²", "‰", "cm²", "cm2", "cm^2"] {
         if let Some(base) = title.strip_suffix(unit) {
             let base = base.trim_end().trim_end_matches(',');
             return (base.strip_suffix(" in").unwrap_or(base), unit);
         }
     }
     (title, "")
+}
+
+fn words(title: &str) -> impl Iterator<Item = &str> {
+    title.split(|c: char| !c.is_alphanumeric() && !matches!(c, '^' | '‰'))
 }
 
 /// A title without case, spaces, hyphens and underscores.
@@ -205,16 +209,45 @@ pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t st
     })
 }
 
-/// Units that a number must be converted from.
-const OTHER_UNITS: [&str; 14] =
-    ["cm²", "cm2", "cm^2", "m²", "m2", "dm²", "in²", "in2", "sq in", "sq. in.", "inch²", "mm", "cm", "px"];
+/// Units that a size must be converted from.
+const OTHER_UNITS: [&str; 19] = [
+    "cm²", "cm2", "cm^2", "m²", "m2", "m^2", "dm²", "dm2", "µm²", "in²", "in2", "inch²", "inch", "sq in",
+    "sq. in.", "mm", "cm", "px", "pixel",
+];
 
 /// The unit in a title, if the values of the field have another one.
 pub(super) fn other_unit(field: Field, title: &str) -> Option<&str> {
+    if !matches!(field.kind(), Kind::Decimal | Kind::Count) {
+        return None;
+    }
     let unit = split_unit(title).1;
-    let is_number = matches!(field.kind(), Kind::Decimal | Kind::Count);
-    let is_known = OTHER_UNITS.contains(&unit) || ["%", "percent", "mm²", "mm2", "mm^2"].contains(&unit);
-    (is_number && is_known && Unit::parse(field, unit).is_none()).then_some(unit)
+    let is_known = OTHER_UNITS.contains(&unit) || ["%", "‰", "percent", "mm²", "mm2", "mm^2"].contains(&unit);
+    if is_known && Unit::parse(field, unit).is_none() {
+        return Some(unit);
+    }
+    words(title).find(|word| is_other_unit(field, &word.to_lowercase(), &title.to_lowercase()))
+}
+
+/// Whether a word of a title in lower case is another unit than the field's.
+fn is_other_unit(field: Field, word: &str, title: &str) -> bool {
+    let has_any = |text: &str, parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    match field.unit() {
+        Some("percent") => word == "ppm" || has_any(word, &["‰", "promill", "permill"]),
+        // Square millimetres in words.
+        Some(_) if word == "mm" => !has_any(title, &["sq", "carr", "quad"]),
+        Some(_) => OTHER_UNITS.contains(&word) || has_any(word, &["cm²", "cm2", "centim", "zentim"]),
+        None => false,
+    }
+}
+
+/// The error of a unit that is not the field's.
+pub(super) fn wrong_unit(place: &str, unit: &str, field: Field) -> String {
+    let own = match field.unit() {
+        Some("percent") => "is in percent",
+        Some(_) => "is in mm²",
+        None => "has no unit",
+    };
+    format!("{place} says {unit}, and {field} {own}: convert the values and correct {place}")
 }
 
 fn may_have_unit(field: Field, title: &str) -> bool {
@@ -268,6 +301,30 @@ mod tests {
             ("", Title::Unknown),
         ] {
             assert_eq!(Title::parse(title), expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn other_units_are_found_anywhere_in_a_title() {
+        let (size, rate) = (Field::AvgMedianSeedlingSizeMm2, Field::AvgGerminationRate);
+        for (field, title, expected) in [
+            (size, "size_cm2", Some("cm2")),
+            (size, "Größe cm²", Some("cm²")),
+            (size, "Größe in cm2", Some("cm2")),
+            (size, "Area cm^2", Some("cm^2")),
+            (size, "Taille (cm carrés)", Some("cm")),
+            (size, "Größe (0,01 cm²)", Some("cm²")),
+            (size, "Taille (mm carrés)", None),
+            (size, "Größe mm2, Median", None),
+            (rate, "Keimrate ‰", Some("‰")),
+            (rate, "Keimrate (Promille)", Some("Promille")),
+            (rate, "Keimung ppm", Some("ppm")),
+            (rate, "Keimrate > 2 cm", None),
+            (Field::AvgUsableSeedlings, "Seedlings > 5 mm", None),
+            (Field::AvgUsableSeedlings, "Seedlings %", Some("%")),
+            (Field::Comment, "Comment (cm²)", None),
+        ] {
+            assert_eq!(other_unit(field, title), expected, "{title}");
         }
     }
 
