@@ -249,6 +249,17 @@ impl<'t> Matcher<'_, 't> {
     }
 
     fn field(&mut self, title: &str, field: Field, unit: Unit, collector: &mut Collector<'_>) -> Role {
+        match unit {
+            Unit::Zone(zone) => self.header.zone = Some(zone),
+            Unit::Utc | Unit::Offset => {
+                if let Some(problem) = self.zone_problem(&unit) {
+                    self.errors.push(FieldError::problem(&clip(title), problem));
+                }
+                self.header.zone = Zone::parse("UTC");
+            }
+            Unit::Percent => collector.set_percent_title(field),
+            Unit::None => {}
+        }
         if std::mem::replace(&mut self.taken[field as usize], true) {
             if self.is_date_and_time(field) {
                 return Role::DateOrTime;
@@ -256,11 +267,6 @@ impl<'t> Matcher<'_, 't> {
             let problem = format!("second column for {field}; add one of them to ignore in a mapping");
             self.errors.push(FieldError::problem(&clip(title), problem));
             return Role::Ignored;
-        }
-        match unit {
-            Unit::Zone(zone) => self.header.zone = Some(zone),
-            Unit::Percent => collector.set_percent_title(field),
-            Unit::None => {}
         }
         let mapping = &self.options.mapping;
         let is_plain = match field.kind() {
@@ -270,6 +276,24 @@ impl<'t> Matcher<'_, 't> {
             _ => true,
         };
         Role::Field(Column { field, kind: field.kind(), is_plain })
+    }
+
+    /// Why the zone of a title cannot be used.
+    fn zone_problem(&self, unit: &Unit) -> Option<String> {
+        if *unit == Unit::Offset {
+            return Some(
+                "the title names an offset from UTC, not a time zone: name the zone in it, such as (Europe/Berlin), or \
+                 write the offset behind each time, such as 2026-01-31T08:00:00+01:00, and not in the title"
+                    .into(),
+            );
+        }
+        let stated = self.options.zone_name()?;
+        let is_utc = ["UTC", "GMT", "Etc/UTC", "Etc/GMT"].contains(&stated);
+        (!is_utc).then(|| {
+            format!(
+                "the title says UTC, and --timezone or the mapping says {stated}: correct the title, or state UTC"
+            )
+        })
     }
 
     /// A mapping may give the date of a batch two columns: one with the date, one with the time of day.

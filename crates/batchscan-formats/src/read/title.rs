@@ -60,6 +60,10 @@ pub(super) enum Unit {
     None,
     Percent,
     Zone(Zone),
+    /// UTC as a word, which is less certain than a zone in brackets.
+    Utc,
+    /// An offset from UTC, which is no zone: clocks change.
+    Offset,
 }
 
 impl Title {
@@ -71,7 +75,10 @@ impl Title {
         match KNOWN.get(&simplify(base)) {
             Some(field) => match Unit::parse(*field, unit) {
                 Some(found) => Title::Field(*field, found),
-                None => Title::OddUnit(*field, unit.to_owned()),
+                None => match Unit::of_time(*field, title) {
+                    Unit::None => Title::OddUnit(*field, unit.to_owned()),
+                    found => Title::Field(*field, found),
+                },
             },
             None if EXTRA.iter().any(|extra| simplify(extra) == simplify(title)) => Title::Extra,
             None => Title::Unknown,
@@ -82,7 +89,34 @@ impl Title {
 impl Unit {
     /// The unit of a title that a mapping gives to a field. What is not understood is a part of the title.
     pub(super) fn of_mapped(field: Field, title: &str) -> Self {
-        Self::parse(field, split_unit(title).1).unwrap_or(Unit::None)
+        Self::parse(field, split_unit(title).1).unwrap_or_else(|| Self::of_time(field, title))
+    }
+
+    /// What the title of times says about their zone, anywhere in it.
+    fn of_time(field: Field, title: &str) -> Self {
+        if field.kind() != Kind::Instant {
+            return Unit::None;
+        }
+        let mut names = title.split([' ', '(', ')', '[', ']', ',']).filter(|name| name.contains('/'));
+        if let Some(zone) = names.find_map(Zone::parse) {
+            return Unit::Zone(zone);
+        }
+        let upper = title.to_uppercase();
+        for (at, name) in ["UTC", "GMT"].into_iter().flat_map(|name| upper.match_indices(name)) {
+            let rest = &upper[at + name.len()..];
+            let is_word =
+                !upper[..at].ends_with(char::is_alphanumeric) && !rest.starts_with(char::is_alphabetic);
+            if is_word {
+                let is_offset = begins_with_offset(rest) || rest.starts_with(|c: char| c.is_ascii_digit());
+                return if is_offset { Unit::Offset } else { Unit::Utc };
+            }
+        }
+        match words(&upper).any(|word| ["MEZ", "MESZ", "CEST"].contains(&word)) {
+            true => Unit::Offset,
+            false if begins_with_offset(split_unit(title).1) => Unit::Offset,
+            false if upper.contains("WELTZEIT") => Unit::Utc,
+            false => Unit::None,
+        }
     }
 
     fn parse(field: Field, unit: &str) -> Option<Self> {
@@ -115,6 +149,13 @@ fn split_unit(title: &str) -> (&str, &str) {
 
 fn words(title: &str) -> impl Iterator<Item = &str> {
     title.split(|c: char| !c.is_alphanumeric() && !matches!(c, '^' | '‰'))
+}
+
+/// Whether a text such as `+01:00` follows. `+00:00` is UTC.
+fn begins_with_offset(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let signed = text.trim_start().strip_prefix(['+', '-', '\u{2212}', '±']).map(str::trim_start);
+    signed.is_some_and(|offset| offset.trim_start_matches(['0', ':']).starts_with(is_digit))
 }
 
 /// A title without case, spaces, hyphens and underscores.
@@ -325,6 +366,28 @@ mod tests {
             (Field::Comment, "Comment (cm²)", None),
         ] {
             assert_eq!(other_unit(field, title), expected, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_title_of_times_names_utc_or_an_offset_anywhere() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        for (title, expected) in [
+            ("Datum UTC", Unit::Utc),
+            ("Scanzeit_UTC", Unit::Utc),
+            ("UTC-Zeit", Unit::Utc),
+            ("Zeit (Weltzeit)", Unit::Utc),
+            ("Date (GMT+00:00)", Unit::Utc),
+            ("Date (UTC+2)", Unit::Offset),
+            ("Date GMT +1", Unit::Offset),
+            ("Date_UTC2", Unit::Offset),
+            ("Date (+01:00)", Unit::Offset),
+            ("Datum (MEZ)", Unit::Offset),
+            ("Zeit Europe/Berlin", Unit::Zone(berlin)),
+            ("Datum (2026-11)", Unit::None),
+            ("Outcome", Unit::None),
+        ] {
+            assert_eq!(Unit::of_mapped(Field::BatchCreationDate, title), expected, "{title}");
         }
     }
 
