@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use batchscan_model::{Field, Kind, Zone};
+use batchscan_model::printable::clip;
+use batchscan_model::{Field, FieldError, Kind, Zone};
 
 use super::mapping::RATE_FIELDS;
 
@@ -289,6 +290,12 @@ pub(super) fn wrong_unit(place: &str, unit: &str, field: Field) -> String {
         None => "has no unit",
     };
     format!("{place} says {unit}, and {field} {own}: convert the values and correct {place}")
+}
+
+/// The error of a row below the header that names another unit than the field's.
+pub(super) fn wrong_unit_in_row(field: Field, cell: &str) -> Option<FieldError> {
+    let unit = other_unit(field, cell)?;
+    Some(FieldError::problem(field.name(), wrong_unit("this row", &clip(unit), field)))
 }
 
 fn may_have_unit(field: Field, title: &str) -> bool {

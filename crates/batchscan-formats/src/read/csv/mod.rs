@@ -23,6 +23,7 @@ use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
 use super::json_syntax::excerpt;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
+use super::title::wrong_unit_in_row;
 
 /// Names the option in Excel's save dialog.
 const SAVE_AS: &str = "UTF-8 text; save the sheet as \"CSV UTF-8\"";
@@ -214,6 +215,13 @@ impl Table<'_> {
         }
         let is_empty = |index: usize| row.cells[index].start == row.cells[index].end;
         if is_no_batch(&self.roles, is_empty) {
+            let unit = self.roles.iter().zip(row.cells(row_text)).find_map(|(role, (cell, _))| match role {
+                Role::Field(column) => wrong_unit_in_row(column.field, &cell),
+                _ => None,
+            });
+            if let Some(error) = unit {
+                return collector.add_error(location, error);
+            }
             return collector.ignore_row(location, first().as_deref());
         }
         if collector.notes().wants_examples() {

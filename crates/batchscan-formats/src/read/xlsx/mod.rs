@@ -14,7 +14,7 @@ use std::io::{Read as _, Seek as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Field, FieldError, RawBatch, Value};
+use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
 use calamine::{DataRef, DataType as _, Dimensions, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
 
 use super::ReadOptions;
@@ -25,6 +25,7 @@ use super::convert::Converter;
 use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
 use super::mapping::quoted;
+use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
 use value::{CellValue, Look, shown};
 
@@ -322,6 +323,8 @@ struct Row<'a> {
     has_cells: bool,
     /// Whether the mapping says to ignore it.
     is_ignored: bool,
+    /// A unit that is not the field's.
+    wrong_unit: Option<FieldError>,
     has_values: bool,
     /// Whether a value is missing, which is already an error.
     is_incomplete: bool,
@@ -444,6 +447,11 @@ impl<'o> Table<'o> {
             let mark = if look.is_percent { " (percent cell)" } else { "" };
             collector.notes().add_cell(field, &format!("{}{mark}", shown(&cell)));
         }
+        if matches!(field.kind(), Kind::Count | Kind::Decimal)
+            && let Some(text) = cell.get_string()
+        {
+            row.wrong_unit = row.wrong_unit.take().or_else(|| wrong_unit_in_row(field, text));
+        }
         self.set_value(row, field, CellValue::new(field, cell, look, self.is_1904));
     }
 
@@ -483,6 +491,9 @@ impl<'o> Table<'o> {
             _ => row.raw.get(Field::BatchCreationDate).is_none(),
         };
         if is_no_batch(roles, is_empty) {
+            if let Some(error) = row.wrong_unit.take() {
+                return collector.add_error(self.location(), error);
+            }
             let text = |field: Field| match row.raw.get(field) {
                 Some(Value::Cell(text) | Value::Text(text)) => Some(&**text),
                 _ => None,
