@@ -2,6 +2,7 @@
 //! texts that Excel shares between cells are in memory.
 
 mod limited_file;
+mod mixed_dates;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -27,6 +28,7 @@ use super::header::{Header, HeaderSearch, match_columns};
 use super::mapping::quoted;
 use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
+use mixed_dates::MixedDates;
 use value::{CellValue, Look, shown};
 
 /// In a mapping: all sheets that have the columns.
@@ -123,6 +125,11 @@ impl<'o> Sheets<'o> {
                 if let Some(converter) = &table.converter {
                     collector.notes().set_conversion(converter);
                     collector.add_errors(converter.finish())?;
+                }
+                match table.dates.finish() {
+                    Some(Err(error)) => collector.add_errors(vec![error])?,
+                    Some(Ok(warning)) => collector.warn(warning.location, warning.error)?,
+                    None => {}
                 }
                 collector.finish_rates()?;
                 self.tables.push(name.to_owned());
@@ -343,6 +350,7 @@ struct Table<'o> {
     /// Its row, from 0.
     header_row: u32,
     converter: Option<Converter<'o>>,
+    dates: MixedDates,
     has_cells: bool,
     is_search_over: bool,
     /// The current row, from 0, and the next column in it.
@@ -361,6 +369,7 @@ impl<'o> Table<'o> {
             header: None,
             header_row: 0,
             converter: None,
+            dates: MixedDates::default(),
             has_cells: false,
             is_search_over: false,
             row: 0,
@@ -458,6 +467,9 @@ impl<'o> Table<'o> {
     fn set_value<'a>(&mut self, row: &mut Row<'a>, field: Field, value: CellValue<'a>) {
         let location = self.location();
         let Some(converter) = &mut self.converter else { return };
+        if field.kind() == Kind::Instant {
+            self.dates.observe(&value, location);
+        }
         let value = match value {
             CellValue::Text(text) => converter.text(field, text, location),
             CellValue::Clock(clock) => converter.clock(field, clock),
