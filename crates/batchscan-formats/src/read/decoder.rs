@@ -5,6 +5,8 @@ const WINDOWS_1252: [char; 32] = [
     '€', INVALID, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', INVALID, 'Ž', INVALID, INVALID, '‘',
     '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', INVALID, 'ž', 'Ÿ',
 ];
+/// Its letters among them, which are umlauts in the encoding of old Macs.
+pub(super) const RARE_LETTERS: [char; 9] = ['ƒ', 'ˆ', 'Š', 'Œ', 'Ž', 'š', 'œ', 'ž', 'Ÿ'];
 /// Stands for bytes that are not text.
 pub(super) const INVALID: char = char::REPLACEMENT_CHARACTER;
 

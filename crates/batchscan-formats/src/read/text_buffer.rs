@@ -85,6 +85,10 @@ impl<'a> TextBuffer<'a> {
         self.decoder.is_some()
     }
 
+    pub(super) fn is_windows_1252(&self) -> bool {
+        matches!(self.decoder, Some(Decoder::Windows1252))
+    }
+
     /// Decodes the bytes of the buffer from `start` on, and returns whether there are any.
     fn decode(&mut self, start: usize) -> bool {
         let Some(decoder) = &mut self.decoder else { return false };

@@ -11,6 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::str::Utf8Error;
 
+use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
 use memchr::{memchr, memchr2, memchr3};
 
@@ -18,10 +19,11 @@ use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role, is_no_batch};
 use super::convert::{Converter, ONE_OF_TWO, join_date_and_time};
-use super::decoder::{Decoder, INVALID};
+use super::decoder::{Decoder, INVALID, RARE_LETTERS};
 use super::error::Location;
 use super::header::{Header, HeaderSearch, match_columns};
 use super::json_syntax::excerpt;
+use super::mapping::quoted;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
 use super::title::wrong_unit_in_row;
 
@@ -34,7 +36,7 @@ pub(super) fn read(
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
     let is_marked = text.skip_byte_order_mark()?;
-    let mut source = Source { text, has_utf8: is_marked };
+    let mut source = Source { text, has_utf8: is_marked, is_warned: false };
     let mut row = Row::default();
     let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
@@ -47,7 +49,7 @@ pub(super) fn read(
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
                 source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
-                check_decoded(row_text, source.text, collector)?;
+                check_decoded(row_text, source.text, &mut source.is_warned, collector)?;
                 table.read_row(&row, row_text, location, collector)?;
                 row.consume(source.text);
             }
@@ -63,6 +65,8 @@ struct Source<'s, 'b> {
     text: &'s mut TextBuffer<'b>,
     /// Whether there was text that only UTF-8 explains.
     has_utf8: bool,
+    /// Whether a warning says that it may have another encoding.
+    is_warned: bool,
 }
 
 impl Source<'_, '_> {
@@ -84,13 +88,32 @@ impl Source<'_, '_> {
     }
 }
 
-/// Rejects text that was decoded from bytes that its encoding does not have.
-fn check_decoded(row: &str, text: &TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
-    if !text.is_decoded() || !row.contains(INVALID) {
+/// Rejects text that was decoded from bytes that its encoding does not have, and warns about the first text that is
+/// probably not of Windows-1252.
+fn check_decoded(
+    row: &str,
+    text: &TextBuffer<'_>,
+    is_warned: &mut bool,
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    if !text.is_decoded() {
         return Ok(());
     }
-    let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
-    Err(collector.fail(text.location(), unexpected("bytes of another encoding", expected)))
+    if row.contains(INVALID) {
+        let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
+        return Err(collector.fail(text.location(), unexpected("bytes of another encoding", expected)));
+    }
+    let mut words = row.split(|c: char| !c.is_alphanumeric());
+    match words.find(|word| word.contains(RARE_LETTERS)) {
+        Some(word) if text.is_windows_1252() && !std::mem::replace(is_warned, true) => {
+            let warning = format!(
+                "read as Windows-1252, for example {}; if that is wrong, save the file as UTF-8",
+                quoted(&clip(word))
+            );
+            collector.warn(text.location(), problem(warning))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Finds the header among the first rows, and the delimiter with which it is one. `row` is the header then.
@@ -110,7 +133,7 @@ fn find_header(
         match std::str::from_utf8(&source.text.bytes()[..length]) {
             Ok(line) => {
                 source.has_utf8 = source.has_utf8 || !line.is_ascii();
-                check_decoded(line, source.text, collector)?;
+                check_decoded(line, source.text, &mut source.is_warned, collector)?;
             }
             Err(error) => {
                 source.change_encoding(length, error, collector)?;

@@ -3,7 +3,8 @@
 use std::io::{Cursor, Read as _};
 
 use crate::Format::Csv;
-use crate::testing::{batches, errors, ids, read_all};
+use crate::read::{ReadOptions, preview};
+use crate::testing::{batches, errors, ids, read_all, temporary_file};
 
 const HEADER: &str = "batch_id,batch_name,batch_creation_date,number_of_images,warnings,comment";
 
@@ -159,4 +160,14 @@ fn an_empty_text_is_quoted_unless_every_cell_is() {
     assert!(batches(Csv, file.clone())[0].contains("\"comment\":\"\""));
     let quoted = file.replacen(HEADER, &format!("\"{}\"", HEADER.replace(',', "\",\"")), 1);
     assert!(batches(Csv, quoted)[0].contains("\"comment\":null"));
+}
+
+#[test]
+fn umlauts_of_an_old_mac_are_a_warning() {
+    let bytes = [table("a,@,x").as_bytes(), b"b,n,2026-01-31T08:00:00Z,1,true,M\x9Ahre gro\xA7\n"].concat();
+    let shown = preview(Csv, temporary_file(Cursor::new(bytes)), &ReadOptions::default());
+    let warnings = shown.result.unwrap().warnings.first;
+    let text = "read as Windows-1252, for example \"Mšhre\"; if that is wrong, save the file as UTF-8";
+    assert_eq!(warnings.first().unwrap().to_string(), format!("line 3: {text}"));
+    assert_eq!(warnings.len(), 1);
 }
