@@ -28,6 +28,10 @@ const CLOCKS_DIFFER_SECS: i64 = 24 * 60 * 60;
 /// The year 2000, in seconds since 1970: older batches are typing mistakes.
 const EARLIEST_SECS: i64 = 946_684_800;
 
+/// What names of rows begin with that are no batches.
+const SUMS: &str =
+    "sum summe somme total totals totaal gesamt durchschnitt mittelwert average avg moyenne gemiddelde";
+
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
 
@@ -129,6 +133,9 @@ impl<'a> Collector<'a> {
         let mut implausible = batch.implausible_values();
         if let Some(latest) = self.latest {
             check_time(&batch, latest, &mut implausible);
+        }
+        if self.is_table {
+            implausible.extend(check_sum(&batch));
         }
         if !implausible.is_empty() {
             self.add_warnings(location, implausible)?;
@@ -277,6 +284,21 @@ fn is_shortened(id: &str) -> bool {
             && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b','))
     };
     id.split_once("E+").is_some_and(|(digits, exponent)| is_number(digits) && is_number(exponent))
+}
+
+/// Warns about a row with the name of a sum.
+fn check_sum(batch: &Batch) -> Option<FieldError> {
+    let is_sum = |text: &str| {
+        let first = text.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        SUMS.split(' ').any(|sum| first.eq_ignore_ascii_case(sum))
+    };
+    let names = [(Field::BatchId, batch.batch_id.as_str()), (Field::BatchName, &*batch.batch_name)];
+    let (field, name) = names.into_iter().find(|(_, name)| is_sum(name))?;
+    let problem = format!(
+        "{} may be a sum, and is stored as a batch; if it is a sum, add the first text of the row to ignore_rows in a mapping",
+        quoted(&clip(name))
+    );
+    Some(FieldError::problem(field.name(), problem))
 }
 
 fn check_time(batch: &Batch, latest: i64, implausible: &mut Vec<FieldError>) {
