@@ -55,6 +55,8 @@ pub(super) struct Collector<'a> {
     notes: Notes,
     /// Whether the file has a header.
     is_table: bool,
+    /// The names of the sheets, if there are several.
+    sheets: Vec<String>,
     /// Whether a column is missing: rows are only examples for a preview.
     is_header_wrong: bool,
 }
@@ -92,6 +94,7 @@ impl<'a> Collector<'a> {
             rates: Rates::new(options.mapping.rates),
             notes: Notes::default(),
             is_table: false,
+            sheets: Vec::new(),
             is_header_wrong: false,
         }
     }
@@ -235,6 +238,26 @@ impl<'a> Collector<'a> {
         self.notes.set_columns(location, titles, roles);
     }
 
+    /// Errors name their sheet if there are several.
+    pub(super) fn set_sheets(&mut self, names: &[String]) {
+        if names.len() > 1 {
+            self.sheets = names.to_vec();
+        }
+    }
+
+    /// Replaces the numbers of sheets by their names.
+    fn name_sheets(&self, errors: &mut [LocatedError]) {
+        for LocatedError { location, error } in errors {
+            if let Location::SheetRow(sheet, row) = *location
+                && let Some(name) = self.sheets.get(sheet - 1)
+            {
+                let separator = if error.field.is_empty() { "" } else { ": " };
+                error.field = format!("sheet {}, row {row}{separator}{}", quoted(&clip(name)), error.field);
+                *location = Location::File;
+            }
+        }
+    }
+
     /// What a preview shows.
     pub(super) fn notes(&mut self) -> &mut Notes {
         &mut self.notes
@@ -256,14 +279,18 @@ impl<'a> Collector<'a> {
             Ok(())
         });
         let notes = std::mem::take(&mut self.notes);
+        let (mut errors, mut warnings) =
+            (std::mem::take(&mut self.errors), std::mem::take(&mut self.warnings));
+        self.name_sheets(&mut errors);
+        self.name_sheets(&mut warnings.first);
         let result = match outcome {
             Err(Stop::Callback) => Err(ReadError::Stopped),
             Err(Stop::Io(error)) => Err(ReadError::Io(error)),
-            Ok(()) | Err(Stop::Errors) if self.errors.is_empty() => {
-                Ok(ReadSummary { batches: self.batches, warnings: self.warnings })
+            Ok(()) | Err(Stop::Errors) if errors.is_empty() => {
+                Ok(ReadSummary { batches: self.batches, warnings })
             }
             Ok(()) | Err(Stop::Errors) => {
-                let Self { mut errors, repeats, more, only_implausible, .. } = self;
+                let Self { repeats, more, only_implausible, .. } = self;
                 for (LocatedError { error, .. }, repeats) in errors.iter_mut().zip(repeats) {
                     if repeats > 0 {
                         let more = if repeats == REPEATS_MAX { "or more" } else { "more" };

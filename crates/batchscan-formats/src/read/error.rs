@@ -166,8 +166,7 @@ impl fmt::Display for LocatedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.location {
             Location::Line(line) => write!(f, "line {line}: ")?,
-            Location::Row(row) | Location::SheetRow(1, row) => write!(f, "row {row}: ")?,
-            Location::SheetRow(sheet, row) => write!(f, "sheet {sheet}, row {row}: ")?,
+            Location::Row(row) | Location::SheetRow(_, row) => write!(f, "row {row}: ")?,
             Location::Columns => f.write_str("columns: ")?,
             Location::File => {}
         }
@@ -193,7 +192,6 @@ mod tests {
             (Location::Line(7), "line 7: "),
             (Location::Row(7), "row 7: "),
             (Location::SheetRow(1, 7), "row 7: "),
-            (Location::SheetRow(2, 7), "sheet 2, row 7: "),
             (Location::Columns, "columns: "),
             (Location::File, ""),
         ] {

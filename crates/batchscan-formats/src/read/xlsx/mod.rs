@@ -64,6 +64,7 @@ pub(super) fn read(
     let mut workbook = opened.map_err(|error| fail(&error, &limits, Location::File, collector))?;
     limits.open_all_parts();
     let names = sheet_names(&workbook, collector)?;
+    collector.set_sheets(&names.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
     for (sheet, (name, is_visible)) in (1..).zip(&names) {
         let is_wanted = match &options.mapping.sheet {
@@ -249,7 +250,7 @@ impl<'o> Sheets<'o> {
                 if !self.tables.is_empty() {
                     let name = quoted(&clip(name));
                     let text = format!(
-                        "the sheet {name} lacks some of the columns; correct its titles, or add ignore_sheets = [{name}] \
+                        "some of the columns are missing; correct the titles, or add ignore_sheets = [{name}] \
                          to a mapping"
                     );
                     collector.add_error(location, problem(text))?;

@@ -168,9 +168,12 @@ fn only_a_pulled_table_continues_on_other_sheets() {
     assert_eq!(ids(XLSX, workbook.save_to_buffer().unwrap()), ["a", "b"]);
     add_sheet(&mut workbook, &REQUIRED, |sheet| write_row(sheet, 1, &"x".repeat(200)));
     let errors_found = errors(XLSX, workbook.save_to_buffer().unwrap());
-    let expected = "sheet 3, row 1: the sheets \"Batches\" and \"Sheet3\" both have the columns; add sheet = \"Batches\", \
+    let expected = "sheet \"Sheet3\", row 1: the sheets \"Batches\" and \"Sheet3\" both have the columns; add sheet = \"Batches\", \
                     ignore_sheets = [\"Sheet3\"], or sheet = \"*\" for all sheets to a mapping";
-    assert!(errors_found.starts_with("sheet 3, row 2: batch_id: expected 1 to 128 bytes"), "{errors_found}");
+    assert!(
+        errors_found.starts_with("sheet \"Sheet3\", row 2: batch_id: expected 1 to 128 bytes"),
+        "{errors_found}"
+    );
     assert!(errors_found.ends_with(expected), "{errors_found}");
     assert_eq!(ids(XLSX, sheet(&REQUIRED, |_| {})), [""; 0]);
     assert_eq!(
