@@ -119,6 +119,7 @@ impl<'o> Sheets<'o> {
         let is_1904 = workbook.has_1904_epoch();
         let formulas = self.find_formulas(workbook, sheet, name, collector)?;
         let mut table = Table::new(sheet, is_1904, formulas, self.options);
+        table.has_merged_cells = self.limits.contents().has_merged_cells;
         read_sheet(workbook, name, &mut table, self.limits, collector)?;
         match table.header {
             Some(_) => {
@@ -352,6 +353,7 @@ struct Table<'o> {
     header_row: u32,
     converter: Option<Converter<'o>>,
     dates: MixedDates,
+    has_merged_cells: bool,
     has_cells: bool,
     is_search_over: bool,
     /// The current row, from 0, and the next column in it.
@@ -371,6 +373,7 @@ impl<'o> Table<'o> {
             header_row: 0,
             converter: None,
             dates: MixedDates::default(),
+            has_merged_cells: false,
             has_cells: false,
             is_search_over: false,
             row: 0,
@@ -440,6 +443,12 @@ impl<'o> Table<'o> {
             Some(Role::Unnamed) | None if self.options.mapping.ignore.iter().any(String::is_empty) => Ok(()),
             Some(Role::Unnamed) | None => {
                 let column = format!("column {}", column + 1);
+                // Titles of two rows would be one error in every row.
+                if self.has_merged_cells && self.row == self.header_row + 1 {
+                    let text = "missing column name; if titles are merged over two rows, unmerge them and write all titles \
+                                into one row";
+                    return Err(collector.fail(self.location(), FieldError::problem(&column, text)));
+                }
                 collector.add_error(self.location(), FieldError::problem(&column, "missing column name"))
             }
         }
