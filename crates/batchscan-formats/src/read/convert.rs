@@ -337,8 +337,7 @@ fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstan
     if clock.secs() >= SECS_MIN {
         return Ok(clock);
     }
-    let expected = "a year from 1900; for years with two digits, add a date_format with %y to a mapping, such as \
-                    date_format = \"%d.%m.%y %H:%M\"";
+    let expected = "a year with four digits from 1900; if all years have two, date_format in a mapping has %y instead of %Y";
     Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
 }
 
@@ -383,14 +382,17 @@ fn expected_date(cell: &str) -> String {
             format!("date_format = \"%Y{mark}%m{mark}%d{time}\" in a mapping")
         }
         Some(((mark, (first, second, last)), time)) => {
-            let year = if last.len() == 2 { "%y" } else { "%Y" };
+            let (year, end) = match last.len() {
+                2 => ("%y", " in a mapping if all years have two digits; if only some have, correct those"),
+                _ => ("%Y", " in a mapping"),
+            };
             let day_first = format!("date_format = \"%d{mark}%m{mark}{year}{time}\"");
             let month_first = format!("date_format = \"%m{mark}%d{mark}{year}{time}\"");
             let is_day = |part: &str| part.parse::<u32>().is_ok_and(|number| number > 12);
             match (is_day(first), is_day(second), mark) {
-                (false, true, _) => format!("{month_first} in a mapping"),
-                (true, ..) | (.., '.') => format!("{day_first} in a mapping"),
-                _ => format!("{day_first} or {month_first} in a mapping"),
+                (false, true, _) => format!("{month_first}{end}"),
+                (true, ..) | (.., '.') => format!("{day_first}{end}"),
+                _ => format!("{day_first} or {month_first}{end}"),
             }
         }
         None => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
