@@ -129,7 +129,7 @@ impl<'a> Collector<'a> {
         let batch = match Batch::from_raw(raw) {
             Ok(batch) => batch,
             Err(FieldErrors(errors)) => {
-                return errors.into_iter().try_for_each(|error| self.add_error(location, error));
+                return errors.into_iter().try_for_each(|error| self.reject_row(location, error));
             }
         };
         self.rates.observe(location, raw, &batch);
@@ -190,6 +190,12 @@ impl<'a> Collector<'a> {
     pub(super) fn add_error(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {
         self.only_implausible = false;
         self.push_error(location, error)
+    }
+
+    /// Adds an error of a row, whose rates are then unknown.
+    pub(super) fn reject_row(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {
+        self.rates.is_incomplete = true;
+        self.add_error(location, error)
     }
 
     fn push_error(&mut self, location: Location, error: FieldError) -> Result<(), Stop> {

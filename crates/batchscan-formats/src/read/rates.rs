@@ -34,6 +34,8 @@ pub(super) struct Rates {
     /// Rates in the form of the API, and whether there are others.
     api_rates: [u64; RATE_FIELDS.len()],
     has_others: [bool; RATE_FIELDS.len()],
+    /// Whether rows were rejected, so that not all values are known.
+    pub(super) is_incomplete: bool,
 }
 
 impl Rates {
@@ -131,6 +133,10 @@ impl Rates {
     /// Fewer are warnings, and all of them if the title says percent.
     pub(super) fn finish(self) -> (Vec<LocatedError>, Vec<LocatedError>) {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        // The file is rejected, and the missing values may show the unit.
+        if self.is_incomplete {
+            return (errors, warnings);
+        }
         for (field, converted) in RATE_FIELDS.into_iter().zip(&self.converted) {
             let Some((location, text)) = converted else { continue };
             let problem = format!(

@@ -234,7 +234,7 @@ impl Table<'_> {
             return Ok(());
         }
         if row.cells.len() != self.roles.len() {
-            return collector.add_error(location, self.wrong_count(row.cells.len()));
+            return collector.reject_row(location, self.wrong_count(row.cells.len()));
         }
         let is_empty = |index: usize| row.cells[index].start == row.cells[index].end;
         if is_no_batch(&self.roles, is_empty) {

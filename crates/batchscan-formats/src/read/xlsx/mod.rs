@@ -423,7 +423,7 @@ impl<'o> Table<'o> {
         match roles.get(column) {
             Some(Role::Field(role)) if is_formula => {
                 row.is_incomplete = true;
-                collector.add_error(self.location(), FieldError::problem(role.field.name(), WITHOUT_VALUE))
+                collector.reject_row(self.location(), FieldError::problem(role.field.name(), WITHOUT_VALUE))
             }
             Some(Role::DateOrTime) => {
                 row.date_and_time.push(cell);
