@@ -179,7 +179,7 @@ pub(crate) enum OrgCommand {
         /// Store this file (TOML)
         #[arg(long, value_name = "FILE", group = "action")]
         set: Option<PathBuf>,
-        /// Print the stored mapping [default]
+        /// Print the stored mapping (default)
         #[arg(long, group = "action")]
         show: bool,
         /// Remove the stored mapping
