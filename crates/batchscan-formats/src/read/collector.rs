@@ -29,8 +29,7 @@ const CLOCKS_DIFFER_SECS: i64 = 24 * 60 * 60;
 const EARLIEST_SECS: i64 = 946_684_800;
 
 /// What names of rows begin with that are no batches.
-const SUMS: &str =
-    "sum summe somme total totals totaal gesamt durchschnitt mittelwert average avg moyenne gemiddelde";
+const SUMS: &str = "sum summe somme total totals totaal gesamt durchschnitt mittelwert average avg moyenne gemiddelde suma razem";
 
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;

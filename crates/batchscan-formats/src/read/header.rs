@@ -226,6 +226,10 @@ impl<'t> Matcher<'_, 't> {
                 self.errors.push(wrong_title(title, unit, field));
                 Role::Ignored
             }
+            // A person has decided what the times are.
+            Meaning::Mapped(field, Unit::Offset) if self.options.mapping.timezone.is_some() => {
+                self.field(title, field, Unit::None, collector)
+            }
             Meaning::Mapped(field, unit) | Meaning::Title(Title::Field(field, unit)) => {
                 self.field(title, field, unit, collector)
             }
@@ -282,8 +286,8 @@ impl<'t> Matcher<'_, 't> {
     fn zone_problem(&self, unit: &Unit) -> Option<String> {
         if *unit == Unit::Offset {
             return Some(
-                "the title names an offset from UTC, not a time zone: name the zone in it, such as (Europe/Berlin), or \
-                 write the offset behind each time, such as 2026-01-31T08:00:00+01:00, and not in the title"
+                "the title names an offset, which may be that of one season: map the column in [columns] of a mapping, and \
+                 state timezone there, such as \"Europe/Berlin\" if its clocks change, or \"Etc/GMT-1\" for UTC+01:00 all year"
                     .into(),
             );
         }

@@ -121,9 +121,16 @@ impl Mapping {
         has_word(&self.empty_words, cell)
     }
 
-    /// Whether to ignore the rows whose first text this is.
+    /// Whether to ignore a row with this first text: it begins with a stated one, such as "Summe KW 44" with "Summe".
     pub(super) fn is_ignored_row(&self, first: &str) -> bool {
-        has_word(&self.ignore_rows, first)
+        let first = first.trim().to_lowercase();
+        let begins = |word: &String| {
+            let rest = first.strip_prefix(&word.trim().to_lowercase());
+            rest.is_some_and(|rest| {
+                rest.is_empty() || !word.is_empty() && !rest.starts_with(char::is_alphanumeric)
+            })
+        };
+        self.ignore_rows.iter().any(begins)
     }
 
     /// Whether to ignore a sheet.

@@ -112,7 +112,7 @@ impl Unit {
                 return if is_offset { Unit::Offset } else { Unit::Utc };
             }
         }
-        match words(&upper).any(|word| ["MEZ", "MESZ", "CEST"].contains(&word)) {
+        match words(&upper).any(is_offset_name) {
             true => Unit::Offset,
             false if begins_with_offset(split_unit(title).1) => Unit::Offset,
             false if upper.contains("WELTZEIT") => Unit::Utc,
@@ -124,6 +124,11 @@ impl Unit {
         match (field.kind(), field.unit()) {
             (_, Some("percent")) => matches!(unit, "%" | "percent").then_some(Unit::Percent),
             (_, Some(_)) => matches!(unit, "mm²" | "mm2" | "mm^2").then_some(Unit::None),
+            (Kind::Instant, _)
+                if is_offset_name(&unit.to_uppercase()) || unit.eq_ignore_ascii_case("GMT") =>
+            {
+                None
+            }
             (Kind::Instant, _) => Zone::parse(unit).map(Unit::Zone),
             (Kind::Decimal, _) => matches!(unit, "per tray" | "pro Platte").then_some(Unit::None),
             _ => None,
@@ -150,6 +155,13 @@ fn split_unit(title: &str) -> (&str, &str) {
 
 fn words(title: &str) -> impl Iterator<Item = &str> {
     title.split(|c: char| !c.is_alphanumeric() && !matches!(c, '^' | '‰'))
+}
+
+/// Whether a word is used for the time of one season, or of a zone in both.
+fn is_offset_name(word: &str) -> bool {
+    const NAMES: [&str; 14] =
+        ["MEZ", "MESZ", "CEST", "EEST", "BST", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT", "HST"];
+    NAMES.contains(&word)
 }
 
 /// Whether a text such as `+01:00` follows. `+00:00` is UTC.

@@ -114,7 +114,13 @@ impl<'a> CellValue<'a> {
             DataRef::DateTime(days) => Some(days.as_f64()),
             _ => None,
         };
+        // 8.3 may be half past eight, or three minutes past.
+        let is_fraction =
+            |cell: &DataRef<'_>| matches!(cell, DataRef::Float(number) if number.fract() != 0.0);
         match cells {
+            [_, _] if cells.iter().any(is_fraction) => {
+                CellValue::Value(Value::Other("a number in place of a time: write 08:30, not 8.3"))
+            }
             [a, b] => match (days(a), days(b)) {
                 // A time of day is a part of a day.
                 (Some(a), Some(b)) if a.min(b) < 1.0 && a.max(b).fract() == 0.0 => clock(a + b, is_1904),
@@ -125,7 +131,7 @@ impl<'a> CellValue<'a> {
                     CellValue::Text(join_date_and_time(day, &cell_text(text)).into())
                 }
                 (None, None) => CellValue::Text(join_date_and_time(&cell_text(a), &cell_text(b)).into()),
-                _ => CellValue::Value(Value::Other("a date or a time as text, the other as a number")),
+                _ => CellValue::Value(Value::Other("not one date without a time and one time of day")),
             },
             [_] => CellValue::Value(Value::Other(ONE_OF_TWO)),
             _ => CellValue::Value(Value::Null),
