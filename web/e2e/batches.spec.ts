@@ -177,7 +177,7 @@ test('a batch whose rates contradict its counts has no drawing of a tray', async
   const rates = { avg_germination_rate: '41.00', avg_usable_seedling_rate: '29.00' };
   const service = await serve('Contradiction', [{ batch_id: 'a', batch_creation_date: `${today()}T00:00:00Z`, ...counts, ...rates }]);
   await goSignedIn(page, service, '/batches/a');
-  await expect(region(page, 'Tray')).toHaveText(/No drawing: 41% germinated does not match 87 of 104 cells\.$/);
+  await expect(region(page, 'Tray')).toHaveText(/No drawing: 41% germinated does not match 87 of 104 cells\./);
 });
 
 test('the export of the table has its columns first and the order of its rows', async ({ page, demo }) => {
