@@ -164,7 +164,7 @@ impl Store {
         .await
     }
 
-    /// An operator has seen these rejected files and warnings. Returns how many imports nobody had acknowledged before.
+    /// An operator has seen these rejected files and warnings. Returns the number of imports that were not acknowledged before.
     pub async fn acknowledge_imports(
         &self,
         org: &str,
