@@ -68,20 +68,23 @@ pub(crate) async fn record(
     if changes.is_empty() {
         return Ok(());
     }
-    let Actor { name, source, token } = actor;
-    if let Some(token) = token {
-        // A revocation that is not seen here waits for this transaction.
-        let lock = sql.dialect().for_update;
-        let find = format!("SELECT revoked_at, expires_at FROM credential WHERE client_id = $1 {lock}");
-        let ends = sql.first(&find, values![token], |row| Ok((row.integer(0)?, row.integer(1)?))).await?;
-        let status = ends.map(|(revoked, expires)| CredentialStatus::from_micros(revoked, expires, now));
-        if status != Some(CredentialStatus::Active) {
-            return Err(AdminError::TokenEnded);
-        }
-    }
+    check_token(sql, actor, now).await?;
+    let Actor { name, source, .. } = actor;
     sql.run(sql.dialect().lock_audit).await?;
     for Change { action, org, subject, detail } in changes {
         sql.execute(INSERT, values![now, name, source, *action, org, subject, detail]).await?;
     }
     Ok(())
+}
+
+/// Fails if the operator's token has ended. A revocation that is not seen here waits for this transaction.
+pub(crate) async fn check_token(sql: &mut dyn Sql, actor: &Actor, now: UtcInstant) -> Result<(), AdminError> {
+    let Some(token) = &actor.token else { return Ok(()) };
+    let lock = sql.dialect().for_update;
+    let find = format!("SELECT revoked_at, expires_at FROM credential WHERE client_id = $1 {lock}");
+    let ends = sql.first(&find, values![token], |row| Ok((row.integer(0)?, row.integer(1)?))).await?;
+    match ends.map(|(revoked, expires)| CredentialStatus::from_micros(revoked, expires, now)) {
+        Some(CredentialStatus::Active) => Ok(()),
+        _ => Err(AdminError::TokenEnded),
+    }
 }

@@ -304,6 +304,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack(first));
         }
+        change::check_token(sql, &self.actor, self.now).await?;
         result.id = Some(self.record(sql, org, &result, false).await?);
         Ok(End::Commit(result))
     }

@@ -2,7 +2,7 @@
 
 use batchscan_model::{OrgId, UtcInstant};
 
-use crate::change::Change;
+use crate::change::{Change, check_token};
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::{lock_org, org_id};
 use crate::sql::{Columns, Sql, invalid, values};
@@ -65,8 +65,9 @@ impl WatcherState {
 impl Store {
     /// Records what a watcher reports. Gives up early if the database is locked: the next report follows soon.
     pub async fn record_watcher(&self, org: &str, watcher: Watcher) -> Result<(), AdminError> {
-        let org = org.to_owned();
+        let (org, actor) = (org.to_owned(), self.actor());
         self.change_quickly(async move |sql| {
+            check_token(sql, &actor, watcher.seen_at).await?;
             let org = org_id(sql, &org).await?;
             let Watcher { host, folder, state, detail, seen_at } = watcher;
             let record = "INSERT INTO watcher (org_id, host, folder, state, detail, seen_at) VALUES ($1, $2, $3, $4, $5, $6)
