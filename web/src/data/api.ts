@@ -235,7 +235,7 @@ function parsePage(body: unknown, status: number): Page {
 }
 
 /** Throws `ServiceError` for any other status than 200. */
-export function expectOk(
+function expectOk(
   { status, retryAfter, body }: Omit<ApiResponse, 'etag'>,
   now: () => number = Date.now,
   defaultSecs = () => UNAVAILABLE_WAIT_SECS_MIN,
