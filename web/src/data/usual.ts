@@ -3,7 +3,7 @@
 
 import type { Batch } from './batch';
 import type { Columns } from './columns';
-import { ascendingValues, groupBy, mean, percentile, presentValues } from './percentile';
+import { groupBy, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure } from './statistics';
 import { dayText, weekStart } from '../time/day';
 
@@ -38,7 +38,7 @@ export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     // Batches without a crop are of any.
     if (name === null || cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
-    const rangeOf = (value: Value): Range | null => toRange(ascendingValues(columns[value], cropRows));
+    const rangeOf = (value: Value): Range | null => toRange(presentValues(columns[value], cropRows).sort());
     ranges.set(name, {
       batches: cropRows.length,
       germination: rangeOf('germination'),
