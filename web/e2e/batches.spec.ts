@@ -190,44 +190,19 @@ test('the export of the table has its columns first and the order of its rows', 
   expect(rows.map((row) => row.slice(0, 4))).toEqual(batches.map((batch) => toCells(batch, [...names])));
 });
 
-test('without filters, the Parquet file of the API can be saved', async ({ page, demo }) => {
-  const { from, to } = lastDays(90);
-  await openSignedIn(page, demo, '/analysis');
-  const dates = new URLSearchParams({ start_date: `${from}T00:00:00Z`, end_date: `${to}T23:59:59.999999Z` });
-  const headers = { Authorization: `Basic ${btoa(`${demo.clientId}:${demo.clientSecret}`)}` };
-  const expected = await (await fetch(`${demo.url}/v2/export.parquet?${dates}`, { headers })).arrayBuffer();
-  const file = await exportAs(page, 'Parquet (for data tools)');
-  expect(file.suggestedFilename()).toBe(`batches-${from}-to-${to}.parquet`);
-  expect(readFileSync(await file.path()).equals(Buffer.from(expected))).toBe(true);
-  await expect(button(page, 'Parquet (for data tools)')).toBeHidden();
-  await warnings(page).selectOption('with');
-  await button(page, 'Export').click();
-  await expect(button(page, 'CSV file')).toBeVisible();
-  await expect(button(page, 'Parquet (for data tools)')).toBeHidden();
-});
-
 test.describe('a failed export', () => {
-  test.use({ allowedErrors: /503|422|ERR_FAILED/ });
+  test.use({ allowedErrors: /ERR_FAILED/ });
 
   test('is reported, and can be repeated', async ({ page, demo }) => {
     await openSignedIn(page, demo, '/analysis');
-    const path = '**/v2/export.parquet?*';
-    const parquet = button(page, 'Parquet (for data tools)');
-    await button(page, 'Export').click();
-    await page.route(path, (route) => route.fulfill({ status: 503 }));
-    await parquet.click();
-    await expect(page.getByText('The export failed. The service is unavailable.')).toBeVisible();
-    await page.unroute(path);
-    await page.route(path, (route) => route.fulfill({ status: 422, json: { detail: 'Too large.' } }));
-    await parquet.click();
-    await expect(page.getByText('The export failed. Too large.')).toBeVisible();
-    await page.unroute(path);
+    const path = '**/assets/export-*.js';
     await page.route(path, (route) => route.abort());
-    await parquet.click();
+    await button(page, 'Export').click();
+    await button(page, 'CSV file').click();
     await expect(page.getByText('The export failed. The connection is lost.')).toBeVisible();
     await page.unroute(path);
     const pending = page.waitForEvent('download');
-    await parquet.click();
+    await button(page, 'CSV file').click();
     await pending;
   });
 });

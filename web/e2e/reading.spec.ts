@@ -31,6 +31,11 @@ test('print is light, and has the verdict, the cards and the charts', async ({ p
   await page.emulateMedia({ media: 'print' });
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await expect(chart(page, 'crop').first()).toBeVisible();
+  await expect(page.getByText(`${new Date().getUTCFullYear()}, `)).toBeVisible();
+  // The chart is as wide as its place: 480 units are scaled to it.
+  const [place, drawn] = [chart(page, 'crop').first(), chart(page, 'crop').first().locator('svg')];
+  await expect(drawn).toHaveAttribute('viewBox', /^0 0 480 /);
+  expect((await drawn.boundingBox())!.width).toBeCloseTo((await place.boundingBox())!.width);
   await expect(page.getByRole('navigation')).toBeHidden();
   await page.emulateMedia({ media: 'screen' });
   await link(page, 'Analysis').click();

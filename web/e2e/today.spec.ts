@@ -2,7 +2,7 @@
 import type { Batch } from '../src/data/batch';
 import { plusDays, today } from './expected';
 import { nursery } from './nursery';
-import { Database, fetchBatches, serve } from './service';
+import { Database, serve } from './service';
 import type { Locator } from '@playwright/test';
 import { button, cards, chart, expect, expectRows, goSignedIn, heading, link, message, openSignedIn, region, test } from './test';
 
@@ -98,6 +98,10 @@ test('an unusual batch can be marked as seen, on this device, and shown again, a
   await expect(list).toHaveText([/Tray 2\s*✓\s*60%/, /Tray 1\s*✓\s*41%/, /Tray 0\s*94%/]);
   await expect(list.getByRole('img', { name: 'Seen' })).toHaveCount(2);
   await expect(list.getByText('41%')).toHaveCSS('color', 'rgb(27, 35, 30)');
+  const picture = region(page, 'Germination, last four weeks');
+  await expect(picture.getByText('Seen', { exact: true })).toBeVisible();
+  // A ring: the colour of the page inside.
+  await expect(picture.getByRole('link', { name: 'Tray 1, 41%' }).locator('path')).toHaveCSS('fill', 'rgb(251, 250, 246)');
   await page.getByText('2 marked as seen').click();
   await expect(page.getByRole('group').getByRole('listitem').first()).toHaveText(/60%\s*Tray 2\s*Today, \d\d:00/);
   await button(page, 'Mark as not seen: Tray 1').click();
@@ -160,28 +164,32 @@ test('a decline is the plain average of four weeks against that of the year', as
     crop_type: 'Leek',
     avg_germination_rate: week < 5 ? '90.00' : '94.00',
   }));
-  await openSignedIn(page, await serve('Slow', batches));
+  const service = await serve('Slow', batches);
+  await openSignedIn(page, service);
   // By hand: five of 90 and 45 of 94 are 93.6 on average, and a tenth of them is 90 + 0.9 × 4.
   await expect(message(page, 'Leek is declining')).toBeVisible();
   await expect(page.getByText('No new batches.')).toBeVisible();
   await expect(page.getByText('90%')).toHaveCount(1);
-  await link(page, '↘ Last 4 weeks on average 90%, the year 94%; 5 of the last 5 batches below the usual range').click();
+  await expect(page.getByText('Last 4 weeks on average 90% germinated, the year 94%; 5 of the last 5 batches below the usual range.')).toBeVisible();
+  // The first of the five weeks below 91.8, by its Monday.
+  await page.getByRole('link', { name: /^↘ Since week \d+ \(\d+ \w+\)\.$/ }).click();
   await expect(chart(page, 'rates')).toHaveCount(1);
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/↘ 90\.0%\s*93\.6%/);
+  await goSignedIn(page, service, '/batches/leek%200');
+  await expect(page.getByRole('link', { name: /^↘ Leek has been declining since week \d+/ })).toBeVisible();
+  await expect(chart(page, 'crop').getByRole('link')).toHaveCount(0);
 });
 
-test('the batches since yesterday are one click away', async ({ page, demo }) => {
-  const day = new Date(today()).getUTCDay();
-  const from = plusDays(today(), day === 0 ? -2 : day === 1 ? -3 : -1);
-  const { length } = await fetchBatches(demo, { from, to: today() });
-  // A phone lists fewer.
+test('the batches since yesterday are one click away', async ({ page }) => {
+  // A phone lists five.
   const desktop = page.viewportSize()!;
   await page.setViewportSize({ width: 390, height: 844 });
-  await openSignedIn(page, demo);
-  await link(page, `Show all ${length}`).click();
+  await openSignedIn(page, await serve('Recent', morning({}, {}, {}, {}, {}, {}, {})));
+  await expect(region(page, 'New batches').getByRole('listitem')).toHaveCount(5);
+  await link(page, 'Show all 7').click();
   await page.setViewportSize(desktop);
-  await expectRows(page, length);
+  await expectRows(page, 7);
 });
 
 test('a slash goes to the search', async ({ page, demo }) => {

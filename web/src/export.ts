@@ -2,13 +2,10 @@
 import { batches } from './batches.svelte';
 import type { Batch } from './data/batch';
 import { csv } from './data/csv';
-import { ServiceError } from './data/errors';
-import { fetchParquet } from './data/export';
 import { exportColumns, withOthers } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
-import { session } from './session.svelte';
 import { locale } from './text/language';
 import { view } from './view.svelte';
 import { reasonText } from './views/shared-text';
@@ -19,18 +16,6 @@ export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)
   const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ')]));
   const columns = exportColumns(results.columns, withOthers(fields), reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
-}
-
-/** Saves all batches of the period as the service exports them. */
-export async function saveParquet(): Promise<void> {
-  const { period } = view.current;
-  const attempt = async () => fetchParquet(period, await session.currentToken());
-  const file = await attempt().catch(async (error: unknown) => {
-    const isSignedOut = error instanceof ServiceError && error.failure.kind === 'signed-out';
-    if (!isSignedOut || !(await session.renewRejected())) throw error;
-    return attempt();
-  });
-  save(file, `batches-${period.from}-to-${period.to}.parquet`);
 }
 
 function save(file: Blob, name: string): void {

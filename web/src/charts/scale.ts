@@ -10,15 +10,11 @@ export interface Axis {
   high: number;
   ticks: readonly Tick[];
   title?: string;
-  isLog?: boolean;
 }
 
 /** The position of a value between two pixels. A value outside the axis is drawn at its end: texts show its value. */
-export function position({ low, high, isLog }: Axis, from: number, to: number): (value: number) => number {
-  const scale = isLog ? Math.log : (value: number): number => value;
-  const start = scale(low);
-  const length = scale(high) - start;
-  return (value) => from + ((scale(Math.max(low, Math.min(high, value))) - start) / length) * (to - from);
+export function position({ low, high }: Axis, from: number, to: number): (value: number) => number {
+  return (value) => from + ((Math.max(low, Math.min(high, value)) - low) / (high - low)) * (to - from);
 }
 
 /** About that many round values, such as 0, 20, 40. */
@@ -28,15 +24,6 @@ export function roundValues(low: number, high: number, count: number): number[] 
   const step = [1, 2, 5, 10].map((factor) => factor * ten).find((step) => step >= rough * 0.999) ?? rough;
   const first = Math.ceil(low / step - 1e-9);
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, at) => (first + at) * step);
-}
-
-/** 10, 20, 50, 100 and so on, for a logarithmic axis. */
-export function roundFactors(low: number, high: number): number[] {
-  const found: number[] = [];
-  for (let ten = 10 ** Math.floor(Math.log10(low)); ten <= high; ten *= 10) {
-    for (const value of [ten, 2 * ten, 5 * ten]) if (value >= low && value <= high) found.push(value);
-  }
-  return found;
 }
 
 // How near a pointer must be to a dot.

@@ -235,11 +235,7 @@ function parsePage(body: unknown, status: number): Page {
 }
 
 /** Throws `ServiceError` for any other status than 200. */
-export function expectOk(
-  { status, retryAfter, body }: Omit<ApiResponse, 'etag'>,
-  now: () => number = Date.now,
-  defaultSecs = () => UNAVAILABLE_WAIT_SECS_MIN,
-): void {
+function expectOk({ status, retryAfter, body }: ApiResponse, now = Date.now, defaultSecs = () => UNAVAILABLE_WAIT_SECS_MIN): void {
   if (status === 401) throw new ServiceError({ kind: 'signed-out' });
   if (isUnavailable(status)) {
     throw new ServiceError({ kind: 'unavailable', retryAfterSecs: retryAfterSecs(retryAfter, now()) ?? defaultSecs() });

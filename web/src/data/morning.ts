@@ -116,7 +116,7 @@ function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<M
 }
 
 export const isSevereGroup = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => isSevere(reasons));
-export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => !isSevere(reasons) && reasons[0]!.kind !== 'warning');
+export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => !isSevere(reasons) && reasons.every(({ kind }) => kind !== 'warning'));
 
 const PLACES_MAX = 6;
 

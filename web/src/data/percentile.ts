@@ -21,11 +21,6 @@ export function mean(values: Float64Array): number | null {
   return sum / values.length;
 }
 
-/** The values of the rows, ascending, without NaN. */
-export function ascendingValues(column: Float64Array, rows: Int32Array): Float64Array {
-  return presentValues(column, rows).sort();
-}
-
 /** The values of the rows, in their order, without NaN. */
 export function presentValues(column: Float64Array, rows: Int32Array): Float64Array {
   const values = new Float64Array(rows.length);

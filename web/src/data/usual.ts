@@ -3,8 +3,9 @@
 
 import type { Batch } from './batch';
 import type { Columns } from './columns';
-import { ascendingValues, mean, percentile, presentValues } from './percentile';
+import { groupBy, mean, percentile, presentValues } from './percentile';
 import { rowsBy, type Measure } from './statistics';
+import { dayText, weekStart } from '../time/day';
 
 /** The middle 80 % of the values, in whole numbers, and the average of all. */
 export interface Range {
@@ -37,7 +38,7 @@ export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
   for (const { name, rows: cropRows } of rowsBy('crop', columns, rows)) {
     // Batches without a crop are of any.
     if (name === null || cropRows.length < BATCHES_FOR_RANGE_MIN) continue;
-    const rangeOf = (value: Value): Range | null => toRange(ascendingValues(columns[value], cropRows));
+    const rangeOf = (value: Value): Range | null => toRange(presentValues(columns[value], cropRows).sort());
     ranges.set(name, {
       batches: cropRows.length,
       germination: rangeOf('germination'),
@@ -140,8 +141,8 @@ export interface Averages {
   /** Of the last four weeks, and of the last 365 days. */
   weeks: number | null;
   year: number | null;
-  /** Whether the four weeks are clearly below the year, without failures. */
-  isDecline: boolean;
+  /** Whether the four weeks are clearly below the year, without failures: since this Monday, or null. */
+  declineSince: string | null;
 }
 
 // Fewer batches or points may be chance.
@@ -155,8 +156,22 @@ export function averages(columns: Columns, rows: Int32Array, firstDay: number, m
     const recent = presentValues(columns[measure], rows.filter((row) => columns.day[row]! >= firstDay));
     return { batches: recent.length, weeks: mean(recent), year: mean(presentValues(columns[measure], rows)) };
   };
-  const others = averagesOf(rows.filter((row) => !failures.has(row)));
-  const decline = others.weeks === null ? 0 : others.year! - others.weeks;
+  const usual = rows.filter((row) => !failures.has(row));
+  const others = averagesOf(usual);
+  const isDecline = others.batches >= DECLINE_BATCHES_MIN && others.year! - others.weeks! >= DECLINE_POINTS_MIN;
   const { weeks, year } = averagesOf(rows);
-  return { weeks, year, isDecline: others.batches >= DECLINE_BATCHES_MIN && decline >= DECLINE_POINTS_MIN };
+  return { weeks, year, declineSince: isDecline ? firstWeekBelow(columns, usual, measure, (others.weeks! + others.year!) / 2) : null };
+}
+
+/** The Monday of the first of the consecutive weeks, up to now, with an average below a limit. Weeks without batches do not count. */
+function firstWeekBelow(columns: Columns, rows: Int32Array, measure: Measure, limit: number): string {
+  const weeks = groupBy(rows, (row) => weekStart(columns.day[row]!))
+    .map(([monday, rows]) => ({ monday, average: mean(presentValues(columns[measure], Int32Array.from(rows))) }))
+    .filter(({ average }) => average !== null)
+    .reverse();
+  const isBelow = ({ average }: { average: number | null }): boolean => average! < limit;
+  // The week that is not over yet may have one good batch only.
+  const last = Math.max(0, weeks.findIndex(isBelow));
+  const before = weeks.findIndex((week, at) => at > last && !isBelow(week));
+  return dayText(weeks.at(before < 0 ? -1 : before - 1)!.monday);
 }
