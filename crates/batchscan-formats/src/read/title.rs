@@ -195,15 +195,36 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 
 /// Parts of titles in English, German, French and Dutch that hint at a field. Only suggested, never applied.
 const HINTS: [(Field, &[&str]); 9] = [
-    (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto"]),
+    (
+        Field::NumberOfImages,
+        &["image", "bild", "beeld", "photo", "foto", "imágen", "imagen", "zdjęć", "zdjęci"],
+    ),
     (
         Field::Warnings,
-        &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem", "melding", "meldung"],
+        &[
+            "warn",
+            "waarschuwing",
+            "avert",
+            "alert",
+            "fehler",
+            "error",
+            "problem",
+            "melding",
+            "meldung",
+            "aviso",
+            "ostrzeż",
+        ],
     ),
     (Field::ScannedByEmail, &["mail"]),
-    (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
-    (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
-    (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
+    (Field::AvgGerminationRate, &["germination", "germinación", "keim", "kiem", "kiełk"]),
+    (
+        Field::Comment,
+        &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque", "observaci", "uwagi"],
+    ),
+    (
+        Field::CropType,
+        &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce", "cultivo", "odmiana"],
+    ),
     (
         Field::BatchId,
         &[
@@ -221,7 +242,10 @@ const HINTS: [(Field, &[&str]); 9] = [
             "partijnr",
         ],
     ),
-    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
+    (
+        Field::BatchCreationDate,
+        &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created", "fecha", "data", "skan"],
+    ),
     (
         Field::BatchName,
         &[
@@ -229,6 +253,8 @@ const HINTS: [(Field, &[&str]); 9] = [
             "naam",
             "nom",
             "bezeichnung",
+            "nombre",
+            "nazwa",
             "label",
             "tray",
             "schale",
@@ -236,6 +262,8 @@ const HINTS: [(Field, &[&str]); 9] = [
             "lot",
             "charge",
             "partij",
+            "lote",
+            "partia",
             "batch",
         ],
     ),
