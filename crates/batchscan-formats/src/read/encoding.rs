@@ -28,7 +28,7 @@ pub(super) fn parse(name: &str) -> Option<&'static Encoding> {
 }
 
 /// Looks at a row that was decoded.
-pub(super) fn check(row: &str, encoding: &'static Encoding, is_certain: bool) -> Option<Doubt> {
+pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> Option<Doubt> {
     if row.is_ascii() {
         return None;
     }
@@ -40,7 +40,7 @@ pub(super) fn check(row: &str, encoding: &'static Encoding, is_certain: bool) ->
     }
     let readings = |word| readings(word, encoding);
     let wrong = |word| Doubt::Wrong(problem(format!("text of an unknown encoding: {}", readings(word))));
-    if invalid.is_some() || is_certain {
+    if invalid.is_some() || is_stated {
         return invalid.map(wrong);
     }
     if let Some(word) = words.clone().find(|word| has_sign_inside(word)) {

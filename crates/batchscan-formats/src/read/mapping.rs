@@ -334,6 +334,10 @@ impl Parser<'_> {
         for (title, name) in in_file_order(table) {
             match parse_text(name, "the name of a field, such as \"batch_name\"", Field::from_name) {
                 Ok(field) => self.mapping.columns.push((title.get_ref().to_string(), field)),
+                Err((found, _)) if KEYS.contains(&&**title.get_ref()) => {
+                    let expected = "a title and a field; settings are above [columns] and [values]".into();
+                    self.reject(title.span().start, title.get_ref(), found, expected);
+                }
                 Err((found, expected)) => {
                     let expected = name.get_ref().as_str().and_then(similar_field).unwrap_or(expected);
                     self.reject(title.span().start, title.get_ref(), found, expected);
@@ -400,6 +404,10 @@ fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake
 fn unknown_key(key: &str) -> Mistake {
     let similar = KEYS.into_iter().min_by_key(|known| strsim::levenshtein(key, known));
     let hint = match similar.filter(|known| strsim::levenshtein(key, known) <= 3) {
+        _ if Field::from_name(key).is_some() => {
+            "a field, not a setting; its value for all rows is below [values], its title below [columns]"
+                .into()
+        }
         Some(known) => format!("unknown key; did you mean {known}?"),
         // A title that was written before [columns].
         None => format!("unknown key; the keys are {}; columns are below [columns]", KEYS.join(", ")),
@@ -625,6 +633,11 @@ warnings = "false"
             ("batch_id = \"{name}\"", &format!("line 1: batch_id: {template}, found \"{{name}}\"")),
             ("batch_id = \"7\"", &format!("line 1: batch_id: {template}, found \"7\"")),
             ("time_zone = \"UTC\"", "line 1: time_zone: unknown key; did you mean timezone?"),
+            (
+                "warnings = false\n[columns]\nrates = \"fraction\"",
+                "line 1: warnings: a field, not a setting; its value for all rows is below [values], its title below [columns]\n\
+                 line 3: rates: expected a title and a field; settings are above [columns] and [values], found \"fraction\"",
+            ),
             (
                 "[columns]\n\"Name\" = \"batch_nam\"\n\"X\" = \"y\"",
                 "line 2: Name: expected the name of a field (did you mean \"batch_name\"?), found \"batch_nam\"\n\

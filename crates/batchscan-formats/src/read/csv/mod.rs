@@ -1,5 +1,5 @@
 //! CSV: a header, then a row per batch. Separated by comma, semicolon or tab; any line ends; UTF-8, UTF-16 or
-//! Windows-1252.
+//! what a mapping states, else Windows-1252.
 //!
 //! The path of a row: `Row::find` splits the start of the buffer into cells, `Table::read_row` sets the field of each
 //! cell to its value, and the collector validates the batch. Quotes are strict: a lenient reader would take the rest of a
@@ -38,9 +38,8 @@ pub(super) fn read(
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
     let is_marked = text.skip_byte_order_mark()?;
-    let stated = options.mapping.encoding;
-    let encoding = stated.unwrap_or(WINDOWS_1252);
-    let mut source = Source { text, encoding, has_utf8: is_marked, is_certain: stated.is_some() };
+    let encoding = options.mapping.encoding;
+    let mut source = Source { text, encoding, has_utf8: is_marked, is_warned: false };
     let mut row = Row::default();
     let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
@@ -54,7 +53,8 @@ pub(super) fn read(
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
                 source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
-                check_decoded(row_text, source.text, &mut source.is_certain, collector)?;
+                let is_stated = source.encoding.is_some();
+                check_decoded(row_text, source.text, is_stated, &mut source.is_warned, collector)?;
                 table.read_row(&row, row_text, location, collector)?;
                 row.consume(source.text);
             }
@@ -70,10 +70,10 @@ struct Source<'s, 'b> {
     text: &'s mut TextBuffer<'b>,
     /// Whether there was text that only UTF-8 explains.
     has_utf8: bool,
-    /// The encoding of bytes that are not UTF-8.
-    encoding: &'static Encoding,
-    /// Whether it is stated, or a warning says that it may be another one.
-    is_certain: bool,
+    /// The encoding of bytes that are not UTF-8, if it is stated.
+    encoding: Option<&'static Encoding>,
+    /// Whether a warning says that it may be another one.
+    is_warned: bool,
 }
 
 impl Source<'_, '_> {
@@ -90,7 +90,7 @@ impl Source<'_, '_> {
             let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
             return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
         }
-        self.text.set_encoding(self.encoding);
+        self.text.set_encoding(self.encoding.unwrap_or(WINDOWS_1252));
         Ok(())
     }
 }
@@ -99,16 +99,16 @@ impl Source<'_, '_> {
 fn check_decoded(
     row: &str,
     text: &TextBuffer<'_>,
-    is_certain: &mut bool,
+    is_stated: bool,
+    is_warned: &mut bool,
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
-    match text.encoding().and_then(|encoding| encoding::check(row, encoding, *is_certain)) {
+    match text.encoding().and_then(|encoding| encoding::check(row, encoding, is_stated)) {
         Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
-        Some(Doubt::Possible(warning)) => {
-            *is_certain = true;
+        Some(Doubt::Possible(warning)) if !std::mem::replace(is_warned, true) => {
             collector.warn(text.location(), warning)
         }
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -129,7 +129,8 @@ fn find_header(
         match std::str::from_utf8(&source.text.bytes()[..length]) {
             Ok(line) => {
                 source.has_utf8 = source.has_utf8 || !line.is_ascii();
-                check_decoded(line, source.text, &mut source.is_certain, collector)?;
+                let is_stated = source.encoding.is_some();
+                check_decoded(line, source.text, is_stated, &mut source.is_warned, collector)?;
             }
             Err(error) => {
                 source.change_encoding(length, error, collector)?;
