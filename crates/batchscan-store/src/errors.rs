@@ -12,7 +12,7 @@ pub enum StoreError {
     #[error("the database is unreachable: {0}")]
     Unreachable(String),
     /// The file is damaged or its disk fails. An operator has to repair it. The text is for the log.
-    #[error("the database file cannot be read or written: {0}")]
+    #[error("the database file cannot be read or written: {0}; run `batchscan doctor`")]
     Unreadable(String),
     /// The database does not accept a value of the request. The text is for the log.
     #[error("the database rejected a value: {0}")]

@@ -29,7 +29,7 @@ const CLOCKS_DIFFER_SECS: i64 = 24 * 60 * 60;
 const EARLIEST_SECS: i64 = 946_684_800;
 
 /// What names of rows begin with that are no batches.
-const SUMS: &str = "sum summe somme total totals totaal gesamt durchschnitt mittelwert average avg moyenne gemiddelde suma razem";
+const SUMS: &str = "sum summe somme total totals totaal gesamt durchschnitt mittelwert average avg moyenne gemiddelde media promedio suma razem mittel ergebnis gesamtergebnis";
 
 /// Receives a batch and its JSON text, and returns whether to continue.
 pub type Accept<'a> = dyn FnMut(Batch, String) -> ControlFlow<()> + 'a;
@@ -48,7 +48,8 @@ pub(super) struct Collector<'a> {
     more: bool,
     /// Whether all errors are implausible values.
     only_implausible: bool,
-    /// How to make ids.
+    /// The values of fields that the file does not have, and how to make ids.
+    values: &'a [(Field, String)],
     template: Option<&'a IdTemplate>,
     rates: Rates,
     notes: Notes,
@@ -89,6 +90,7 @@ impl<'a> Collector<'a> {
             repeats: [0; ERRORS_SHOWN_MAX],
             more: false,
             only_implausible: true,
+            values: &options.mapping.values,
             template: options.mapping.batch_id.as_ref(),
             rates: Rates::new(options.mapping.rates),
             notes: Notes::default(),
@@ -102,6 +104,11 @@ impl<'a> Collector<'a> {
     pub(super) fn add(&mut self, location: Location, raw: &mut RawBatch<'_>) -> Result<(), Stop> {
         if self.notes.wants_examples() {
             self.notes.add_values(raw);
+        }
+        for (field, text) in self.values {
+            if raw.get(*field).is_none() {
+                raw.set(*field, Value::Cell(text.clone().into()));
+            }
         }
         if let Some(template) = self.template
             && raw.get(Field::BatchId).is_none()

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, LocalTimeError, UtcInstant, Value, Zone};
-use jiff::fmt::strtime::BrokenDownTime;
 
 use super::ReadOptions;
+use super::dates::{expected_date, is_date_form, parse_local, parse_with_formats};
 use super::error::{LocatedError, Location};
 use super::mapping::{DecimalMark, Mapping, quoted};
 use super::number::Number;
@@ -127,17 +127,10 @@ impl<'o> Converter<'o> {
     }
 
     fn time(&mut self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
-        if let Some(format) = &self.mapping.date_format {
-            let expected = || {
-                FieldError::new(
-                    field.name(),
-                    quoted(&clip(cell)),
-                    format!("a date as date_format = {} in the mapping says", quoted(format)),
-                )
-            };
-            return match parse_with_format(format, cell).ok_or_else(expected)? {
-                Ok(instant) => require_year(field, instant, cell).map(Value::Instant),
-                Err(clock) => self.local(field, require_year(field, clock, cell)?, cell),
+        if !self.mapping.date_formats.is_empty() {
+            return match parse_with_formats(&self.mapping.date_formats, field, cell)? {
+                Ok(instant) => Ok(Value::Instant(instant)),
+                Err(clock) => self.local(field, clock, cell),
             };
         }
         if let Ok(instant) = UtcInstant::parse_any_offset(cell) {
@@ -154,10 +147,10 @@ impl<'o> Converter<'o> {
     }
 
     fn number<'t>(&mut self, field: Field, cell: &str, location: Location) -> Result<Value<'t>, FieldError> {
-        let is_rate = field.unit() == Some("percent");
-        let (text, has_sign) = match cell.strip_suffix('%') {
-            Some(number) if is_rate => (number.trim_end(), true),
-            _ => (cell, false),
+        let (text, has_sign) = match (field.unit(), cell.strip_suffix('%')) {
+            (Some("percent"), Some(number)) => (number.trim_end(), true),
+            (Some("percent") | None, _) => (cell, false),
+            (Some(_), _) => (cell.strip_suffix("mm²").map_or(cell, str::trim_end), false),
         };
         let Some(number) = Number::parse(text, self.mapping.decimal) else {
             return Err(self.not_a_number(field, cell));
@@ -263,139 +256,4 @@ fn ambiguous(field: Field, cell: &str) -> FieldError {
     let (point, comma) = (read(DecimalMark::Point), read(DecimalMark::Comma));
     let expected = format!("decimal = \".\" ({point}) or decimal = \",\" ({comma}) in a mapping");
     FieldError::new(field.name(), quoted(&clip(cell)), expected)
-}
-
-/// A date without its time would be midnight.
-pub(super) const ONE_OF_TWO: &str = "a value in only one of the two columns for date and time";
-
-/// The text of a date and a time of day, whichever comes first.
-pub(super) fn join_date_and_time(first: &str, second: &str) -> String {
-    let (first, second) = (first.trim(), second.trim());
-    let is_time = |text: &str| text.contains(':') && !text.contains(['-', '/', ' ']);
-    if is_time(first) && !is_time(second) { format!("{second} {first}") } else { format!("{first} {second}") }
-        .trim()
-        .to_owned()
-}
-
-/// Parses a time without a zone as UTC's clocks would show it: `2026-11-16 08:00`, `16.11.2026 08:00:00`, `16.11.2026`.
-fn parse_local(cell: &str) -> Option<UtcInstant> {
-    UtcInstant::parse_any_offset(&local_text(cell)?).ok()
-}
-
-/// Whether it has the form of a date, which then does not exist.
-fn is_date_form(cell: &str) -> bool {
-    local_text(cell).is_some()
-}
-
-/// A time without a zone in the form of the API.
-fn local_text(cell: &str) -> Option<String> {
-    let (date, time) = cell.split_once(['T', ' ']).unwrap_or((cell, "00:00"));
-    let (year, month, day) = match split_three(date, '-') {
-        Some((year, month, day)) if month.len() == 2 && day.len() == 2 => (year, month, day),
-        Some(_) => return None,
-        None => split_three(date, '.').map(|(day, month, year)| (year, month, day))?,
-    };
-    let (clock, fraction) = time.trim_start().split_once(['.', ',']).unwrap_or((time.trim_start(), "0"));
-    let (hour, minute, second) = split_three(clock, ':').or_else(|| {
-        let (hour, minute) = clock.split_once(':')?;
-        Some((hour, minute, "00"))
-    })?;
-    let is_number = |text: &str, digits: usize| {
-        (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let is_valid = year.len() == 4
-        && is_number(year, 4)
-        && [month, day, hour].iter().all(|text| is_number(text, 2))
-        && [minute, second].iter().all(|text| text.len() == 2 && is_number(text, 2))
-        && is_number(fraction, 9);
-    is_valid.then(|| format!("{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}.{fraction}Z"))
-}
-
-fn split_three(text: &str, separator: char) -> Option<(&str, &str, &str)> {
-    let mut parts = text.split(separator);
-    let found = (parts.next()?, parts.next()?, parts.next()?);
-    parts.next().is_none().then_some(found)
-}
-
-/// An instant if the form has an offset, or else the time that clocks show.
-fn parse_with_format(format: &str, cell: &str) -> Option<Result<UtcInstant, UtcInstant>> {
-    let parsed = BrokenDownTime::parse(format, cell).ok()?;
-    if parsed.offset().is_some() {
-        let instant = parsed.to_timestamp().ok()?;
-        return UtcInstant::from_micros(instant.as_microsecond()).map(Ok);
-    }
-    let date = parsed.to_date().ok()?;
-    // Without an hour it is midnight.
-    let time = parsed.to_time().unwrap_or_default();
-    UtcInstant::parse_any_offset(&format!("{}Z", date.to_datetime(time))).ok().map(Err)
-}
-
-/// `%Y` also reads two digits, which must not become a year of antiquity.
-fn require_year(field: Field, clock: UtcInstant, cell: &str) -> Result<UtcInstant, FieldError> {
-    /// 1900, in seconds since 1970.
-    const SECS_MIN: i64 = -2_208_988_800;
-    if clock.secs() >= SECS_MIN {
-        return Ok(clock);
-    }
-    let expected = "a year with four digits from 1900; if all years have two, date_format in a mapping has %y instead of %Y";
-    Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
-}
-
-/// The date that was expected, with the most likely setting.
-fn expected_date(cell: &str) -> String {
-    let at = cell.find([' ', 'T']).unwrap_or(cell.len());
-    let (date, time) = cell.split_at(at);
-    let (between, time) = time.split_at_checked(1).unwrap_or_default();
-    let time = time.trim();
-    let upper = time.to_ascii_uppercase();
-    // Not the end of a word such as Europe/Amsterdam.
-    let is_half_day = (upper.strip_suffix("AM").or(upper.strip_suffix("PM")))
-        .is_some_and(|clock| clock.trim_end().ends_with(|last: char| last.is_ascii_digit()));
-    let hour = if is_half_day { "%I" } else { "%H" };
-    let (digits, word) = time.split_once(' ').unwrap_or((time, ""));
-    let is_french =
-        digits.split_once('h').is_some_and(|(hour, _)| hour.bytes().all(|byte| byte.is_ascii_digit()));
-    let clock = match (digits.matches(':').count(), digits.matches('.').count()) {
-        (0, _) if is_french => "%Hh%M".into(),
-        (0, 1) => format!("{hour}.%M"),
-        (0, 2) => format!("{hour}.%M.%S"),
-        (0, _) => String::new(),
-        (1, _) => format!("{hour}:%M"),
-        _ => format!("{hour}:%M:%S"),
-    };
-    let suffix = match word {
-        _ if is_half_day => Some(" %p"),
-        "" => Some(""),
-        "Uhr" => Some(" Uhr"),
-        "uur" => Some(" uur"),
-        // Perhaps an offset or a zone: no text that is the same in every row.
-        _ => None,
-    };
-    let time = suffix.map(|suffix| match &*clock {
-        "" => String::new(),
-        clock => format!("{between}{clock}{suffix}"),
-    });
-    let separator = ['/', '-', '.'].into_iter().find(|separator| date.matches(*separator).count() == 2);
-    let parts = separator.and_then(|separator| Some((separator, split_three(date, separator)?)));
-    let setting = match parts.zip(time) {
-        Some(((mark, (year, ..)), time)) if year.len() == 4 => {
-            format!("date_format = \"%Y{mark}%m{mark}%d{time}\" in a mapping")
-        }
-        Some(((mark, (first, second, last)), time)) => {
-            let (year, end) = match last.len() {
-                2 => ("%y", " in a mapping if all years have two digits; if only some have, correct those"),
-                _ => ("%Y", " in a mapping"),
-            };
-            let day_first = format!("date_format = \"%d{mark}%m{mark}{year}{time}\"");
-            let month_first = format!("date_format = \"%m{mark}%d{mark}{year}{time}\"");
-            let is_day = |part: &str| part.parse::<u32>().is_ok_and(|number| number > 12);
-            match (is_day(first), is_day(second), mark) {
-                (false, true, _) => format!("{month_first}{end}"),
-                (true, ..) | (.., '.') => format!("{day_first}{end}"),
-                _ => format!("{day_first} or {month_first}{end}"),
-            }
-        }
-        None => "another form stated in a mapping, such as date_format = \"%d.%m.%y %H:%M\"".into(),
-    };
-    format!("a date such as 2026-11-16T08:00:00Z, 2026-11-16 08:00 or 16.11.2026 08:00, or {setting}")
 }

@@ -1,5 +1,7 @@
 //! Which column of a table has which field, for CSV, Parquet and Excel: by the mapping, then by its title.
 
+use std::collections::HashMap;
+
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, Zone};
 
@@ -120,9 +122,13 @@ impl<'o> HeaderSearch<'o> {
 }
 
 /// The fields that need a column.
-fn required_fields(options: &ReadOptions) -> impl Iterator<Item = Field> {
-    let generated = options.mapping.batch_id.as_ref().map(|_| Field::BatchId);
-    Field::ALL.into_iter().filter(move |field| !field.is_nullable() && Some(*field) != generated)
+fn required_fields(options: &ReadOptions) -> impl Iterator<Item = Field> + '_ {
+    let mapping = &options.mapping;
+    let is_generated = move |field: &Field| {
+        let has_value = mapping.values.iter().any(|(known, _)| known == field);
+        has_value || *field == Field::BatchId && mapping.batch_id.is_some()
+    };
+    Field::ALL.into_iter().filter(move |field| !field.is_nullable() && !is_generated(field))
 }
 
 /// Titles are words.
@@ -151,14 +157,39 @@ fn recognise(options: &ReadOptions, title: &str) -> Meaning {
     let mapping = &options.mapping;
     if !mapping.columns.is_empty() || !mapping.ignore.is_empty() {
         let simple = simplify(title);
-        if let Some((_, field)) = mapping.columns.iter().find(|(title, _)| simplify(title) == simple) {
+        let mapped = |simple: &str| mapping.columns.iter().find(|(title, _)| simplify(title) == simple);
+        let is_ignored = |simple: &str| mapping.ignore.iter().any(|title| simplify(title) == simple);
+        if let Some((_, field)) = mapped(&simple) {
             return Meaning::Mapped(*field, Unit::of_mapped(*field, title));
         }
-        if mapping.ignore.iter().any(|title| simplify(title) == simple) {
+        let (first, number) = split_number(title).unwrap_or((title, ""));
+        let first = simplify(first);
+        if is_ignored(&simple) || is_ignored(&first) {
             return Meaning::Ignored;
+        }
+        if let Some((_, field)) = mapped(&first) {
+            return Meaning::Title(Title::OddUnit(*field, number.to_owned()));
         }
     }
     Meaning::Title(Title::parse(title))
+}
+
+/// Gives equal titles numbers, as in "Datum (2)", so that a mapping can name each.
+pub(super) fn number_equal(titles: &mut [String]) {
+    let mut counts = HashMap::new();
+    for title in titles.iter_mut().filter(|title| !title.trim().is_empty()) {
+        let count = counts.entry(simplify(title)).or_insert(0);
+        *count += 1;
+        if *count > 1 {
+            *title = format!("{} ({count})", title.trim());
+        }
+    }
+}
+
+/// The title and the number of "Datum (2)".
+fn split_number(title: &str) -> Option<(&str, &str)> {
+    let (title, number) = title.trim().strip_suffix(')')?.rsplit_once(" (")?;
+    is_number(number).then_some((title, number))
 }
 
 /// The roles of the columns. Each misspelt, duplicate or missing name is one error (decision 039), and all unknown ones
@@ -173,6 +204,7 @@ pub(super) fn match_columns<T: AsRef<str>>(
         options,
         header: Header { roles: Vec::new(), zone: None },
         taken: [false; Field::ALL.len()],
+        misspelt: Vec::new(),
         titles: titles.iter().map(|title| title.as_ref().trim()).filter(|title| !title.is_empty()).collect(),
         unknown: Vec::new(),
         errors: Vec::new(),
@@ -212,6 +244,8 @@ struct Matcher<'o, 't> {
     header: Header,
     /// Whether a field has a column.
     taken: [bool; Field::ALL.len()],
+    /// The fields whose titles are probably misspelt, which are errors.
+    misspelt: Vec<Field>,
     titles: Vec<&'t str>,
     unknown: Vec<&'t str>,
     errors: Vec<FieldError>,
@@ -234,9 +268,13 @@ impl<'t> Matcher<'_, 't> {
                 self.field(title, field, unit, collector)
             }
             Meaning::Title(Title::OddUnit(field, unit)) => {
+                let reason = match split_number(title) {
+                    Some(_) => "another column has the same title".to_owned(),
+                    None => format!("it has {}", quoted(&clip(&unit))),
+                };
                 let problem = format!(
-                    "not sure that it is {field}, because of {}; if so, add {} = \"{field}\" to [columns] of a mapping",
-                    quoted(&clip(&unit)),
+                    "not sure that it is {field}, because {reason}; if so, add {} = \"{field}\" to [columns] of a mapping, or else \
+                     add it to ignore",
                     quoted(&clip(title)),
                 );
                 self.errors.push(FieldError::problem(&clip(title), problem));
@@ -274,7 +312,7 @@ impl<'t> Matcher<'_, 't> {
         }
         let mapping = &self.options.mapping;
         let is_plain = match field.kind() {
-            Kind::Instant => mapping.date_format.is_none(),
+            Kind::Instant => mapping.date_formats.is_empty(),
             Kind::Count | Kind::Decimal => mapping.decimal.is_none(),
             Kind::Flag => mapping.true_words.is_none() && mapping.false_words.is_none(),
             _ => true,
@@ -321,6 +359,7 @@ impl<'t> Matcher<'_, 't> {
                     misspellings.push(wrong_title(title, unit, field));
                 }
                 Some(field) => {
+                    self.misspelt.push(field);
                     let problem = format!(
                         "unknown field; did you mean {field}? Then add {} = \"{field}\" to [columns] of a mapping, or else add it to ignore",
                         quoted(&clip(title))
@@ -367,8 +406,11 @@ impl<'t> Matcher<'_, 't> {
             return Ok(true);
         }
         let unknown = self.unknown.len();
+        let missing: Vec<Field> =
+            missing.into_iter().filter(|field| !self.misspelt.contains(field)).collect();
         let mut errors: Vec<FieldError> = missing.iter().map(|field| self.missing(*field)).collect();
-        let is_like_batches = self.taken.contains(&true) || self.unknown.len() < unknown;
+        let is_like_batches =
+            self.taken.contains(&true) || self.unknown.len() < unknown || !self.misspelt.is_empty();
         if !is_like_batches || self.is_another_kind() {
             errors = vec![self.no_title_known()];
         }
@@ -400,22 +442,33 @@ impl<'t> Matcher<'_, 't> {
 
     /// Names the most likely setting, each title once.
     fn missing(&mut self, field: Field) -> FieldError {
-        let mut text = String::from("missing required column");
         let mapped = self.options.mapping.columns.iter().find(|(_, mapped)| *mapped == field);
-        if let Some((title, _)) = mapped {
-            text += &format!("; the mapping says that its title is {}", quoted(&clip(title)));
-        } else if let Some(title) = most_likely(field, &self.unknown) {
-            self.unknown.retain(|other| *other != title);
-            text += "; if it has another title here, such as ";
-            text += &format!("{0}, add {0} = \"{field}\" to [columns] of a mapping", quoted(&clip(title)));
-        } else if !self.unknown.is_empty() {
-            text += &format!(
+        let likely = most_likely(field, &self.unknown).filter(|_| mapped.is_none());
+        self.unknown.retain(|other| Some(*other) != likely);
+        let mut text = String::from("missing required column");
+        text += &match (mapped, likely) {
+            (Some((title, _)), _) => format!("; the mapping says that its title is {}", quoted(&clip(title))),
+            (None, Some(title)) => format!(
+                "; if it has another title here, such as {0}, add {0} = \"{field}\" to [columns] of a mapping",
+                quoted(&clip(title))
+            ),
+            (None, None) if self.unknown.is_empty() => String::new(),
+            (None, None) => format!(
                 "; if it has another title here, add \"TITLE\" = \"{field}\" to [columns] of a mapping"
-            );
-        }
-        if field == Field::BatchId {
-            text += "; if the file has no ids, add batch_id = \"{batch_name} {batch_creation_date}\" to a mapping";
-        }
+            ),
+        };
+        text += match field {
+            Field::BatchId => {
+                "; if the file has no ids, add batch_id = \"{batch_name} {batch_creation_date}\" to a mapping"
+            }
+            _ if mapped.is_some() || likely.is_some() => "",
+            Field::BatchName if self.taken[Field::BatchId as usize] => {
+                "; if the ids are the names, map their column to batch_name, and add batch_id = \"{batch_name}\" to the mapping"
+            }
+            Field::NumberOfImages => "; if no column has it, state it below [values]: number_of_images = 1",
+            Field::Warnings => "; if no column has it, state it below [values]: warnings = false",
+            _ => "",
+        };
         FieldError::problem(field.name(), text)
     }
 }

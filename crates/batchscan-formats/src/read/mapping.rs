@@ -5,17 +5,22 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use batchscan_model::printable::clip;
-use batchscan_model::{BatchId, Field, FieldError, Kind, RawBatch, UtcInstant, Value, Zone};
+use batchscan_model::{
+    Batch, BatchId, Field, FieldError, FieldErrors, Kind, RawBatch, UtcInstant, Value, Zone,
+};
+use encoding_rs::Encoding;
 use jiff::civil::datetime;
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::TimeZone;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::encoding;
 use super::error::{LocatedError, Location, list};
 
 /// The keys of a mapping, in the order of the file.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
+    "encoding",
     "timezone",
     "date_format",
     "decimal",
@@ -30,6 +35,7 @@ const KEYS: [&str; 15] = [
     "ignore_sheets",
     "strict",
     "batch_id",
+    "values",
     "columns",
 ];
 const TEMPLATE: &str = "text with fields in braces, such as \"{batch_name} {batch_creation_date}\"";
@@ -37,10 +43,12 @@ const TEMPLATE: &str = "text with fields in braces, such as \"{batch_name} {batc
 /// How to read a file. Empty: only what is recognised by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
+    /// The encoding of text that is not UTF-8.
+    pub encoding: Option<&'static Encoding>,
     /// The zone of times without one.
     pub timezone: Option<Zone>,
-    /// The form of dates in text, for `strptime`.
-    pub date_format: Option<String>,
+    /// The forms of dates in text, for `strptime`. Empty: those that are recognised.
+    pub date_formats: Vec<String>,
     /// The decimal mark of numbers in text. The other mark separates thousands.
     pub decimal: Option<DecimalMark>,
     /// The unit of rates that are not marked with `%`.
@@ -67,6 +75,8 @@ pub struct Mapping {
     pub batch_id: Option<IdTemplate>,
     /// Titles of columns and their fields.
     pub columns: Vec<(String, Field)>,
+    /// The values of fields that the file does not have.
+    pub values: Vec<(Field, String)>,
 }
 
 /// The mark before the fraction of a number.
@@ -146,23 +156,28 @@ impl Mapping {
                 let _ = writeln!(text, "{key} = {value}");
             }
         };
-        let words = |words: &Vec<String>| {
-            format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", "))
-        };
+        set("encoding", self.encoding.map(|encoding| quoted(&encoding.name().to_lowercase())));
         set("timezone", self.timezone.as_ref().map(|zone| quoted(zone.name())));
-        set("date_format", self.date_format.as_deref().map(quoted));
+        set("date_format", formats_to_toml(&self.date_formats));
         set("decimal", self.decimal.map(|mark| quoted(mark.text())));
         set("rates", rates_to_toml(self.rates));
         set("sheet", self.sheet.as_deref().map(quoted));
         set("header_row", self.header_row.map(|row| row.to_string()));
-        set("true", self.true_words.as_ref().map(words));
-        set("false", self.false_words.as_ref().map(words));
-        set("empty", (!self.empty_words.is_empty()).then(|| words(&self.empty_words)));
-        set("ignore", (!self.ignore.is_empty()).then(|| words(&self.ignore)));
-        set("ignore_rows", (!self.ignore_rows.is_empty()).then(|| words(&self.ignore_rows)));
-        set("ignore_sheets", (!self.ignore_sheets.is_empty()).then(|| words(&self.ignore_sheets)));
+        set("true", self.true_words.as_deref().map(words_to_toml));
+        set("false", self.false_words.as_deref().map(words_to_toml));
+        set("empty", (!self.empty_words.is_empty()).then(|| words_to_toml(&self.empty_words)));
+        set("ignore", (!self.ignore.is_empty()).then(|| words_to_toml(&self.ignore)));
+        set("ignore_rows", (!self.ignore_rows.is_empty()).then(|| words_to_toml(&self.ignore_rows)));
+        set("ignore_sheets", (!self.ignore_sheets.is_empty()).then(|| words_to_toml(&self.ignore_sheets)));
         set("strict", self.strict.then(|| "true".into()));
         set("batch_id", self.batch_id.as_ref().map(|template| quoted(&template.0)));
+        if !self.values.is_empty() {
+            text.push_str("\n[values]\n");
+        }
+        for (field, value) in &self.values {
+            let _ = writeln!(text, "{field} = {}", quoted(value));
+        }
+        // Last, since a draft adds comments to it.
         text.push_str("\n[columns]\n");
         for (title, field) in &self.columns {
             let _ = writeln!(text, "{} = \"{field}\"", quoted(title));
@@ -188,6 +203,19 @@ impl RateUnit {
             RateUnit::Percent => "percent",
             RateUnit::Fraction => "fraction",
         }
+    }
+}
+
+fn words_to_toml(words: &[String]) -> String {
+    format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", "))
+}
+
+/// The forms of dates: one, or a list.
+pub(super) fn formats_to_toml(formats: &[String]) -> Option<String> {
+    match formats {
+        [] => None,
+        [format] => Some(quoted(format)),
+        formats => Some(words_to_toml(formats)),
     }
 }
 
@@ -242,13 +270,20 @@ impl Parser<'_> {
     fn set(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
         let mapping = &mut self.mapping;
         match key {
+            "encoding" => {
+                let expected = "the name of an encoding, such as \"windows-1250\"";
+                mapping.encoding = Some(parse_text(value, expected, encoding::parse)?);
+            }
             "timezone" => {
                 let expected = "the name of a time zone, such as \"Europe/Berlin\" or \"UTC\"";
                 mapping.timezone = Some(parse_text(value, expected, Zone::parse)?);
             }
             "date_format" => {
                 let expected = "a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\"";
-                mapping.date_format = Some(parse_text(value, expected, check_date_format)?);
+                let one = std::slice::from_ref(value);
+                let formats = value.get_ref().as_array().map_or(one, |formats| &**formats);
+                let format = |format| parse_text(format, expected, check_date_format);
+                mapping.date_formats = formats.iter().map(format).collect::<Result<_, _>>()?;
             }
             "decimal" => {
                 let marks = [DecimalMark::Point, DecimalMark::Comma];
@@ -270,6 +305,7 @@ impl Parser<'_> {
             },
             "batch_id" => mapping.batch_id = Some(parse_text(value, TEMPLATE, IdTemplate::parse)?),
             "columns" => self.set_columns(value)?,
+            "values" => self.set_values(value)?,
             _ => return Err(unknown_key(key)),
         }
         Ok(())
@@ -298,16 +334,58 @@ impl Parser<'_> {
         for (title, name) in in_file_order(table) {
             match parse_text(name, "the name of a field, such as \"batch_name\"", Field::from_name) {
                 Ok(field) => self.mapping.columns.push((title.get_ref().to_string(), field)),
-                Err((found, mut expected)) => {
-                    if let Some(field) = name.get_ref().as_str().and_then(Field::most_similar) {
-                        expected = format!("the name of a field (did you mean \"{field}\"?)");
-                    }
+                Err((found, _)) if KEYS.contains(&&**title.get_ref()) => {
+                    let expected = "a title and a field; settings are above [columns] and [values]".into();
+                    self.reject(title.span().start, title.get_ref(), found, expected);
+                }
+                Err((found, expected)) => {
+                    let expected = name.get_ref().as_str().and_then(similar_field).unwrap_or(expected);
                     self.reject(title.span().start, title.get_ref(), found, expected);
                 }
             }
         }
         Ok(())
     }
+
+    /// Values as CSV has them.
+    fn set_values(&mut self, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
+        let expected = "a table of fields and values: [values], then lines such as warnings = false";
+        let DeValue::Table(table) = value.get_ref() else { return Err(mistake(value, expected)) };
+        for (name, value) in in_file_order(table) {
+            let field = Field::from_name(name.get_ref()).filter(|field| *field != Field::BatchId);
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) => number.as_str().to_owned(),
+                DeValue::Float(number) => number.as_str().to_owned(),
+                DeValue::Boolean(flag) => flag.to_string(),
+                _ => String::new(),
+            };
+            let result = match field {
+                Some(field) => check_value(field, &text).map(|()| self.mapping.values.push((field, text))),
+                None => {
+                    let other = "the name of a field other than batch_id".into();
+                    Err((quoted(&clip(name.get_ref())), similar_field(name.get_ref()).unwrap_or(other)))
+                }
+            };
+            if let Err((found, expected)) = result {
+                self.reject(name.span().start, name.get_ref(), found, expected);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn similar_field(name: &str) -> Option<String> {
+    Field::most_similar(name).map(|field| format!("the name of a field (did you mean \"{field}\"?)"))
+}
+
+/// Whether a field may have this value.
+fn check_value(field: Field, text: &str) -> Result<(), Mistake> {
+    let mut raw = RawBatch::default();
+    raw.set(field, Value::Cell(text.into()));
+    let errors = Batch::from_raw(&raw).err().map_or_else(Vec::new, |FieldErrors(errors)| errors);
+    let wrong = errors.into_iter().find(|error| error.field == field.name());
+    wrong.map_or(Ok(()), |FieldError { found, expected, .. }| Err((found, expected)))
 }
 
 fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake {
@@ -326,6 +404,10 @@ fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake
 fn unknown_key(key: &str) -> Mistake {
     let similar = KEYS.into_iter().min_by_key(|known| strsim::levenshtein(key, known));
     let hint = match similar.filter(|known| strsim::levenshtein(key, known) <= 3) {
+        _ if Field::from_name(key).is_some() => {
+            "a field, not a setting; its value for all rows is below [values], its title below [columns]"
+                .into()
+        }
         Some(known) => format!("unknown key; did you mean {known}?"),
         // A title that was written before [columns].
         None => format!("unknown key; the keys are {}; columns are below [columns]", KEYS.join(", ")),
@@ -469,8 +551,9 @@ fn id_text(field: Field, value: &Value<'_>) -> String {
 mod tests {
     use super::*;
 
-    const EXAMPLE: &str = r#"timezone = "Europe/Berlin"
-date_format = "%d.%m.%Y %H:%M"
+    const EXAMPLE: &str = r#"encoding = "windows-1250"
+timezone = "Europe/Berlin"
+date_format = ["%d.%m.%Y %H:%M", "%d/%m/%y"]
 decimal = ","
 rates = "fraction"
 sheet = "Scans"
@@ -483,6 +566,9 @@ ignore_rows = ["Summe"]
 ignore_sheets = ["Notizen"]
 strict = true
 batch_id = "{batch_name} {batch_creation_date}"
+
+[values]
+warnings = "false"
 
 [columns]
 "Keim\"rate" = "avg_germination_rate"
@@ -525,6 +611,15 @@ batch_id = "{batch_name} {batch_creation_date}"
                 "false = [\"nein\", \"X\"]\ntrue = [\"x\"]",
                 "line 1: false: expected a word that is not in true, too, found \"x\"",
             ),
+            (
+                "encoding = \"utf-16\"",
+                "line 1: encoding: expected the name of an encoding, such as \"windows-1250\", found \"utf-16\"",
+            ),
+            (
+                "[values]\nnumber_of_images = \"x\"\nwarning = true",
+                "line 2: number_of_images: expected a whole number from 0 to 9007199254740991, found \"x\"\n\
+                 line 3: warning: expected the name of a field (did you mean \"warnings\"?), found \"warning\"",
+            ),
             ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
             (
                 "rates = { comment = \"percent\" }",
@@ -538,6 +633,11 @@ batch_id = "{batch_name} {batch_creation_date}"
             ("batch_id = \"{name}\"", &format!("line 1: batch_id: {template}, found \"{{name}}\"")),
             ("batch_id = \"7\"", &format!("line 1: batch_id: {template}, found \"7\"")),
             ("time_zone = \"UTC\"", "line 1: time_zone: unknown key; did you mean timezone?"),
+            (
+                "warnings = false\n[columns]\nrates = \"fraction\"",
+                "line 1: warnings: a field, not a setting; its value for all rows is below [values], its title below [columns]\n\
+                 line 3: rates: expected a title and a field; settings are above [columns] and [values], found \"fraction\"",
+            ),
             (
                 "[columns]\n\"Name\" = \"batch_nam\"\n\"X\" = \"y\"",
                 "line 2: Name: expected the name of a field (did you mean \"batch_name\"?), found \"batch_nam\"\n\

@@ -8,13 +8,13 @@
 //! | `collector` | validates each record, collects batches and errors |
 //! | `text_buffer` | the unread part of a text file, with line numbers |
 //! | `json`, `ndjson`, `json_syntax` | JSON arrays and lines; syntax errors in plain words |
-//! | `decoder` | other encodings than UTF-8 |
+//! | `encoding` | text in other encodings than UTF-8 |
 //! | `csv` | rows of cells |
 //! | `parquet` | typed columns |
 //! | `xlsx` | sheets of typed cells |
 //! | `mapping` | [`Mapping`]: what a person states about a file |
 //! | `title`, `header` | which column has which field, for CSV, Parquet and Excel |
-//! | `convert`, `number` | dates, numbers and flags as people and spreadsheets write them |
+//! | `convert`, `dates`, `number` | dates, numbers and flags as people and spreadsheets write them |
 //! | `rates` | percent or fraction |
 //! | `preview` | [`Preview`]: how a file is understood |
 //! | `catch_panic` | panics of libraries as errors |
@@ -24,7 +24,8 @@ mod collector;
 mod columns;
 mod convert;
 pub(crate) mod csv;
-mod decoder;
+mod dates;
+mod encoding;
 mod error;
 #[cfg(test)]
 mod foreign_files;

@@ -60,6 +60,12 @@ impl Preview {
                 column.examples.push((text.clone(), Some(text.clone())));
             }
         }
+        for (field, value) in &options.mapping.values {
+            if columns.iter().all(|column| column.field != Some(*field)) {
+                let (field, conversion) = (Some(*field), format!("{value} in all rows"));
+                columns.push(PreviewColumn { title: String::new(), field, conversion, examples: Vec::new() });
+            }
+        }
         if let Some(template) = &options.mapping.batch_id {
             let (conversion, examples) =
                 (template.to_string(), notes.examples[Field::BatchId as usize].clone());
@@ -106,7 +112,7 @@ impl Preview {
             (mapping.timezone.is_none(), "# timezone = \"Europe/Berlin\"\n"),
             (mapping.rates == [None; 3], "# rates = \"percent\"                  # or \"fraction\"\n"),
             (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
-            (mapping.date_format.is_none(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
+            (mapping.date_formats.is_empty(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
             (mapping.empty_words.is_empty(), "# empty = [\"-\"]                       # not measured\n"),
             (lacks_ids, "# batch_id = \"{batch_name} {batch_creation_date}\"\n"),
         ] {

@@ -85,8 +85,7 @@ impl Rates {
                      rates = { avg_germination_rate = \"fraction\" }"
                 }
                 (false, true) => {
-                    let is_for_all = self.units == [Some(RateUnit::Fraction); RATE_FIELDS.len()];
-                    if self.is_titled[index] && is_for_all {
+                    if self.is_titled[index] && self.is_for_all() {
                         self.converted[index].get_or_insert_with(|| (location, text.clone()));
                     }
                     if let Some(value) = raw.get_mut(field) {
@@ -129,6 +128,11 @@ impl Rates {
         }
     }
 
+    /// Whether a mapping states one unit for all rates, so that it may have overlooked one.
+    fn is_for_all(&self) -> bool {
+        self.units.iter().all(|unit| *unit == self.units[0])
+    }
+
     /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
     /// Fewer are warnings, and all of them if the title says percent.
     pub(super) fn finish(self) -> (Vec<LocatedError>, Vec<LocatedError>) {
@@ -148,10 +152,11 @@ impl Rates {
         }
         for (index, field) in RATE_FIELDS.into_iter().enumerate() {
             let (small, large) = (self.small[index], self.large[index]);
+            let is_stated = self.units[index] == Some(RateUnit::Percent);
+            let is_meant = is_stated && (!self.is_for_all() || large > 0 || small < STATED_MIN);
             let is_api = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
-            let is_percent = self.units[index] == Some(RateUnit::Percent);
-            let is_chance = is_api || (is_percent && (large > 0 || small < STATED_MIN));
-            let Some((location, text)) = self.first[index].as_ref().filter(|_| !is_chance) else { continue };
+            let first = self.first[index].as_ref().filter(|_| !is_meant && !is_api);
+            let Some((location, text)) = first else { continue };
             let read =
                 |text: &str| Hundredths::parse(text).map_or_else(|_| String::new(), |rate| rate.to_string());
             let how_many = match large {
@@ -159,32 +164,29 @@ impl Rates {
                 _ => format!("{small} of {} values are at most 1", small + large),
             };
             let (percent, fraction) = (read(text), read(&times_hundred(text)));
+            let source = if is_stated { "rates in the mapping" } else { "the title" };
             // A unit of the whole column would not help if only a few are fractions.
-            let is_few = small < large;
-            let problem = match (self.is_titled[index], is_few) {
-                _ if is_percent => format!(
-                    "{how_many}: {text} is read as {percent} %, as rates in the mapping says. If {fraction} % was meant, import \
-                     the file again with rates = \"fraction\""
-                ),
-                (true, false) => format!(
-                    "{how_many}, although the title says percent: {text} is read as {percent} %. For {fraction} %, add \
-                     rates = {{ {field} = \"fraction\" }} to a mapping; rates = {{ {field} = \"percent\" }} ends this warning"
-                ),
-                (_, true) => format!(
+            let (found, problem) = if small < large {
+                let problem = format!(
                     "{how_many}, {text} is the first: read as {percent} %. If {fraction} % was meant, correct the file; \
                      if not, rates = \"percent\" in a mapping ends this warning"
-                ),
-                (false, false) => format!(
+                );
+                (&mut warnings, problem)
+            } else if is_stated || self.is_titled[index] {
+                let problem = format!(
+                    "{how_many}, although {source} says percent: {text} is read as {percent} %. For {fraction} %, add \
+                     rates = {{ {field} = \"fraction\" }} to a mapping; rates = {{ {field} = \"percent\" }} ends this warning"
+                );
+                (&mut warnings, problem)
+            } else {
+                let problem = format!(
                     "{how_many}: {text} is {percent} % (rates = \"percent\" in a mapping) or {fraction} % \
                      (rates = \"fraction\")"
-                ),
+                );
+                (&mut errors, problem)
             };
-            let found =
-                if is_few || is_percent || self.is_titled[index] { &mut warnings } else { &mut errors };
-            found.push(LocatedError {
-                location: *location,
-                error: FieldError::problem(field.name(), problem),
-            });
+            let error = FieldError::problem(field.name(), problem);
+            found.push(LocatedError { location: *location, error });
         }
         (errors, warnings)
     }

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::json_scan::is_json_whitespace;
+use encoding_rs::{Decoder, Encoding, UTF_16BE, UTF_16LE};
 use memchr::{memchr_iter, memrchr};
 
 use super::collector::{Collector, Stop, unexpected};
-use super::decoder::Decoder;
 use super::error::Location;
 
 /// The longest record of a text file. The longest valid batch has 64 KiB; without a limit, one lost newline or open
@@ -75,24 +75,26 @@ impl<'a> TextBuffer<'a> {
     }
 
     /// Reads the bytes in the buffer and all that follow in another encoding.
-    pub(super) fn set_decoder(&mut self, decoder: Decoder) {
-        self.decoder = Some(decoder);
+    pub(super) fn set_encoding(&mut self, encoding: &'static Encoding) {
+        self.decoder = Some(encoding.new_decoder_without_bom_handling());
         self.decode(self.start);
     }
 
-    /// Whether the file has another encoding than UTF-8.
-    pub(super) fn is_decoded(&self) -> bool {
-        self.decoder.is_some()
-    }
-
-    pub(super) fn is_windows_1252(&self) -> bool {
-        matches!(self.decoder, Some(Decoder::Windows1252))
+    /// The encoding of the file, if it is not UTF-8.
+    pub(super) fn encoding(&self) -> Option<&'static Encoding> {
+        self.decoder.as_ref().map(Decoder::encoding)
     }
 
     /// Decodes the bytes of the buffer from `start` on, and returns whether there are any.
     fn decode(&mut self, start: usize) -> bool {
         let Some(decoder) = &mut self.decoder else { return false };
-        let text = decoder.decode(&self.buffer[start..self.end]);
+        let bytes = &self.buffer[start..self.end];
+        let mut text = String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(0));
+        let _ = decoder.decode_to_string(bytes, &mut text, bytes.is_empty());
+        if bytes.is_empty() {
+            // At the end of the file, where it must not be used again.
+            *decoder = decoder.encoding().new_decoder_without_bom_handling();
+        }
         self.buffer.truncate(start);
         self.buffer.extend_from_slice(text.as_bytes());
         self.end = self.buffer.len();
@@ -142,8 +144,8 @@ impl<'a> TextBuffer<'a> {
         const UTF8: &[u8] = b"\xEF\xBB\xBF";
         while self.bytes().len() < UTF8.len() && self.fill()? {}
         let utf16 = match self.bytes() {
-            [0xFF, 0xFE, ..] => Decoder::utf16(false),
-            [0xFE, 0xFF, ..] => Decoder::utf16(true),
+            [0xFF, 0xFE, ..] => UTF_16LE,
+            [0xFE, 0xFF, ..] => UTF_16BE,
             bytes => {
                 let is_marked = bytes.starts_with(UTF8);
                 self.start += if is_marked { UTF8.len() } else { 0 };
@@ -151,7 +153,7 @@ impl<'a> TextBuffer<'a> {
             }
         };
         self.start += 2;
-        self.set_decoder(utf16);
+        self.set_encoding(utf16);
         Ok(true)
     }
 

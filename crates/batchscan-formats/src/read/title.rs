@@ -193,51 +193,19 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
     (edits(known) <= edits_max).then_some(*field)
 }
 
-/// Parts of titles in English, German, French and Dutch that hint at a field. Only suggested, never applied.
-const HINTS: [(Field, &[&str]); 9] = [
-    (Field::NumberOfImages, &["image", "bild", "beeld", "photo", "foto"]),
-    (
-        Field::Warnings,
-        &["warn", "waarschuwing", "avert", "alert", "fehler", "error", "problem", "melding", "meldung"],
-    ),
-    (Field::ScannedByEmail, &["mail"]),
-    (Field::AvgGerminationRate, &["germination", "keim", "kiem"]),
-    (Field::Comment, &["comment", "bemerkung", "notiz", "note", "opmerking", "remarque"]),
-    (Field::CropType, &["crop", "kultur", "sorte", "gewas", "culture", "variety", "espèce"]),
-    (
-        Field::BatchId,
-        &[
-            "id",
-            "nr",
-            "no",
-            "nummer",
-            "numéro",
-            "number",
-            "code",
-            "key",
-            "ref",
-            "réf",
-            "chargennr",
-            "partijnr",
-        ],
-    ),
-    (Field::BatchCreationDate, &["date", "datum", "scan", "zeit", "time", "tijd", "heure", "created"]),
+/// Parts of titles in English, German, French, Dutch, Spanish and Polish that hint at a field. Only suggested, never applied.
+const HINTS: [(Field, &str); 9] = [
+    (Field::NumberOfImages, "image bild beeld photo foto imágen imagen zdjęć zdjęci"),
+    (Field::Warnings, "warn waarschuwing avert alert fehler error problem melding meldung aviso ostrzeż"),
+    (Field::ScannedByEmail, "mail"),
+    (Field::AvgGerminationRate, "germination germinación keim kiem kiełk"),
+    (Field::Comment, "comment bemerkung notiz note opmerking remarque observaci uwagi"),
+    (Field::CropType, "crop kultur sorte gewas culture variety espèce cultivo odmiana"),
+    (Field::BatchId, "id nr no nummer numéro number code key ref réf chargennr partijnr"),
+    (Field::BatchCreationDate, "date datum scan zeit time tijd heure created fecha data skan"),
     (
         Field::BatchName,
-        &[
-            "name",
-            "naam",
-            "nom",
-            "bezeichnung",
-            "label",
-            "tray",
-            "schale",
-            "platte",
-            "lot",
-            "charge",
-            "partij",
-            "batch",
-        ],
+        "name naam nom bezeichnung nombre nazwa label tray schale platte lot charge partij lote partia batch",
     ),
 ];
 
@@ -318,12 +286,12 @@ fn may_have_unit(field: Field, title: &str) -> bool {
 /// The field that a title hints at.
 pub(super) fn hinted(title: &str) -> Option<Field> {
     let title = title.to_lowercase().replace('#', " nr ");
-    let has = |word: &&str| match word.len() {
+    let has = |word: &str| match word.len() {
         // Short words are also parts of others.
-        ..=3 => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),
-        _ => title.contains(*word),
+        ..=3 => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == word),
+        _ => title.contains(word),
     };
-    HINTS.iter().find(|(_, words)| words.iter().any(has)).map(|(field, _)| *field)
+    HINTS.iter().find(|(_, words)| words.split(' ').any(has)).map(|(field, _)| *field)
 }
 
 #[cfg(test)]

@@ -59,9 +59,7 @@ fn copy(connection: &mut Connection, to: &Path, progress: &Progress) -> Result<(
     // A copy of a damaged database must not be mistaken for a backup.
     let check: String = target.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if check != "ok" {
-        return Err(
-            StoreError::Unreadable(format!("{check}; no backup was made: run `batchscan doctor`")).into()
-        );
+        return Err(StoreError::Unreadable(format!("{check}; no backup was made")).into());
     }
     target.close().map_err(|(_, error)| error)?;
     Ok(())

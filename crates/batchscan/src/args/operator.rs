@@ -658,8 +658,9 @@ rejected: a mapping states whether they are fractions. In CSV an empty cell is n
 an empty string.
 
 A mapping (all keys are optional):
+  encoding = \"windows-1250\"           # of text that is not UTF-8
   timezone = \"Europe/Berlin\"
-  date_format = \"%d/%m/%Y %H:%M\"
+  date_format = \"%d/%m/%Y %H:%M\"      # or several: [\"%d/%m/%Y\", \"%d. %b %Y\"]
   decimal = \",\"
   rates = \"fraction\"                  # or \"percent\"
   sheet = \"Scans\"
@@ -674,6 +675,9 @@ A mapping (all keys are optional):
   batch_id = \"{{batch_name}} {{batch_creation_date}}\"
   [columns]
   \"Keimquote\" = \"avg_germination_rate\"
+  \"Datum (2)\" = \"batch_creation_date\"  # the second column with this title
+  [values]                            # of fields that no column has
+  warnings = false
 
 File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx .xlsm
 

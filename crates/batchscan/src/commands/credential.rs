@@ -126,10 +126,10 @@ async fn print_link(
         format_time(Some(expires_at))
     ))?;
     if is_loopback(url) {
-        note(
-            "note: the link works on this machine only; for others, set BATCHSCAN_PUBLIC_URL in the service's settings, or \
-             --public-url, to the dashboard's address",
-        );
+        note(&format!(
+            "note: the link works on this machine only, if the service listens at {url}; otherwise set BATCHSCAN_PUBLIC_URL in \
+             the service's settings, or --public-url, to the dashboard's address"
+        ));
     }
     Ok(())
 }

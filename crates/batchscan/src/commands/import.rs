@@ -262,12 +262,14 @@ fn advice(command: &Import, format: Format, options: &ReadOptions) -> String {
         return FIX.to_owned();
     }
     let org = shell_quoted(&command.org);
-    let is_stored = command.mapping.is_none() && options.mapping != Mapping::default();
-    let stored = match is_stored {
-        true => format!(". The mapping stored for it was used: `batchscan org mapping {org} --show`"),
-        false => String::new(),
+    let mapping = match (&command.mapping, options.mapping == Mapping::default()) {
+        (Some(_), _) => String::new(),
+        (None, true) => ", or --write-mapping FILE to begin a mapping".to_owned(),
+        (None, false) => {
+            format!(". The mapping stored for it was used: `batchscan org mapping {org} --show`")
+        }
     };
-    format!("{FIX}, or add --preview to see how it is read{stored}")
+    format!("{FIX}, or add --preview to see how it is read{mapping}")
 }
 
 /// Prints each error of the file on its own line; returns the summary.

@@ -207,7 +207,7 @@ fn an_import_on_a_full_disk_imports_nothing_and_the_next_one_works() {
     let mut limited = clean("bash");
     limited.args(["-c", &line]).arg(executable()).env("BATCHSCAN_DATABASE", site.url("scans.db"));
     Outcome::run(&mut limited).fails(str![[r#"
-error: the database file cannot be read or written: disk I/O error
+error: the database file cannot be read or written: disk I/O error; run `batchscan doctor`
 
 "#]]);
     assert!(before < 8_192 * 1_024, "the limit is below the size before the import");

@@ -1,5 +1,5 @@
 //! CSV: a header, then a row per batch. Separated by comma, semicolon or tab; any line ends; UTF-8, UTF-16 or
-//! Windows-1252.
+//! what a mapping states, else Windows-1252.
 //!
 //! The path of a row: `Row::find` splits the start of the buffer into cells, `Table::read_row` sets the field of each
 //! cell to its value, and the collector validates the batch. Quotes are strict: a lenient reader would take the rest of a
@@ -13,15 +13,17 @@ use std::str::Utf8Error;
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
+use encoding_rs::{Encoding, WINDOWS_1252};
 use memchr::{memchr, memchr2, memchr3};
 
 use super::ReadOptions;
 use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role, is_no_batch};
-use super::convert::{Converter, ONE_OF_TWO, join_date_and_time};
-use super::decoder::{Decoder, INVALID, RARE_LETTERS};
+use super::convert::Converter;
+use super::dates::{ONE_OF_TWO, join_date_and_time};
+use super::encoding::{self, Doubt};
 use super::error::Location;
-use super::header::{Header, HeaderSearch, match_columns};
+use super::header::{Header, HeaderSearch, match_columns, number_equal};
 use super::json_syntax::excerpt;
 use super::mapping::quoted;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
@@ -36,20 +38,23 @@ pub(super) fn read(
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
     let is_marked = text.skip_byte_order_mark()?;
-    let mut source = Source { text, has_utf8: is_marked, is_warned: false };
+    let encoding = options.mapping.encoding;
+    let mut source = Source { text, encoding, has_utf8: is_marked, is_warned: false };
     let mut row = Row::default();
     let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
+    let titles = String::from_utf8_lossy(&source.text.bytes()[..row.length]).trim_end().to_owned();
     row.consume(source.text);
     let Header { roles, zone } = header;
     let converter = Converter::new(options, zone);
-    let mut table = Table { roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
+    let mut table = Table { titles, roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
     while row.find(source.text, delimiter, collector)? {
         let location = source.text.location();
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
                 source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
-                check_decoded(row_text, source.text, &mut source.is_warned, collector)?;
+                let is_stated = source.encoding.is_some();
+                check_decoded(row_text, source.text, is_stated, &mut source.is_warned, collector)?;
                 table.read_row(&row, row_text, location, collector)?;
                 row.consume(source.text);
             }
@@ -65,12 +70,14 @@ struct Source<'s, 'b> {
     text: &'s mut TextBuffer<'b>,
     /// Whether there was text that only UTF-8 explains.
     has_utf8: bool,
-    /// Whether a warning says that it may have another encoding.
+    /// The encoding of bytes that are not UTF-8, if it is stated.
+    encoding: Option<&'static Encoding>,
+    /// Whether a warning says that it may be another one.
     is_warned: bool,
 }
 
 impl Source<'_, '_> {
-    /// Bytes that are not UTF-8 are Windows-1252, if all before them were ASCII. Everything has to be split again then.
+    /// Bytes that are not UTF-8 have another encoding, if all before them were ASCII. Everything has to be split again then.
     #[cold]
     fn change_encoding(
         &mut self,
@@ -83,34 +90,23 @@ impl Source<'_, '_> {
             let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
             return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
         }
-        self.text.set_decoder(Decoder::Windows1252);
+        self.text.set_encoding(self.encoding.unwrap_or(WINDOWS_1252));
         Ok(())
     }
 }
 
-/// Rejects text that was decoded from bytes that its encoding does not have, and warns about the first text that is
-/// probably not of Windows-1252.
+/// Rejects or warns about text that has probably another encoding.
 fn check_decoded(
     row: &str,
     text: &TextBuffer<'_>,
+    is_stated: bool,
     is_warned: &mut bool,
     collector: &mut Collector<'_>,
 ) -> Result<(), Stop> {
-    if !text.is_decoded() {
-        return Ok(());
-    }
-    if row.contains(INVALID) {
-        let expected = "text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\"";
-        return Err(collector.fail(text.location(), unexpected("bytes of another encoding", expected)));
-    }
-    let mut words = row.split(|c: char| !c.is_alphanumeric());
-    match words.find(|word| word.contains(RARE_LETTERS)) {
-        Some(word) if text.is_windows_1252() && !std::mem::replace(is_warned, true) => {
-            let warning = format!(
-                "read as Windows-1252, for example {}; if that is wrong, save the file as UTF-8",
-                quoted(&clip(word))
-            );
-            collector.warn(text.location(), problem(warning))
+    match text.encoding().and_then(|encoding| encoding::check(row, encoding, is_stated)) {
+        Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
+        Some(Doubt::Possible(warning)) if !std::mem::replace(is_warned, true) => {
+            collector.warn(text.location(), warning)
         }
         _ => Ok(()),
     }
@@ -133,7 +129,8 @@ fn find_header(
         match std::str::from_utf8(&source.text.bytes()[..length]) {
             Ok(line) => {
                 source.has_utf8 = source.has_utf8 || !line.is_ascii();
-                check_decoded(line, source.text, &mut source.is_warned, collector)?;
+                let is_stated = source.encoding.is_some();
+                check_decoded(line, source.text, is_stated, &mut source.is_warned, collector)?;
             }
             Err(error) => {
                 source.change_encoding(length, error, collector)?;
@@ -169,7 +166,8 @@ fn split_titles(
         let found = row.locate(source.text, delimiter)?;
         let row_text = std::str::from_utf8(source.text.bytes().get(..row.length).unwrap_or_default());
         let (Ok(true), Ok(row_text)) = (found, row_text) else { continue };
-        let titles: Vec<String> = row.cells(row_text).map(|(title, _)| title.into_owned()).collect();
+        let mut titles: Vec<String> = row.cells(row_text).map(|(title, _)| title.into_owned()).collect();
+        number_equal(&mut titles);
         let score = (search.count_fields(&titles), titles.len());
         if score > best_score {
             (best, best_score) = ((delimiter, titles), score);
@@ -207,6 +205,8 @@ fn load_line<'t>(text: &'t mut TextBuffer<'_>) -> Result<&'t [u8], Stop> {
 
 /// The table of a file. Spreadsheets write numbers, dates and texts in their own way, and so does `pull --excel`.
 struct Table<'o> {
+    /// The text of the header.
+    titles: String,
     roles: Vec<Role>,
     delimiter: u8,
     /// Whether it is for spreadsheets: it starts with a byte order mark.
@@ -217,7 +217,7 @@ struct Table<'o> {
 }
 
 impl Table<'_> {
-    /// Reads one row. Skips empty ones: spreadsheets write them after the last row.
+    /// Reads one row. Skips empty ones, which spreadsheets write after the last row, and the header on each printed page.
     fn read_row(
         &mut self,
         row: &Row,
@@ -226,17 +226,24 @@ impl Table<'_> {
         collector: &mut Collector<'_>,
     ) -> Result<(), Stop> {
         let is_blank = |byte: u8| byte == self.delimiter || byte.is_ascii_whitespace();
-        if row_text.bytes().all(is_blank) {
+        if row_text.bytes().all(is_blank) || row_text.trim_end() == self.titles {
             return Ok(());
         }
         let first = || row.cells(row_text).map(|(cell, _)| cell).find(|cell| !cell.trim().is_empty());
         if self.converter.ignores_rows() && first().is_some_and(|cell| self.converter.is_ignored_row(&cell)) {
             return Ok(());
         }
-        if row.cells.len() != self.roles.len() {
-            return collector.reject_row(location, self.wrong_count(row.cells.len()));
+        let is_empty = |index: usize| row.cells.get(index).is_none_or(|cell| cell.start == cell.end);
+        // Spreadsheets write different numbers of empty cells behind the table.
+        let (cells, roles) = (row.cells.len(), self.roles.len());
+        let is_outside = |index: usize| {
+            self.roles.get(index).is_none_or(|role| matches!(role, Role::Unnamed | Role::Ignored))
+        };
+        if cells != roles
+            && !(cells.min(roles)..cells.max(roles)).all(|index| is_outside(index) && is_empty(index))
+        {
+            return collector.reject_row(location, self.wrong_count(cells, row_text));
         }
-        let is_empty = |index: usize| row.cells[index].start == row.cells[index].end;
         if is_no_batch(&self.roles, is_empty) {
             let unit = self.roles.iter().zip(row.cells(row_text)).find_map(|(role, (cell, _))| match role {
                 Role::Field(column) => wrong_unit_in_row(column.field, &cell),
@@ -252,7 +259,7 @@ impl Table<'_> {
         }
         let mut raw = RawBatch::default();
         let mut date_and_time = Vec::new();
-        for (index, (cell, is_quoted)) in row.cells(row_text).enumerate() {
+        for (index, (cell, is_quoted)) in row.cells(row_text).enumerate().take(roles) {
             match self.roles[index] {
                 Role::DateOrTime => date_and_time.push(cell),
                 Role::Field(column) => {
@@ -279,13 +286,17 @@ impl Table<'_> {
         collector.add(location, &mut raw)
     }
 
-    fn wrong_count(&self, found: usize) -> FieldError {
+    fn wrong_count(&self, found: usize, row_text: &str) -> FieldError {
         let expected = self.roles.len();
+        let note = row_text.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().trim();
         let hint = match self.delimiter {
             b',' if found > expected => {
-                "; numbers with a decimal comma need semicolons between the cells, as `pull --excel` writes them"
+                "; numbers with a decimal comma need semicolons between the cells, as `pull --excel` writes them".into()
             }
-            _ => "",
+            _ if found == 1 && !note.is_empty() => {
+                format!("; if it is a note, add ignore_rows = [{}] to a mapping", quoted(&clip(note)))
+            }
+            _ => String::new(),
         };
         unexpected(format!("{found}{hint}"), format!("{expected} cells, as in the header"))
     }
@@ -320,7 +331,10 @@ impl Table<'_> {
                 return Ok(Value::Cell(without_apostrophe(cell)));
             }
             Kind::Id | Kind::Name | Kind::Text | Kind::Link => true,
-            Kind::Instant => column.is_plain && cell.ends_with('Z'),
+            Kind::Instant => {
+                let utc = cell.strip_suffix('Z').filter(|_| column.is_plain);
+                utc.is_some_and(|time| time.ends_with(|last: char| last.is_ascii_digit()))
+            }
             Kind::Decimal if column.is_plain && is_usual_decimal(&cell) => {
                 self.converter.has_point = true;
                 true

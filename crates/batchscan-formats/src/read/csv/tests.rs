@@ -78,7 +78,7 @@ fn invalid_column_names_are_errors_of_the_header() {
         (
             "batch_id,batch_id,coment,,batch_name,number_of_images,warnings\nx,y,z,,,,\n".into(),
             format!(
-                "line 1: batch_id: second column for batch_id; add one of them to ignore in a mapping\n\
+                "line 1: batch_id (2): not sure that it is batch_id, because another column has the same title; if so, add \"batch_id (2)\" = \"batch_id\" to [columns] of a mapping, or else add it to ignore\n\
                 line 1: coment: unknown field; {}\n\
                 line 1: batch_creation_date: missing required column",
                 hint("coment")
@@ -110,8 +110,8 @@ fn broken_quotes_and_other_encodings_stop_the_reading() {
         (mixed, format!("line 3: {utf8}, found byte 0xE4 at byte 33 of the row")),
         (
             dos,
-            "line 2: expected text in UTF-8, UTF-16 or Windows-1252; save the sheet as \"CSV UTF-8\", found bytes of \
-            another encoding"
+            "line 2: text of an unknown encoding: add the right one to a mapping: encoding = \"macintosh\" (\"Å\"); if none is \
+            right, save the file as UTF-8"
                 .into(),
         ),
         (
@@ -167,7 +167,8 @@ fn umlauts_of_an_old_mac_are_a_warning() {
     let bytes = [table("a,@,x").as_bytes(), b"b,n,2026-01-31T08:00:00Z,1,true,M\x9Ahre gro\xA7\n"].concat();
     let shown = preview(Csv, temporary_file(Cursor::new(bytes)), &ReadOptions::default());
     let warnings = shown.result.unwrap().warnings.first;
-    let text = "read as Windows-1252, for example \"Mšhre\"; if that is wrong, save the file as UTF-8";
-    assert_eq!(warnings.first().unwrap().to_string(), format!("line 3: {text}"));
+    let warning = warnings.first().unwrap().to_string();
+    assert!(warning.starts_with("line 3: read as windows-1252, which may be wrong"), "{warning}");
+    assert!(warning.contains("or \"macintosh\" (\"Möhre\")"), "{warning}");
     assert_eq!(warnings.len(), 1);
 }

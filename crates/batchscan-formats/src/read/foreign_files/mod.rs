@@ -84,8 +84,9 @@ fn encode(text: &str, options: &str) -> Vec<u8> {
     match options {
         _ if options.contains("utf-16le") => utf16(u16::to_le_bytes),
         _ if options.contains("utf-16be") => utf16(u16::to_be_bytes),
-        _ if options.contains("windows-1252") => {
-            text.chars().map(|c| u8::try_from(c).unwrap_or(0x80)).collect()
+        _ if options.contains("windows-12") => {
+            let name = options.split(' ').find(|word| word.starts_with("windows")).unwrap();
+            super::encoding::parse(name).unwrap().encode(text).0.into_owned()
         }
         _ if options.contains("bom") => format!("\u{FEFF}{text}").into_bytes(),
         _ => text.into(),
@@ -107,11 +108,11 @@ fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// `#1.5` is a number, `~042` one with a leading zero, `&00-000=417` one with a format, `%0.5` a number shown as a percentage,
-/// `@2026-11-16 08:00` a date, `!true` a boolean, `=A1` a formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
+/// `@2026-11-16 08:00` a date, `→https://example.org Words` a link, `!true` a boolean, `=A1` a formula without a value, `<Title` is merged over three columns, `^Title` over three rows.
 fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
     let format = |code: &str| CellFormat::new().set_num_format(code);
     let number = |text: &str| text.parse::<f64>().unwrap();
-    match cell.split_at_checked(1).unwrap_or(("", "")) {
+    match cell.split_at(cell.chars().next().map_or(0, char::len_utf8)) {
         ("", _) => {}
         ("#", text) => drop(sheet.write(row, column, number(text)).unwrap()),
         ("%", text) => drop(sheet.write_with_format(row, column, number(text), &format("0.0%")).unwrap()),
@@ -125,6 +126,10 @@ fn write_cell(sheet: &mut Worksheet, row: u32, column: u16, cell: &str) {
         ("@", text) => {
             let date = ExcelDateTime::parse_from_str(text).unwrap();
             sheet.write_with_format(row, column, &date, &format("dd.mm.yyyy hh:mm")).unwrap();
+        }
+        ("→", text) => {
+            let (link, text) = text.split_once(' ').unwrap();
+            sheet.write_url_with_text(row, column, link, text).unwrap();
         }
         ("!", text) => drop(sheet.write(row, column, text == "true").unwrap()),
         ("=", _) => drop(sheet.write_formula(row, column, cell).unwrap().set_formula_result(row, column, "")),

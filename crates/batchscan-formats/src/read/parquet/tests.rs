@@ -173,7 +173,7 @@ fn errors_name_the_column_or_the_row() {
         (
             write(&[REQUIRED[0], REQUIRED[2], REQUIRED[3], REQUIRED[4], unknown]),
             "columns: coment: unknown field; did you mean comment? Then add \"coment\" = \"comment\" to [columns] of a mapping, or else add it to ignore\n\
-            columns: batch_name: missing required column"
+            columns: batch_name: missing required column; if the ids are the names, map their column to batch_name, and add batch_id = \"{batch_name}\" to the mapping"
                 .into(),
         ),
         (

@@ -209,10 +209,11 @@ fn check_part(
     if name.ends_with(".xml") || name.ends_with(".rels") {
         let checked = xml::check(archive.by_index(index)?, || limits.begin_cell());
         let found = checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
-        let Contents { has_uncalculated, has_merged_cells } = limits.contents.get();
+        let Contents { has_uncalculated, has_merged_cells, has_links } = limits.contents.get();
         limits.contents.set(Contents {
             has_uncalculated: has_uncalculated || found.has_uncalculated,
             has_merged_cells: has_merged_cells || found.has_merged_cells,
+            has_links: has_links || found.has_links,
         });
     }
     Ok(start.filter(|_| !is_kept))

@@ -8,7 +8,7 @@ mod tests;
 mod value;
 mod xml;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, RawBatch, Value};
-use calamine::{DataRef, DataType as _, Dimensions, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
+use calamine::{
+    DataRef, DataType as _, Dimensions, Hyperlink, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError,
+};
 
 use super::ReadOptions;
 use super::catch_panic::catch_panic;
@@ -24,7 +26,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Role, is_no_batch};
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Header, HeaderSearch, match_columns};
+use super::header::{Header, HeaderSearch, match_columns, number_equal};
 use super::mapping::quoted;
 use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
@@ -120,6 +122,7 @@ impl<'o> Sheets<'o> {
         let formulas = self.find_formulas(workbook, sheet, name, collector)?;
         let mut table = Table::new(sheet, is_1904, formulas, self.options);
         table.has_merged_cells = self.limits.contents().has_merged_cells;
+        table.links = self.find_links(workbook, sheet, name, collector)?;
         read_sheet(workbook, name, &mut table, self.limits, collector)?;
         match table.header {
             Some(_) => {
@@ -228,6 +231,27 @@ impl<'o> Sheets<'o> {
         }
     }
 
+    /// The links behind the words of single cells.
+    fn find_links(
+        &self,
+        workbook: &mut Xlsx<LimitedFile<'_>>,
+        sheet: usize,
+        name: &str,
+        collector: &mut Collector<'_>,
+    ) -> Result<HashMap<(u32, u32), String>, Stop> {
+        if !self.limits.contents().has_links {
+            return Ok(HashMap::new());
+        }
+        self.limits.begin_part();
+        let links = catch_panic(damaged, || workbook.hyperlinks_by_sheet_name(name));
+        let links =
+            links.map_err(|error| fail(&error, self.limits, Location::SheetRow(sheet, 1), collector))?;
+        let of_cell = |link: Hyperlink| {
+            (link.range.start == link.range.end).then_some((link.range.start, link.target?))
+        };
+        Ok(links.into_iter().filter_map(of_cell).collect())
+    }
+
     /// Reports what is missing if no sheet has the columns, or warns about sheets that were not read.
     fn finish(self, names: &[String], collector: &mut Collector<'_>) -> Result<(), Stop> {
         let list =
@@ -307,6 +331,7 @@ fn read_sheet(
     let opened = catch_panic(damaged, || workbook.worksheet_cells_reader(name));
     let mut cells = opened.map_err(|error| fail(&error, limits, table.location(), collector))?;
     let looks: Vec<Look> = cells.styles().iter().map(Look::new).collect();
+    let plain = Look::default();
     let mut row = Row::default();
     while !table.is_search_over {
         limits.begin_cell();
@@ -315,7 +340,7 @@ fn read_sheet(
         else {
             break;
         };
-        let look = looks.get(style).copied().unwrap_or_default();
+        let look = looks.get(style).unwrap_or(&plain);
         table.add(&mut row, cell.get_position(), cell.get_value().clone(), look, collector)?;
     }
     table.finish_row(&mut row, collector)
@@ -329,8 +354,9 @@ struct Row<'a> {
     date_and_time: Vec<DataRef<'a>>,
     /// The titles, before the header is found.
     titles: Vec<String>,
-    has_cells: bool,
-    /// Whether the mapping says to ignore it.
+    /// The text of the first cell.
+    first: Option<String>,
+    /// Whether the mapping says to ignore it, or it is the header again.
     is_ignored: bool,
     /// A unit that is not the field's.
     wrong_unit: Option<FieldError>,
@@ -349,11 +375,14 @@ struct Table<'o> {
     search: HeaderSearch<'o>,
     /// The columns, after the header.
     header: Option<Vec<Role>>,
+    titles: Vec<String>,
     /// Its row, from 0.
     header_row: u32,
     converter: Option<Converter<'o>>,
     dates: MixedDates,
     has_merged_cells: bool,
+    /// What is behind the words of a report.
+    links: HashMap<(u32, u32), String>,
     has_cells: bool,
     is_search_over: bool,
     /// The current row, from 0, and the next column in it.
@@ -370,10 +399,12 @@ impl<'o> Table<'o> {
             options,
             search: HeaderSearch::new(options),
             header: None,
+            titles: Vec::new(),
             header_row: 0,
             converter: None,
             dates: MixedDates::default(),
             has_merged_cells: false,
+            links: HashMap::new(),
             has_cells: false,
             is_search_over: false,
             row: 0,
@@ -390,7 +421,7 @@ impl<'o> Table<'o> {
         row: &mut Row<'a>,
         position: (u32, u32),
         cell: DataRef<'a>,
-        look: Look,
+        look: &Look,
         collector: &mut Collector<'_>,
     ) -> Result<(), Stop> {
         let column = position.1 as usize;
@@ -413,10 +444,7 @@ impl<'o> Table<'o> {
             row.titles.push(clip(&cell.as_string().unwrap_or_default()));
             return Ok(());
         };
-        if !row.has_cells {
-            row.has_cells = true;
-            row.is_ignored = self.options.mapping.is_ignored_row(&shown(&cell));
-        }
+        row.is_ignored |= self.is_no_data(row, column, &cell);
         if row.is_ignored {
             return Ok(());
         }
@@ -430,6 +458,11 @@ impl<'o> Table<'o> {
                 Ok(())
             }
             Some(Role::Field(role)) => {
+                let link = self.links.get(&position).filter(|_| role.kind == Kind::Link);
+                let cell = match link.filter(|_| !shown(&cell).contains("://")) {
+                    Some(link) => DataRef::String(link.clone()),
+                    None => cell,
+                };
                 self.set(row, role.field, cell, look, collector);
                 Ok(())
             }
@@ -454,12 +487,24 @@ impl<'o> Table<'o> {
         }
     }
 
+    /// Whether the mapping ignores rows with this first cell, or it is the header again, as on printed pages.
+    fn is_no_data(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) -> bool {
+        if row.first.is_none() && self.options.mapping.is_ignored_row(row.first.insert(shown(cell))) {
+            return true;
+        }
+        let is_date = match self.header.as_ref().and_then(|roles| roles.get(column)) {
+            Some(Role::Field(role)) => role.kind == Kind::Instant,
+            role => role == Some(&Role::DateOrTime),
+        };
+        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title))
+    }
+
     fn set<'a>(
         &mut self,
         row: &mut Row<'a>,
         field: Field,
         cell: DataRef<'a>,
-        look: Look,
+        look: &Look,
         collector: &mut Collector<'_>,
     ) {
         if collector.notes().wants_examples() {
@@ -502,9 +547,9 @@ impl<'o> Table<'o> {
             self.set_value(&mut row, Field::BatchCreationDate, value);
         }
         let (Some(roles), Some(converter)) = (&self.header, &self.converter) else {
-            return self.finish_title_row(&row.titles, collector);
+            return self.finish_title_row(row.titles, collector);
         };
-        if !row.has_values || row.is_incomplete {
+        if !row.has_values || row.is_incomplete || row.is_ignored {
             collector.notes().forget_cells();
             return Ok(());
         }
@@ -516,15 +561,7 @@ impl<'o> Table<'o> {
             if let Some(error) = row.wrong_unit.take() {
                 return collector.add_error(self.location(), error);
             }
-            let text = |field: Field| match row.raw.get(field) {
-                Some(Value::Cell(text) | Value::Text(text)) => Some(&**text),
-                _ => None,
-            };
-            let first = roles.iter().find_map(|role| match role {
-                Role::Field(column) => text(column.field),
-                _ => None,
-            });
-            return collector.ignore_row(self.location(), first);
+            return collector.ignore_row(self.location(), row.first.as_deref());
         }
         for role in roles {
             let field = match role {
@@ -540,15 +577,20 @@ impl<'o> Table<'o> {
     }
 
     /// Looks for the header.
-    fn finish_title_row(&mut self, titles: &[String], collector: &mut Collector<'_>) -> Result<(), Stop> {
+    fn finish_title_row(
+        &mut self,
+        mut titles: Vec<String>,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
         if titles.iter().all(|title| title.trim().is_empty()) {
             return Ok(());
         }
+        number_equal(&mut titles);
         let (number, location) = (u64::from(self.row) + 1, self.location());
-        if self.search.is_header(titles, number, location) {
-            let Header { roles, zone } = match_columns(titles, location, self.options, collector)?;
+        if self.search.is_header(&titles, number, location) {
+            let Header { roles, zone } = match_columns(&titles, location, self.options, collector)?;
             (self.header, self.converter) = (Some(roles), Some(Converter::new(self.options, zone)));
-            self.header_row = self.row;
+            (self.titles, self.header_row) = (titles, self.row);
         } else {
             self.is_search_over = self.search.is_over(number);
         }

@@ -183,7 +183,7 @@ fn only_a_pulled_table_continues_on_other_sheets() {
 }
 
 fn value(field: Field, cell: DataRef<'_>, is_1904: bool) -> CellValue<'_> {
-    CellValue::new(field, cell, Look::default(), is_1904)
+    CellValue::new(field, cell, &Look::default(), is_1904)
 }
 
 #[test]

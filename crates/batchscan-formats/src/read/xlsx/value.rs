@@ -7,7 +7,8 @@ use batchscan_model::{Field, Kind, UtcInstant, Value};
 use calamine::{DataRef, DataType as _, Style};
 
 use crate::read::RECORD_BYTES_MAX;
-use crate::read::convert::{ONE_OF_TWO, join_date_and_time};
+use crate::read::dates::{ONE_OF_TWO, join_date_and_time};
+use crate::read::title::other_unit;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 /// 1970-01-01 in days of Excel's calendar.
@@ -29,11 +30,13 @@ pub(super) enum CellValue<'a> {
 }
 
 /// How numbers of a style are shown.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Look {
     pub(super) is_percent: bool,
     /// Whether it shows more than the digits of a whole number, such as `"B-"0000` or `00-000`.
     is_decorated: bool,
+    /// Its format, if it has words such as a unit.
+    words: Option<String>,
     /// The number of digits of a format such as `00000`, for ids.
     digits: usize,
 }
@@ -41,6 +44,7 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn new(style: &Style) -> Self {
         let code = style.number_format.as_ref().map_or("", |format| &format.format_code);
+        let words = (code.contains('"') || code.contains('\\')).then(|| code.to_owned());
         let is_general = code.eq_ignore_ascii_case("General") || code == "@";
         let is_decorated = !is_general && code.bytes().any(|byte| !matches!(byte, b'0' | b'#'));
         let digits = if is_decorated { 0 } else { code.bytes().filter(|byte| *byte == b'0').count() };
@@ -53,13 +57,13 @@ impl Look {
                 _ => {}
             }
         }
-        Self { is_percent, is_decorated, digits }
+        Self { is_percent, is_decorated, words, digits }
     }
 }
 
 impl<'a> CellValue<'a> {
     /// The value of a cell of a field. An empty text looks like no text in Excel.
-    pub(super) fn new(field: Field, cell: DataRef<'a>, look: Look, is_1904: bool) -> Self {
+    pub(super) fn new(field: Field, cell: DataRef<'a>, look: &Look, is_1904: bool) -> Self {
         let value = match cell {
             DataRef::Empty => Value::Null,
             DataRef::SharedString(text) => return self::text(Cow::Borrowed(text)),
@@ -87,9 +91,14 @@ impl<'a> CellValue<'a> {
             DataRef::Float(_) if look.is_percent && matches!(field.kind(), Kind::Count | Kind::Decimal) => {
                 Value::Other("a percentage")
             }
-            // People take what they see for the id.
-            DataRef::Float(_) if look.is_decorated && field.kind() == Kind::Id => {
-                Value::Other("a number with a format of its own: store ids as text")
+            // People take what they see.
+            DataRef::Float(_) if look.is_decorated && matches!(field.kind(), Kind::Id | Kind::Name) => {
+                Value::Other("a number with a format of its own: store it as text")
+            }
+            DataRef::Float(_)
+                if look.words.as_ref().is_some_and(|words| other_unit(field, words).is_some()) =>
+            {
+                Value::Other("a number with another unit in its format: convert it")
             }
             DataRef::Float(number)
                 if number >= 0.0

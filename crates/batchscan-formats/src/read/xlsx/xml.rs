@@ -42,6 +42,8 @@ pub(super) struct Contents {
     /// Formulas without a stored value.
     pub(super) has_uncalculated: bool,
     pub(super) has_merged_cells: bool,
+    /// Links behind words.
+    pub(super) has_links: bool,
 }
 
 #[derive(Default)]
@@ -98,6 +100,7 @@ impl Document {
         self.has_sheet_data |= name.as_ref() == "sheetData";
         self.has_formula |= name.as_ref() == "f";
         self.contents.has_merged_cells |= name.as_ref() == "mergeCell";
+        self.contents.has_links |= name.as_ref() == "hyperlink";
         self.read_attributes(tag)?;
         self.open.push(element);
         if self.open.len() > DEPTH_MAX { Err(format!("more than {DEPTH_MAX} nested tags")) } else { Ok(()) }

@@ -253,7 +253,7 @@ impl Watcher {
                 self.status.count_imported();
                 return Ok(());
             }
-            Outcome::Invalid(error) => describe_errors(name, &error),
+            Outcome::Invalid(error) => describe_errors(name, &error, &self.target.mapping_name()),
             Outcome::Refused(error) => vec![format!(
                 "cannot import {name} into {}: {error}. Nothing was imported; when this is fixed, move the file back to the \
                  watched folder",
@@ -269,9 +269,9 @@ impl Watcher {
 }
 
 /// A line for each error, and the summary.
-fn describe_errors(name: &str, error: &ReadError) -> Vec<String> {
-    let advice = "fix the file and move it back to the watched folder";
-    let (mut lines, summary) = describe_rejection(name, error, "Nothing was imported", advice);
+fn describe_errors(name: &str, error: &ReadError, mapping: &str) -> Vec<String> {
+    let advice = format!("fix the file or {mapping}, and move it back to the watched folder");
+    let (mut lines, summary) = describe_rejection(name, error, "Nothing was imported", &advice);
     lines.push(summary);
     lines
 }

@@ -26,7 +26,7 @@ use crate::args::Watch;
 use crate::commands::context::open;
 use crate::commands::import_preview::read_mapping;
 use crate::connection;
-use crate::platform::open_complete;
+use crate::platform::{open_complete, shell_quoted};
 
 const TOKEN_VARIABLE: &str = "BATCHSCAN_OPERATOR_TOKEN";
 /// Of what a watcher reports.
@@ -116,6 +116,14 @@ impl Target {
             // Checked when it was opened.
             Destination::Database(..) => Ok(()),
             Destination::Service(service) => service.check().await,
+        }
+    }
+
+    /// Where the mapping of the files is, for people.
+    pub(super) fn mapping_name(&self) -> String {
+        match &self.mapping {
+            Some(file) => format!("the mapping {}", file.display()),
+            None => format!("the mapping (`batchscan org mapping {}`)", shell_quoted(&self.org)),
         }
     }
 

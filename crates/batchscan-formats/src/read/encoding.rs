@@ -1,0 +1,83 @@
+//! Text in another encoding than UTF-8, as old spreadsheet programs write it: whether it looks like the one that is assumed.
+
+use batchscan_model::FieldError;
+use batchscan_model::printable::clip;
+use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, UTF_8, WINDOWS_1250, WINDOWS_1252};
+
+use super::collector::problem;
+use super::mapping::quoted;
+
+/// What a mapping most likely states.
+const USUAL: [&Encoding; 4] = [WINDOWS_1252, WINDOWS_1250, ISO_8859_2, MACINTOSH];
+/// Rare letters of Windows-1252. Those of old Macs and of Central Europe have the same bytes.
+const RARE_LETTERS: &str = "ƒˆŠŒŽšœžŸ";
+/// Signs of Windows-1252 that are letters in the encodings of Central Europe.
+const SIGNS: &str = "¡£¥¦¬¯±³¶¹¼¾¿";
+
+/// Why a text may have another encoding.
+pub(super) enum Doubt {
+    /// It has.
+    Wrong(FieldError),
+    /// It may have: a warning.
+    Possible(FieldError),
+}
+
+/// An encoding by its name.
+pub(super) fn parse(name: &str) -> Option<&'static Encoding> {
+    Encoding::for_label(name.as_bytes()).filter(|encoding| encoding.is_single_byte() || *encoding == UTF_8)
+}
+
+/// Looks at a row that was decoded.
+pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> Option<Doubt> {
+    if row.is_ascii() {
+        return None;
+    }
+    let mut words = row.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric());
+    let invalid = words.clone().find(|word| word.contains(is_invalid));
+    if !encoding.is_single_byte() {
+        let text = format!("bytes that are not {}; save the sheet as \"CSV UTF-8\"", encoding.name());
+        return invalid.map(|_| Doubt::Wrong(problem(text)));
+    }
+    let readings = |word| readings(word, encoding);
+    let wrong = |word| Doubt::Wrong(problem(format!("text of an unknown encoding: {}", readings(word))));
+    if invalid.is_some() || is_stated {
+        return invalid.map(wrong);
+    }
+    if let Some(word) = words.clone().find(|word| has_sign_inside(word)) {
+        return Some(wrong(word));
+    }
+    let possible = words.find(|word| word.contains(|c| RARE_LETTERS.contains(c)) || ends_in_sign(word))?;
+    let text = format!("read as {}, which may be wrong: {}", encoding.name(), readings(possible));
+    Some(Doubt::Possible(problem(text)))
+}
+
+/// Undefined bytes are decoded as these.
+fn is_invalid(c: char) -> bool {
+    matches!(c, '\u{80}'..='\u{9f}' | char::REPLACEMENT_CHARACTER)
+}
+
+fn has_sign_inside(word: &str) -> bool {
+    let chars: Vec<char> = word.chars().collect();
+    let is_inside =
+        |three: &[char]| SIGNS.contains(three[1]) && three[0].is_alphabetic() && three[2].is_alphabetic();
+    chars.windows(3).any(is_inside)
+}
+
+/// Units such as `cm³` are shorter.
+fn ends_in_sign(word: &str) -> bool {
+    let letters = word.strip_suffix(|last| SIGNS.contains(last)).unwrap_or_default();
+    letters.chars().count() > 2 && letters.chars().all(char::is_alphabetic)
+}
+
+/// What a word is in other encodings, with the setting for each.
+fn readings(word: &str, encoding: &'static Encoding) -> String {
+    let bytes = encoding.encode(word).0;
+    let reading = |other: &'static Encoding| {
+        let (text, _) = other.decode_without_bom_handling(&bytes);
+        let name = quoted(&other.name().to_lowercase());
+        (!text.contains(is_invalid)).then(|| format!("{name} ({})", quoted(&clip(&text))))
+    };
+    let readings: Vec<String> = USUAL.into_iter().filter_map(reading).collect();
+    let readings = readings.join(" or ");
+    format!("add the right one to a mapping: encoding = {readings}; if none is right, save the file as UTF-8")
+}
