@@ -27,8 +27,8 @@ test('print is light, and has the verdict, the cards and the charts', async ({ p
   await openSignedIn(page, demo);
   await expect(region(page, 'Germination, last four weeks')).toBeVisible();
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-  await expect(page.locator('html')).toHaveAttribute('data-theme', 'light');
   await page.emulateMedia({ media: 'print' });
+  await expect(page.locator('html')).toHaveCSS('color-scheme', 'light');
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await expect(chart(page, 'crop').first()).toBeVisible();
   await expect(page.getByText(`${new Date().getUTCFullYear()}, `)).toBeVisible();

@@ -4,6 +4,7 @@ import { isCurrent, offlineWaitMs, type Waiting } from './data/api';
 import { ServiceError } from './data/errors';
 import { samePeriod, usualRangePeriod, type Period } from './data/period';
 import { PeriodLoader } from './loading.svelte';
+import { seen } from './seen.svelte';
 import { session } from './session.svelte';
 
 // How often to check for changes. Without changes, that costs the service next to nothing.
@@ -118,6 +119,7 @@ class Batches {
   }
 
   #setRefreshed(): void {
+    void seen.refresh();
     this.checkedAt = Date.now();
     this.waiting = null;
     this.#refreshIn(REFRESH_MS);

@@ -15,8 +15,6 @@ import { view } from './view.svelte';
 
 // More dots would only cover each other.
 const DOTS_MAX = 2_000;
-/** Crops with their own colour; more cannot be distinguished. */
-const CROP_COLOURS_MAX = 6;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: UsualRanges = new Map();
@@ -122,10 +120,10 @@ class Results {
     return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
   }
 
-  /** The colour of a crop: the most frequent of the period have their own, whatever the filter. */
-  colour(crop: string | null): string {
-    const at = this.crops.findIndex(({ name }) => name === crop);
-    return at < 0 || at >= CROP_COLOURS_MAX ? 'var(--crop-other)' : `var(--crop-${at + 1})`;
+  /** What a mark of a crop's decline is called; null if it does not decline. A later decline is another one. */
+  declineOf(crop: string | null): string | null {
+    const since = this.averages.germination.get(crop)?.declineSince;
+    return since == null ? null : `decline since ${since}: ${crop ?? ''}`;
   }
 }
 

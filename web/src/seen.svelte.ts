@@ -1,45 +1,64 @@
-// The batches that this user marked as seen, on this device, for each organisation.
+// What somebody in the organisation has marked as seen: batches by their ids, and crops that decline. The service keeps the
+// marks. This device stores them too, and the changes that the service does not have yet.
+import { fetchSeen } from './data/api';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
 
-// Only the batches of the last week matter; the oldest are dropped.
-const SEEN_MAX = 500;
+interface Stored {
+  seen: string[];
+  /** Subjects that were marked here, or unmarked. */
+  unsent: Record<string, boolean>;
+}
 
 class Seen {
   #changes = $state(0);
   #setting = $derived(`seen.${session.organisation}`);
-  #ids: ReadonlySet<string> = $derived.by(() => (void this.#changes, new Set(parse(readSetting(this.#setting)))));
+  #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
+  #subjects: ReadonlySet<string> = $derived(new Set(this.#stored.seen));
 
   constructor() {
-    // Another tab is the same device.
+    // Another tab.
     onStored('seen.', () => this.#changes++);
   }
 
-  has(batchId: string): boolean {
-    return this.#ids.has(batchId);
+  has(subject: string): boolean {
+    return this.#stored.unsent[subject] ?? this.#subjects.has(subject);
   }
 
-  mark(...batchIds: string[]): void {
-    this.#store([...this.#ids, ...batchIds]);
+  /** Without a connection, the change is sent with the next refresh. */
+  set(isSeen: boolean, subjects: readonly string[]): void {
+    const changed = Object.fromEntries(subjects.map((subject) => [subject, isSeen]));
+    this.#store({ ...this.#stored, unsent: { ...this.#stored.unsent, ...changed } });
+    void this.refresh();
   }
 
-  undo(...batchIds: string[]): void {
-    this.#store([...this.#ids].filter((id) => !batchIds.includes(id)));
+  /** Sends what was changed here, and gets the marks of all. */
+  async refresh(): Promise<void> {
+    const setting = this.#setting;
+    const { unsent: sent } = this.#stored;
+    try {
+      const seen = await fetchSeen(sent, await session.currentToken());
+      if (setting !== this.#setting) return;
+      const unsent = Object.entries(this.#stored.unsent).filter(([subject, isSeen]) => sent[subject] !== isSeen);
+      this.#store({ seen, unsent: Object.fromEntries(unsent) });
+    } catch {
+      // The batches are requested at the same time: their error is shown.
+    }
   }
 
-  #store(ids: string[]): void {
-    storeSetting(this.#setting, JSON.stringify(ids.slice(-SEEN_MAX)));
+  #store(stored: Stored): void {
+    storeSetting(this.#setting, JSON.stringify(stored));
     this.#changes++;
   }
 }
 
 export const seen = new Seen();
 
-function parse(text: string | null): string[] {
+function parse(text: string | null): Stored {
   try {
-    const ids: unknown = JSON.parse(text ?? '[]');
-    return Array.isArray(ids) ? ids.filter((id) => typeof id === 'string') : [];
+    const { seen, unsent } = JSON.parse(text ?? '') as Stored;
+    return { seen: [...seen], unsent: { ...unsent } };
   } catch {
-    return [];
+    return { seen: [], unsent: {} };
   }
 }

@@ -1,4 +1,4 @@
-// The user's choices for this browser (language, theme, preset, seen batches), in localStorage. Without storage, a
+// The user's choices for this browser (language, preset, marks of batches), in localStorage. Without storage, a
 // choice lasts as long as the page.
 
 // Used when storage is disabled.

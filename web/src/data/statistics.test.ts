@@ -119,7 +119,7 @@ describe('dots', () => {
   it('are the batches with both values', () => {
     const { dots: all, total } = dots(columns, allRows(columns), 100);
     expect([all.length, total]).toEqual([10, 10]);
-    expect(all[3]).toEqual({ row: 3, crop: 0, size: 3, variation: 18.2 });
+    expect(all[3]).toEqual({ row: 3, size: 3, variation: 18.2 });
   });
 
   it('are evenly sampled when there are more', () => {

@@ -59,20 +59,19 @@ export function series(columns: Columns, rows: Int32Array, period: Period, measu
 
 export interface Dot {
   row: number;
-  crop: number;
   size: number;
   variation: number;
 }
 
 /** The batches with a size and a variation; an even sample when there are more than `max`. */
 export function dots(columns: Columns, rows: Int32Array, max: number): { dots: Dot[]; total: number } {
-  const { size, variation, crop } = columns;
+  const { size, variation } = columns;
   const both = rows.filter((row) => size[row] === size[row] && variation[row] === variation[row]);
   const count = Math.min(both.length, Math.max(0, max));
   const sample: Dot[] = [];
   for (let at = 0; at < count; at++) {
     const row = both[Math.floor((at * both.length) / count)]!;
-    sample.push({ row, crop: crop[row]!, size: size[row]!, variation: variation[row]! });
+    sample.push({ row, size: size[row]!, variation: variation[row]! });
   }
   return { dots: sample, total: both.length };
 }

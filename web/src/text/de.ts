@@ -12,7 +12,6 @@ export const de: Text = {
   cropNotRecorded: 'Kultur nicht erfasst',
   personNotRecorded: 'Person nicht erfasst',
   quoted: (text) => `„${text}“`,
-  otherCrops: 'Andere Kulturen',
 
   fields: {
     batch_id: 'Chargen-ID',
@@ -45,7 +44,6 @@ export const de: Text = {
     batches: 'Chargen',
     analysis: 'Analyse',
     signOut: 'Abmelden',
-    themeTo: { light: 'Helle Darstellung', dark: 'Dunkle Darstellung' },
     documentation: 'API-Dokumentation (englisch)',
     language: 'Sprache',
     times: (zone) => `Zeiten: ${zone}`,
@@ -175,7 +173,7 @@ export const de: Text = {
     declining: (crops, first) => (crops === 1 ? `${first} lässt nach` : `${count(crops)} Kulturen lassen nach`),
     declineSince: (crop, week, monday) => (crop === '' ? `Seit KW ${week} (${monday})` : `${crop} lässt seit KW ${week} (${monday}) nach`),
     decline: (weeks, year, below, last) =>
-      `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahr ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
+      `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
     others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,
     lastScan: (when) => `Letzter Scan ${when} Uhr.`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),
@@ -193,18 +191,18 @@ export const de: Text = {
     cards: 'Chargen zum Prüfen',
     earlierCards: 'Früher in den letzten 7 Tagen',
     causes: {
-      place: (n, place) => `${place}, ${batches(n)}`,
+      place: (n, place) => `${batches(n)} in ${place}`,
       crop: (n, crop) => `${batches(n)} ${crop}`,
     },
     andMore: (n) => `und ${count(n)} weitere`,
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Abhaken',
     markAllSeen: (n) => `Alle ${count(n)} abhaken`,
-    markUnseen: 'Wieder anzeigen',
+    markUnseen: 'Haken entfernen',
     isSeen: 'Abgehakt',
     thisBatch: 'Diese Charge',
     undo: 'Rückgängig',
-    seenHere: 'Nur auf diesem Gerät ausgeblendet.',
+    seenBy: (organisation) => `Für alle bei ${organisation} ausgeblendet.`,
     plants: (n, cells) => `${count(n)} von ${count(cells)} pro Platte`,
     usually: (range) => `üblich ${range}`,
     between: (first, last) => `${first} bis ${last}`,
@@ -218,6 +216,7 @@ export const de: Text = {
     },
     weeks: 'Keimrate, letzte vier Wochen',
     unusualKey: (low, high) => `Auffällig (Rate ${count(low)}–${count(high)} Punkte darunter)`,
+    rangeKey: 'Üblicher Bereich (8 von 10 Chargen)',
     severeKey: (points) => `${count(points)}+ Punkte darunter`,
     belowKey: (rate) => `Unter ${rate}`,
     row: (crop, n, unusual) => `${crop}: ${batches(n)} in vier Wochen, ${count(unusual)} auffällig.`,
@@ -235,7 +234,6 @@ export const de: Text = {
     asTable: 'Als Tabelle anzeigen',
     tableLabel: (title) => `${title} als Tabelle`,
     noBatches: 'keine Chargen',
-    show: 'Diagramm anzeigen',
   },
 
   crops: {
@@ -284,6 +282,7 @@ export const de: Text = {
 
   uniformity: {
     title: 'Größe und Gleichmäßigkeit',
+    choose: 'Wählen Sie eine Kultur: Jede ihrer Chargen ist ein Punkt.',
     label: 'Größe der Sämlinge und ihre Streuung.',
     none: 'In diesem Zeitraum wurden keine Größen gemessen.',
     summary: 'Ein Punkt pro Charge; ein Klick öffnet sie. Links: gleichmäßiger; oben: größer.',
@@ -322,7 +321,7 @@ export const de: Text = {
     notFound: 'Keine Charge Ihrer Organisation hat diese ID.',
     showAll: 'Alle Chargen anzeigen',
     warningTitle: 'Warnung.',
-    warning: 'Der Scanner hat sie gemeldet, ohne einen Grund zu nennen. Die Werte dieser Charge können falsch sein: Prüfen Sie die Platten selbst.',
+    warning: 'Der Scanner hat gewarnt, ohne einen Grund zu nennen. Die Werte dieser Charge können falsch sein: Prüfen Sie die Platten selbst.',
     compared: 'Verglichen mit dem üblichen Bereich',
     noCrop: 'Die Kultur ist nicht erfasst, darum gibt es keinen üblichen Bereich.',
     tooFew: (min, crop) => `Noch kein üblicher Bereich: weniger als ${count(min)} Chargen von ${crop} in den letzten 365 Tagen.`,
@@ -338,7 +337,7 @@ export const de: Text = {
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',
-    outside: (isLow, distance, range, limit) => `${distance} ${isLow ? 'unter' : 'über'} dem üblichen Bereich (${range})${limit && `; auffällig ab ${limit}`}`,
+    outside: (isLow, distance, range, limit) => `${distance} ${isLow ? 'unter' : 'über'} dem üblichen Bereich (${range})${limit && `; auffällig ${isLow ? 'bis' : 'ab'} ${limit}`}`,
     within: (range) => `Im üblichen Bereich (${range})`,
     to: (low, high) => `${low} bis ${high}`,
     sameName: 'Weitere Chargen mit diesem Namen',

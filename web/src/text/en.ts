@@ -13,7 +13,6 @@ export const en = {
   cropNotRecorded: 'Crop not recorded',
   personNotRecorded: 'Person not recorded',
   quoted: (text: string): string => `“${text}”`,
-  otherCrops: 'Other crops',
 
   fields: {
     batch_id: 'Batch ID',
@@ -46,7 +45,6 @@ export const en = {
     batches: 'Batches',
     analysis: 'Analysis',
     signOut: 'Sign out',
-    themeTo: { light: 'Switch to light', dark: 'Switch to dark' },
     documentation: 'API documentation',
     language: 'Language',
     times: (zone: string): string => `Times: ${zone}`,
@@ -206,7 +204,7 @@ export const en = {
     isSeen: 'Seen',
     thisBatch: 'This batch',
     undo: 'Undo',
-    seenHere: 'Hidden on this device only.',
+    seenBy: (organisation: string): string => `Hidden for everyone at ${organisation}.`,
     plants: (n: number, cells: number): string => `${count(n)} of ${count(cells)} per tray`,
     usually: (range: string): string => `usually ${range}`,
     between: (first: string, last: string): string => `${first} to ${last}`,
@@ -220,6 +218,7 @@ export const en = {
     },
     weeks: 'Germination, last four weeks',
     unusualKey: (low: number, high: number): string => `Unusual (rate ${count(low)}–${count(high)} points below)`,
+    rangeKey: 'Usual range (8 of 10 batches)',
     severeKey: (points: number): string => `${count(points)}+ points below`,
     belowKey: (rate: string): string => `Below ${rate}`,
     row: (crop: string, n: number, unusual: number): string => `${crop}: ${batches(n)} in four weeks, ${count(unusual)} unusual.`,
@@ -237,7 +236,6 @@ export const en = {
     asTable: 'Show as table',
     tableLabel: (title: string): string => `${title} as a table`,
     noBatches: 'no batches',
-    show: 'Show chart',
   },
 
   crops: {
@@ -286,6 +284,7 @@ export const en = {
 
   uniformity: {
     title: 'Size and uniformity',
+    choose: 'Choose one crop: each of its batches is a dot.',
     label: 'Seedling size and size variation.',
     none: 'No seedling sizes measured in this period.',
     summary: 'One dot per batch; a click opens it. Left: more uniform; up: larger.',
