@@ -1,4 +1,4 @@
-//! Realistic batches of about 680 bytes with random ids and values. The same in every run.
+//! Realistic batches of about 680 bytes with random ids and values that fit each other. The same in every run.
 
 use batchscan_model::{Batch, FieldErrors};
 
@@ -13,6 +13,9 @@ const CROPS: [&str; 8] = [
     "Broccoli 'Marathon'",
 ];
 const STAFF: [&str; 5] = ["ines.moreau", "jan.de.vries", "petra.novak", "luca.rossi", "amina.diallo"];
+
+/// The cells of every tray.
+const CELLS: u64 = 128;
 
 /// Batches, one per second from the start of 2026.
 pub(crate) fn batches(count: usize) -> Result<Vec<Batch>, FieldErrors> {
@@ -32,16 +35,25 @@ fn text(number: usize) -> String {
     let name = format!("{crop} W{} bench {}", number % 52, random.below(40));
     let created = created(number);
     let images = 4 + random.below(28);
-    let mut decimal = |most: u64| format!("{}.{:02}", random.below(most), random.below(100));
-    let (germinated, missing, rate) = (decimal(128), decimal(20), decimal(100));
-    let (usable, unusable, usable_rate) = (decimal(128), decimal(30), decimal(100));
-    let (variation, size) = (decimal(40), decimal(400));
+    let (germinated, missing, rate) = counted(10_000 - random.below(4_000));
+    let (usable, unusable, usable_rate) = counted(9_500 - random.below(6_000));
+    let (variation, size) = (decimal(random.below(4_000)), decimal(random.below(40_000)));
     let email = format!("{}@example.org", STAFF[number % STAFF.len()]);
     let comment = if number.is_multiple_of(9) { "\"north bench, second sowing\"" } else { "null" };
     let warnings = number.is_multiple_of(14);
     format!(
-        r#"{{"batch_id":"{id}","batch_name":"{name}","batch_creation_date":"{created}","crop_type":"{crop}","number_of_images":{images},"total_cells_per_tray":128,"avg_germinated_seedlings":"{germinated}","avg_non_germinated_seedlings":"{missing}","avg_germination_rate":"{rate}","avg_usable_seedlings":"{usable}","avg_non_usable_cells":"{unusable}","avg_usable_seedling_rate":"{usable_rate}","avg_coefficient_of_variation":"{variation}","avg_median_seedling_size_mm2":"{size}","scanned_by_email":"{email}","analysis_link":"https://scans.example.org/batches/{id}","comment":{comment},"warnings":{warnings}}}"#
+        r#"{{"batch_id":"{id}","batch_name":"{name}","batch_creation_date":"{created}","crop_type":"{crop}","number_of_images":{images},"total_cells_per_tray":{CELLS},"avg_germinated_seedlings":"{germinated}","avg_non_germinated_seedlings":"{missing}","avg_germination_rate":"{rate}","avg_usable_seedlings":"{usable}","avg_non_usable_cells":"{unusable}","avg_usable_seedling_rate":"{usable_rate}","avg_coefficient_of_variation":"{variation}","avg_median_seedling_size_mm2":"{size}","scanned_by_email":"{email}","analysis_link":"https://scans.example.org/batches/{id}","comment":{comment},"warnings":{warnings}}}"#
     )
+}
+
+/// A count of cells, the rest, and the rate that belongs to them, which is given in hundredths.
+fn counted(rate: u64) -> (String, String, String) {
+    let count = rate * CELLS / 100;
+    (decimal(count), decimal(CELLS * 100 - count), decimal(rate))
+}
+
+fn decimal(hundredths: u64) -> String {
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 /// Pseudo-random numbers: a Weyl sequence and two xor-shift-multiply steps.
