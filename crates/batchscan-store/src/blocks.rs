@@ -17,10 +17,12 @@ use crate::sql::{Columns, Kind, Sql, Table, Value, Values, values};
 /// Batches per block. A page of a thousand has twenty blocks, and compresses fifty batches at its edges on average. With
 /// twice as many, pages would be 4 % smaller and take half as long again.
 pub(crate) const BLOCK_BATCHES: usize = 50;
+/// The text of most blocks is shorter.
+const USUAL_TEXT_BYTES: usize = 40 * 1024;
 /// A block ends when its text reaches this size.
 const BLOCK_TEXT_BYTES: usize = 256 * 1024;
 /// Batches that are read by one statement and compressed by one thread.
-const PART_BATCHES: i64 = 500;
+const PART_BATCHES: i64 = 2_000;
 /// Parts that are compressed at once: enough to keep up with the database, few enough to bound memory.
 const PARTS_AT_ONCE: usize = 4;
 /// Blocks that are checked at once.
@@ -330,7 +332,7 @@ struct Run {
 
 impl Run {
     fn new(after: Key) -> Self {
-        Self { last: after.clone(), after, batches: 0, text: Vec::new() }
+        Self { last: after.clone(), after, batches: 0, text: Vec::with_capacity(USUAL_TEXT_BYTES) }
     }
 
     fn is_full(&self) -> bool {
