@@ -1,12 +1,15 @@
 //! What the users of an organisation have marked as seen in the dashboard. A mark changes no batch, and its subject is a
 //! text that only the dashboard understands.
 
-use batchscan_model::UtcInstant;
+use std::collections::{BTreeSet, HashSet};
+
+use batchscan_model::{OrgId, UtcInstant};
 
 use crate::access::CredentialStatus;
+use crate::dump::SEEN;
 use crate::errors::{AdminError, StoreError};
 use crate::page::Caller;
-use crate::sql::{Columns, Sql, values};
+use crate::sql::{Columns, Sql, Values, values};
 use crate::store::{End, Store};
 use crate::types::Freshness;
 
@@ -58,13 +61,12 @@ impl Store {
     ) -> Result<Option<Vec<SeenMark>>, AdminError> {
         let caller = caller.clone();
         self.change_quickly(async move |sql| {
-            // Concurrent changes follow each other, so that they cannot wait for each other's rows.
+            // Changes of an organisation's marks follow each other.
             let lock = format!("SELECT id FROM organisation WHERE id = $1 {}", sql.dialect().for_update);
             sql.integer(&lock, values![caller.org]).await?;
-            if all(sql, &caller, now).await?.is_none() {
-                return Ok(End::RollBack(None));
-            }
-            apply(sql, &caller, &change, now).await?;
+            let Some(known) = all(sql, &caller, now).await? else { return Ok(End::RollBack(None)) };
+            add(sql, caller.org, &known, change.seen, now).await?;
+            remove(sql, caller.org, &change.unseen, now).await?;
             match all(sql, &caller, now).await? {
                 Some(marks) => Ok(End::Commit(Some(marks))),
                 None => Ok(End::RollBack(None)),
@@ -74,28 +76,35 @@ impl Store {
     }
 }
 
-async fn apply(
+/// Adds all in one statement: the database may be in another data centre.
+async fn add(
     sql: &mut dyn Sql,
-    caller: &Caller,
-    change: &SeenChange,
+    org: OrgId,
+    known: &[SeenMark],
+    seen: Vec<String>,
     now: UtcInstant,
 ) -> Result<(), AdminError> {
-    let add = "INSERT INTO seen (org_id, subject, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-    for subject in &change.seen {
-        sql.execute(add, values![caller.org, subject, now]).await?;
-    }
+    let known: HashSet<&str> = known.iter().map(|mark| mark.subject.as_str()).collect();
+    let new: BTreeSet<String> = seen.into_iter().filter(|subject| !known.contains(&**subject)).collect();
+    let rows: Vec<Values> =
+        new.into_iter().map(|subject| vec![org.into(), subject.into(), now.into()]).collect();
+    sql.insert(&SEEN, &rows).await
+}
+
+/// Removes marks, and those that are too old or too many.
+async fn remove(sql: &mut dyn Sql, org: OrgId, unseen: &[String], now: UtcInstant) -> Result<(), AdminError> {
     let remove = "DELETE FROM seen WHERE org_id = $1 AND subject = $2";
-    for subject in &change.unseen {
-        sql.execute(remove, values![caller.org, subject]).await?;
+    for subject in unseen {
+        sql.execute(remove, values![org, subject]).await?;
     }
     let remove_old = "DELETE FROM seen WHERE org_id = $1 AND at < $2";
-    sql.execute(remove_old, values![caller.org, now.plus_secs(-KEPT_SECS)]).await?;
+    sql.execute(remove_old, values![org, now.plus_secs(-KEPT_SECS)]).await?;
     // Both databases need a limit for an offset.
     let remove_oldest = "
         DELETE FROM seen WHERE org_id = $1 AND subject IN
             (SELECT subject FROM seen WHERE org_id = $1
              ORDER BY at DESC, subject DESC LIMIT 1000000 OFFSET $2)";
-    sql.execute(remove_oldest, values![caller.org, MARKS_MAX]).await.map(drop)
+    sql.execute(remove_oldest, values![org, MARKS_MAX]).await.map(drop)
 }
 
 async fn all(

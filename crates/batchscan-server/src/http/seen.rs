@@ -26,7 +26,7 @@ const SUBJECTS_MAX: usize = 500;
 static CHANGES: Semaphore = Semaphore::const_new(4);
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct ChangeRequest {
     #[serde(default)]
     seen: Vec<String>,
