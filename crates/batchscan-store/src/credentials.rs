@@ -8,7 +8,7 @@ use crate::errors::{AdminError, StoreError};
 use crate::organisations::{find_org, lock_org};
 use crate::sessions;
 use crate::sql::{Columns, Sql, invalid, values};
-use crate::store::Store;
+use crate::store::{End, Store};
 use crate::types::Freshness;
 
 /// How many uses are recorded in one transaction.
@@ -60,7 +60,7 @@ impl Store {
                 for (client, at) in &uses {
                     sql.execute(update, values![client, *at]).await?;
                 }
-                Ok(())
+                Ok(End::Commit(()))
             };
             result = self.change_quickly(record).await.map_err(StoreError::from).and(result);
         }

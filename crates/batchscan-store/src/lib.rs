@@ -42,6 +42,7 @@ mod page;
 mod page_builder;
 pub mod platform;
 mod postgres;
+mod seen;
 mod sessions;
 mod shares;
 mod sql;
@@ -76,6 +77,7 @@ pub use page::{
     Caller, DataVersion, Encoding, OneBatch, OrgState, Page, PageLimit, PageRequest, PageResult, Resume,
 };
 pub use postgres::{PostgresUrl, PostgresUrlError, describe as describe_postgres_error};
+pub use seen::{SEEN_SUBJECT_BYTES_MAX, SeenChange, SeenMark};
 pub use status::{OrgStatus, Status};
 pub use store::Store;
 pub use types::{

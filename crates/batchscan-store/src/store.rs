@@ -166,10 +166,10 @@ impl Store {
     }
 
     /// A transaction that is not important: gives up early if the database is locked.
-    pub(crate) async fn change_quickly(
+    pub(crate) async fn change_quickly<T: Send + 'static>(
         &self,
-        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
-    ) -> Result<(), AdminError> {
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError> + Send + 'static,
+    ) -> Result<T, AdminError> {
         call!(self.change_quickly(work))
     }
 

@@ -6,7 +6,7 @@ use crate::change::{Change, check_token};
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::{lock_org, org_id};
 use crate::sql::{Columns, Sql, invalid, values};
-use crate::store::Store;
+use crate::store::{End, Store};
 
 /// A watcher without a report for longer has died, or waits for an import into SQLite, which has one writer.
 pub const WATCHER_TIMEOUT_SECS: i64 = 5 * 60;
@@ -76,7 +76,8 @@ impl Store {
             sql.execute(record, values![org, host, folder, state.name(), detail, seen_at]).await?;
             let oldest = "DELETE FROM watcher WHERE org_id = $1 AND seen_at <=
                           (SELECT seen_at FROM watcher WHERE org_id = $1 ORDER BY seen_at DESC LIMIT 1 OFFSET $2)";
-            sql.execute(oldest, values![org, WATCHERS_MAX]).await.map(drop)
+            sql.execute(oldest, values![org, WATCHERS_MAX]).await?;
+            Ok(End::Commit(()))
         })
         .await
     }

@@ -68,6 +68,8 @@ pub enum ApiError {
     InvalidImport(Vec<LocatedError>),
     /// A JSON body that is not what was expected; what is wrong.
     InvalidJson(String),
+    /// The same for a request of the dashboard, as a 400.
+    BadJson(String),
     /// A request to the operator API that is not allowed or not possible now; why.
     Refused(StatusCode, &'static str),
     /// A position in the changes that cannot be continued.
@@ -134,6 +136,12 @@ impl Cause {
             StoreError::Rejected(_) => None,
         };
         Self { text: error.to_string(), store_error }
+    }
+}
+
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        ApiError::InvalidQuery(invalid)
     }
 }
 
@@ -233,6 +241,7 @@ impl ApiError {
             ApiError::Gone => (StatusCode::GONE, GONE),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"),
             ApiError::BadRequest(detail) => (StatusCode::BAD_REQUEST, detail),
+            ApiError::BadJson(_) => (StatusCode::BAD_REQUEST, "The request is invalid"),
             ApiError::UnsupportedTransferEncoding => {
                 (StatusCode::NOT_IMPLEMENTED, "The only supported transfer encoding is chunked")
             }
@@ -262,7 +271,7 @@ impl ApiError {
         match self {
             ApiError::InvalidQuery(invalid) => json!({ "detail": invalid }),
             ApiError::InvalidImport(errors) => invalid_import(errors),
-            ApiError::InvalidJson(error) => {
+            ApiError::InvalidJson(error) | ApiError::BadJson(error) => {
                 json!({ "detail": format!("The body is not the expected JSON object: {error}") })
             }
             ApiError::ImportTooLarge(max) => json!({

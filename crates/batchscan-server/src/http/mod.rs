@@ -32,6 +32,7 @@ pub(crate) mod parameters;
 mod query;
 pub(crate) mod response;
 pub(crate) mod routes;
+mod seen;
 mod session;
 pub(crate) mod static_files;
 pub(crate) mod token;

@@ -72,12 +72,12 @@ impl FromRequestParts<App> for Encoding {
     }
 }
 
-/// Reports a query error only to callers with a valid credential (decision 007). A valid query passes: the credential is
-/// checked in the same read as the batches.
+/// Reports an error of the query or body only to callers with a valid credential (decision 007). A valid query passes: the
+/// credential is checked in the same read as the batches.
 pub(super) async fn reject_invalid<Q>(
     app: &App,
     caller: &Caller,
-    query: Result<Q, Invalid>,
+    query: Result<Q, impl Into<ApiError>>,
 ) -> Result<Q, ApiError> {
     let invalid = match query {
         Ok(query) => return Ok(query),
@@ -86,7 +86,7 @@ pub(super) async fn reject_invalid<Q>(
     // If the store is unavailable, the query is still invalid (decision 028).
     match app.store.data_version(caller, app.clock.now()).await {
         Ok(None) => Err(ApiError::InvalidToken(TokenError::Invalid)),
-        Ok(Some(_)) | Err(_) => Err(ApiError::InvalidQuery(invalid)),
+        Ok(Some(_)) | Err(_) => Err(invalid.into()),
     }
 }
 

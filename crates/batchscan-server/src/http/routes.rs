@@ -10,7 +10,7 @@ use axum::routing::{self, MethodRouter};
 use super::app::App;
 use super::error::ApiError;
 use super::{
-    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, session, token,
+    batches, changes, dashboard, demo_report, docs, export, health, middleware, openapi, seen, session, token,
 };
 
 /// The public routes.
@@ -31,6 +31,10 @@ pub fn router(app: App) -> Router {
             with_allow("POST, DELETE, OPTIONS", routing::post(session::create).delete(session::end)),
         )
         .route("/session/token", post(session::token))
+        .route(
+            "/session/seen",
+            with_allow("GET, HEAD, POST, OPTIONS", routing::get(seen::list).post(seen::change)),
+        )
         .route("/openapi.json", get(openapi::get))
         .route("/docs", get(docs::page))
         .route("/docs/", get(docs::page))

@@ -12,6 +12,7 @@ use batchscan_model::{ClientId, ClientSecret, Invalid, Part, Reason};
 use batchscan_store::{Rejected, StoreError};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::app::App;
@@ -122,6 +123,17 @@ pub(crate) async fn read_body(body: Body, bytes_max: usize) -> Result<Vec<u8>, A
         Ok(Err(_)) => Err(ApiError::BadRequest(MALFORMED_BODY)),
         Err(_) => Err(ApiError::BodyTimeout),
     }
+}
+
+/// A JSON object. Unknown members are errors, so that a typing mistake is noticed.
+pub(crate) fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    // An absent body is an object without members.
+    let text = if body.is_empty() { b"{}" } else { body };
+    // Serde would accept an array of the members' values.
+    if text.trim_ascii_start().starts_with(b"[") {
+        return Err("found an array".into());
+    }
+    serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
 /// In one buffer: chunks of one byte each would take a hundred times their size.

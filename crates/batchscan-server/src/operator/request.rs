@@ -13,7 +13,7 @@ use crate::http::App;
 use crate::http::error::ApiError;
 use crate::http::parameters::Parameters;
 use crate::http::response;
-use crate::http::token::read_body;
+use crate::http::token::{parse_object, read_body};
 
 /// A JSON object of the operator API has a few hundred bytes.
 const OBJECT_BYTES_MAX: usize = 16 * 1024;
@@ -81,16 +81,10 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A small JSON object. Unknown members are errors, so that a typing mistake is noticed.
+/// A small JSON object.
 pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
-    let bytes = read_body(body, OBJECT_BYTES_MAX).await?;
-    // An absent body is an object without members.
-    let text = if bytes.is_empty() { b"{}".as_slice() } else { &bytes };
-    // Serde would accept an array of the members' values.
-    if text.trim_ascii_start().starts_with(b"[") {
-        return Err(ApiError::InvalidJson("found an array".into()));
-    }
-    serde_json::from_slice(text).map_err(|error| ApiError::InvalidJson(error.to_string()))
+    let body = read_body(body, OBJECT_BYTES_MAX).await?;
+    parse_object(&body).map_err(ApiError::InvalidJson)
 }
 
 /// A field of a JSON body that is not valid.

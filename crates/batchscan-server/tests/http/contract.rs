@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Reply;
 
 /// Web pages, and what only the dashboard requests, are not in the document.
-pub(crate) const PAGES: [&str; 12] = [
+pub(crate) const PAGES: [&str; 13] = [
     "/",
     "/batches",
     "/batches/{id}",
@@ -24,6 +24,7 @@ pub(crate) const PAGES: [&str; 12] = [
     "/docs/{file}",
     "/session",
     "/session/token",
+    "/session/seen",
     "/demo/reports/{id}",
 ];
 

@@ -47,6 +47,7 @@ mod export;
 mod failures;
 mod operator_api;
 mod paging;
+mod seen;
 mod sessions;
 mod stream;
 mod tenancy;

@@ -181,7 +181,7 @@ async fn a_damaged_file_is_a_503() {
 /// Signed-in users and guesses only read: neither waits for an import of another process, nor delays one.
 #[tokio::test]
 async fn sessions_are_used_while_the_write_lock_is_held() {
-    let (app, client, _) = nursery().await;
+    let (app, client, token) = nursery().await;
     let signed_in = app.post_form("/session", format!("{}&keep=true", client.form())).await;
     let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let guess = format!("{}.{}", "A".repeat(16), "B".repeat(43));
@@ -199,6 +199,10 @@ async fn sessions_are_used_while_the_write_lock_is_held() {
         assert_eq!(Reply::to(sign_out).await.status, 204);
     }
     app.post_form("/session", client.form()).await.is_unavailable();
+    let mark = async || Reply::to(app.request("POST", "/session/seen").bearer_auth(&token).body("{}")).await;
+    mark().await.is_unavailable();
+    assert_eq!(app.get("/session/seen", &token).await.status, 200);
     import.execute_batch("COMMIT").unwrap();
     assert_eq!(app.post_form("/session", client.form()).await.status, 200);
+    assert_eq!(mark().await.status, 200);
 }

@@ -4,12 +4,13 @@ use crate::http::*;
 
 const READ: &str = "GET, HEAD, OPTIONS";
 const AUTH: &str = "POST, OPTIONS";
-const ROUTES: [(&str, &str); 15] = [
+const ROUTES: [(&str, &str); 16] = [
     ("/v1/auth", AUTH),
     ("/v2/auth", AUTH),
     ("/v1/batches", READ),
     ("/v2/batches", READ),
     ("/v2/export.csv", READ),
+    ("/session/seen", "GET, HEAD, POST, OPTIONS"),
     ("/healthz", READ),
     ("/readyz", READ),
     ("/metrics", READ),

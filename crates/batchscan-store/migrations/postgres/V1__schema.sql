@@ -143,6 +143,14 @@ CREATE TABLE watcher (
     PRIMARY KEY (org_id, host, folder)
 );
 
+-- What users have marked as seen in the dashboard.
+CREATE TABLE seen (
+    org_id  BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    subject TEXT COLLATE "C" NOT NULL,
+    at      BIGINT NOT NULL,
+    PRIMARY KEY (org_id, subject)
+);
+
 -- One row while a copy into this database is unfinished. An incomplete database is not served.
 CREATE TABLE unfinished_copy (
     source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated

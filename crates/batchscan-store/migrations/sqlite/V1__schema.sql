@@ -144,6 +144,14 @@ CREATE TABLE watcher (
     PRIMARY KEY (org_id, host, folder)
 ) STRICT, WITHOUT ROWID;
 
+-- What users have marked as seen in the dashboard.
+CREATE TABLE seen (
+    org_id  INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
+    subject TEXT NOT NULL,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (org_id, subject)
+) STRICT, WITHOUT ROWID;
+
 -- One row while a copy into this database is unfinished. An incomplete database is not served.
 CREATE TABLE unfinished_copy (
     source_key TEXT NOT NULL                           -- the id of the source's key for secrets, which is never rotated

@@ -154,13 +154,12 @@ impl PostgresStore {
         .await
     }
 
-    pub(crate) async fn change_quickly(
+    pub(crate) async fn change_quickly<T>(
         &self,
-        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError>,
-    ) -> Result<(), AdminError> {
-        let change = self.transaction(async |sql| work(sql).await.map(End::Commit));
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
+    ) -> Result<T, AdminError> {
         let timed_out = |_| StoreError::Unreachable("timed out".into());
-        tokio::time::timeout(QUICK_TIMEOUT, change).await.map_err(timed_out)?
+        tokio::time::timeout(QUICK_TIMEOUT, self.transaction(work)).await.map_err(timed_out)?
     }
 
     /// Runs a command's work on the primary, without a timeout, unless the host goes down.

@@ -148,14 +148,14 @@ impl SqliteStore {
     }
 
     /// An import can hold the lock for long, and a shutdown must not wait for that.
-    pub(crate) async fn change_quickly(
+    pub(crate) async fn change_quickly<T: Send + 'static>(
         &self,
-        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<(), AdminError> + Send + 'static,
-    ) -> Result<(), AdminError> {
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError> + Send + 'static,
+    ) -> Result<T, AdminError> {
         let identity = self.identity.clone();
         let job = move |connection: &mut Connection| {
             connection.busy_timeout(QUICK_LOCK_TIMEOUT)?;
-            let changed = change(connection, &identity, async move |sql| work(sql).await.map(End::Commit));
+            let changed = change(connection, &identity, work);
             connection.busy_timeout(WRITE_LOCK_TIMEOUT)?;
             changed
         };

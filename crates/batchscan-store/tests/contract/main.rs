@@ -16,6 +16,7 @@ mod model;
 mod operators;
 mod pages;
 mod repairs;
+mod seen;
 mod sqlite_file;
 
 // `cargo bolero` compiles this, too, and then needs its runtime (docs/TESTING.md).
@@ -95,6 +96,12 @@ on_both_stores!(
     repairs::batches_newer_than_their_version_are_sent_again,
     repairs::a_client_continues_from_a_version_that_was_not_recorded,
     repairs::batches_without_an_organisation_are_deleted,
+    seen::marks_belong_to_an_organisation,
+    seen::marking_again_keeps_the_first_time,
+    seen::an_invalid_credential_neither_reads_nor_marks,
+    seen::only_new_marks_are_kept,
+    seen::concurrent_changes_are_all_applied,
+    seen::copies_and_backups_have_marks,
     blocks::a_gzip_page_has_the_text_of_the_plain_one_after_any_import,
     blocks::no_block_is_added_to_a_full_page,
     blocks::a_repair_deletes_blocks_without_an_organisation,

@@ -38,6 +38,7 @@ const FLOODS: [(&str, &[Route]); 4] = [
             ("POST /session", FORM, "grant_type=client_credentials&client_id=%&client_secret=%&keep=%"),
             ("POST /session/token", "Cookie: batchscan_session=~.~", ""),
             ("DELETE /session", "Cookie: batchscan_session=~.~", ""),
+            ("POST /session/seen", "Authorization: Bearer ~", "%"),
         ],
     ),
     (

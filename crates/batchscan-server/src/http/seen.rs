@@ -1,0 +1,83 @@
+//! `/session/seen`: what the users of an organisation have marked as seen in the dashboard (decision 051).
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use batchscan_store::{Caller, SEEN_SUBJECT_BYTES_MAX, SeenChange, SeenMark, StoreError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::app::App;
+use super::batches::reserved;
+use super::error::ApiError;
+use super::query::reject_invalid;
+use super::response;
+use super::session::SameOrigin;
+use super::token::{in_time, parse_object, read_body};
+use crate::auth::TokenError;
+
+/// As many subjects as a request may have, each as long as a batch id can be.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// Subjects of a request. Each is a statement of one transaction.
+const SUBJECTS_MAX: usize = 500;
+/// Changes that wait for the database at once: other changes wait behind them.
+static CHANGES: Semaphore = Semaphore::const_new(4);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct ChangeRequest {
+    #[serde(default)]
+    seen: Vec<String>,
+    #[serde(default)]
+    unseen: Vec<String>,
+}
+
+/// `GET /session/seen`: all marks, oldest first.
+pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Response, ApiError> {
+    let marks = app.store.seen(&caller, app.clock.now()).await?;
+    respond(&app, &caller, marks)
+}
+
+/// `POST /session/seen`: adds and removes marks, and returns all.
+pub(super) async fn change(
+    State(app): State<App>,
+    _: SameOrigin,
+    caller: Caller,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let change = reject_invalid(&app, &caller, read_change(body).await).await?;
+    let changed = in_time(async {
+        let _permit = CHANGES.acquire().await;
+        app.store.change_seen(&caller, change, app.clock.now()).await
+    });
+    let marks = changed.await?.map_err(StoreError::from)?;
+    respond(&app, &caller, marks)
+}
+
+async fn read_change(body: Body) -> Result<SeenChange, ApiError> {
+    let body = read_body(body, BODY_BYTES_MAX).await?;
+    let ChangeRequest { seen, unseen } = parse_object(&body).map_err(ApiError::BadJson)?;
+    if seen.len() + unseen.len() > SUBJECTS_MAX {
+        return Err(ApiError::BadJson(format!("more than {SUBJECTS_MAX} subjects")));
+    }
+    if !seen.iter().chain(&unseen).all(|subject| is_subject(subject)) {
+        let expected = format!("a subject must have 1 to {SEEN_SUBJECT_BYTES_MAX} bytes, without NUL");
+        return Err(ApiError::BadJson(expected));
+    }
+    Ok(SeenChange { seen, unseen })
+}
+
+/// PostgreSQL stores no NUL.
+fn is_subject(text: &str) -> bool {
+    (1..=SEEN_SUBJECT_BYTES_MAX).contains(&text.len()) && !text.contains('\0')
+}
+
+fn respond(app: &App, caller: &Caller, marks: Option<Vec<SeenMark>>) -> Result<Response, ApiError> {
+    let marks = marks.ok_or(ApiError::InvalidToken(TokenError::Invalid))?;
+    let seen =
+        marks.iter().map(|SeenMark { subject, at }| json!({ "subject": subject, "at": at.to_string() }));
+    let body = json!({ "seen": seen.collect::<Value>() }).to_string();
+    Ok(response::json(StatusCode::OK, Body::from(reserved(app, caller, body.into())?)))
+}

@@ -1,0 +1,123 @@
+//! Claims about the marks of seen batches.
+
+use batchscan_store::{Caller, DatabaseUrl, OpenOptions, SeenChange, SeenMark, Store, copy_database};
+
+use crate::audit::ALL;
+use crate::fixture::{Fixture, ORG, at, batch, new_caller};
+
+const DAY_SECS: i64 = 24 * 3_600;
+
+fn change(seen: &[&str], unseen: &[&str]) -> SeenChange {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    SeenChange { seen: texts(seen), unseen: texts(unseen) }
+}
+
+/// Subjects and the seconds at which they were marked.
+fn listed(marks: Option<Vec<SeenMark>>) -> Vec<(String, i64)> {
+    marks.unwrap().into_iter().map(|SeenMark { subject, at }| (subject, at.secs())).collect()
+}
+
+async fn mark(
+    store: &Store,
+    caller: &Caller,
+    seen: &[&str],
+    unseen: &[&str],
+    secs: i64,
+) -> Vec<(String, i64)> {
+    listed(store.change_seen(caller, change(seen, unseen), at(secs)).await.unwrap())
+}
+
+fn named(marks: &[(&str, i64)]) -> Vec<(String, i64)> {
+    marks.iter().map(|(subject, secs)| ((*subject).to_owned(), *secs)).collect()
+}
+
+pub(crate) async fn marks_belong_to_an_organisation(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    let other = new_caller(store, "Other", "bs_other").await;
+    fixture.import(&[batch("a", 1)]).await;
+    let (version, entries) = (fixture.version().await, store.audit(ALL).await.unwrap());
+    assert_eq!(mark(store, caller, &["a", "%_'\u{1f331}"], &[], 5).await.len(), 2);
+    assert_eq!(mark(store, &other, &["a"], &[], 6).await, named(&[("a", 6)]));
+    mark(store, &other, &[], &["a", "%_'\u{1f331}"], 7).await;
+    let read = async |caller: &Caller| listed(fixture.second.seen(caller, at(8)).await.unwrap());
+    assert_eq!(read(caller).await, named(&[("%_'\u{1f331}", 5), ("a", 5)]), "in another process");
+    assert_eq!(read(&other).await, []);
+    assert_eq!((fixture.version().await, store.audit(ALL).await.unwrap()), (version, entries));
+    store.remove_org(ORG, at(9)).await.unwrap();
+    assert_eq!(fixture.sql("SELECT count(*) FROM seen"), "0");
+}
+
+pub(crate) async fn marking_again_keeps_the_first_time(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    assert_eq!(mark(store, caller, &["b", "c", "b"], &[], 5).await, named(&[("b", 5), ("c", 5)]));
+    let marks = mark(store, caller, &["c", "a"], &["b", "unknown"], 6).await;
+    assert_eq!(marks, named(&[("c", 5), ("a", 6)]));
+    assert_eq!(mark(store, caller, &[], &[], 7).await, marks);
+    assert_eq!(mark(store, caller, &["b"], &["c", "a"], 8).await, named(&[("b", 8)]));
+}
+
+pub(crate) async fn an_invalid_credential_neither_reads_nor_marks(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    let other = new_caller(store, "Other", "bs_other").await;
+    let stranger = Caller { org: caller.org, client: other.client };
+    mark(store, caller, &["a"], &[], 1).await;
+    let rejects = async |caller: &Caller| {
+        assert_eq!(store.seen(caller, at(2)).await.unwrap(), None);
+        assert_eq!(store.change_seen(caller, change(&["b"], &["a"]), at(2)).await.unwrap(), None);
+        assert_eq!(fixture.sql("SELECT count(*) FROM seen WHERE subject = 'a'"), "1");
+        assert_eq!(fixture.sql("SELECT count(*) FROM seen"), "1");
+    };
+    rejects(&stranger).await;
+    store.revoke_credential(&caller.client, at(2)).await.unwrap();
+    rejects(caller).await;
+    store.remove_org("Other", at(2)).await.unwrap();
+    rejects(&stranger).await;
+}
+
+pub(crate) async fn only_new_marks_are_kept(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    mark(store, caller, &["old"], &[], 0).await;
+    mark(store, caller, &["newer"], &[], 1).await;
+    assert_eq!(mark(store, caller, &[], &[], 60 * DAY_SECS).await.len(), 2);
+    assert_eq!(mark(store, caller, &[], &[], 60 * DAY_SECS + 1).await, named(&[("newer", 1)]));
+    let subjects: Vec<String> = (0..2_000).map(|number| format!("{number:04}")).collect();
+    for (secs, subjects) in subjects.chunks(500).enumerate() {
+        let change = SeenChange { seen: subjects.to_vec(), unseen: Vec::new() };
+        store.change_seen(caller, change, at(2 + secs.cast_signed() as i64)).await.unwrap();
+    }
+    let marks = mark(store, caller, &["last"], &[], 9).await;
+    assert_eq!((marks.len(), &*marks[0].0, &*marks[1_999].0), (2_000, "0001", "last"));
+    let long = "€".repeat(333);
+    assert_eq!(mark(store, caller, &[&long], &[], 10).await.len(), 2_000);
+}
+
+pub(crate) async fn concurrent_changes_are_all_applied(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    let forwards: Vec<String> = (0..50).map(|number| format!("{number:02}")).collect();
+    let backwards: Vec<String> = forwards.iter().rev().cloned().collect();
+    let changes = (0..4).map(async |number| {
+        let seen = if number % 2 == 0 { &forwards } else { &backwards };
+        let change = SeenChange { seen: seen.clone(), unseen: vec![format!("other {number}")] };
+        let store = if number < 2 { store } else { &fixture.second };
+        store.change_seen(caller, change, at(number)).await.unwrap().unwrap().len()
+    });
+    assert_eq!(futures_util::future::join_all(changes).await, [50; 4]);
+}
+
+pub(crate) async fn copies_and_backups_have_marks(fixture: &Fixture) {
+    let (store, caller) = (&fixture.store, &fixture.caller);
+    let marks = mark(store, caller, &["a", "b"], &[], 5).await;
+    let read = async |store: &Store| listed(store.seen(caller, at(6)).await.unwrap());
+    for is_postgres in [false, true] {
+        let target = fixture.empty_target(is_postgres).await;
+        copy_database(store, &target, &|_, _| ()).await.unwrap();
+        assert_eq!(read(&target).await, marks);
+        mark(&target, caller, &["c"], &["a"], 7).await;
+        copy_database(store, &target, &|_, _| ()).await.unwrap();
+        assert_eq!(read(&target).await, named(&[("b", 5), ("c", 7)]), "a finished copy is in use");
+    }
+    let backup = fixture.folder.path().join("backup.db");
+    store.backup(&backup, std::sync::Arc::new(|_, _| {})).await.unwrap();
+    let restored = Store::open(&DatabaseUrl::Sqlite(backup), OpenOptions::EXISTING).await.unwrap();
+    assert_eq!(read(&restored).await, marks);
+}
