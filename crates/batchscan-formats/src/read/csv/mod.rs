@@ -239,9 +239,11 @@ impl Table<'_> {
         let is_outside = |index: usize| {
             self.roles.get(index).is_none_or(|role| matches!(role, Role::Unnamed | Role::Ignored))
         };
-        if cells != roles
-            && !(cells.min(roles)..cells.max(roles)).all(|index| is_outside(index) && is_empty(index))
-        {
+        // A decimal comma makes one cell more, which moves an empty one behind the table.
+        let may_differ = || self.delimiter != b',' || cells < roles && !is_outside(cells - 1);
+        let is_rest_empty =
+            || (cells.min(roles)..cells.max(roles)).all(|index| is_outside(index) && is_empty(index));
+        if cells != roles && !(may_differ() && is_rest_empty()) {
             return collector.reject_row(location, self.wrong_count(cells, row_text));
         }
         if is_no_batch(&self.roles, is_empty) {
