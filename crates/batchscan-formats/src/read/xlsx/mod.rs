@@ -246,8 +246,14 @@ impl<'o> Sheets<'o> {
         let links = catch_panic(damaged, || workbook.hyperlinks_by_sheet_name(name));
         let links =
             links.map_err(|error| fail(&error, self.limits, Location::SheetRow(sheet, 1), collector))?;
+        // Excel stores what is behind a # on its own.
+        let address = |link: Hyperlink| match (link.target?, link.location) {
+            (target, None) => Some(target),
+            (target, Some(location)) => Some(format!("{target}#{location}")),
+        };
         let of_cell = |link: Hyperlink| {
-            (link.range.start == link.range.end).then_some((link.range.start, link.target?))
+            let Dimensions { start, end } = link.range;
+            (start == end).then_some((start, address(link)?))
         };
         Ok(links.into_iter().filter_map(of_cell).collect())
     }
