@@ -64,7 +64,7 @@ pub(super) fn read(
     })?;
     let opened = catch_panic(damaged, || Xlsx::new(file));
     let mut workbook = opened.map_err(|error| fail(&error, &limits, Location::File, collector))?;
-    limits.open_all_parts();
+    limits.open_sheets();
     let names = sheet_names(&workbook, collector)?;
     collector.set_sheets(&names.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
