@@ -372,14 +372,24 @@ impl<'t> Matcher<'_, 't> {
         self.errors.append(&mut misspellings);
     }
 
-    /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
+    /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it. A
+    /// missing field without another value is already an error.
     fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        for (title, field) in &self.options.mapping.columns {
-            if self.taken[*field as usize] || !field.is_nullable() {
+        let mapping = &self.options.mapping;
+        for (title, field) in &mapping.columns {
+            let has_value = mapping.values.iter().any(|(known, _)| known == field);
+            if self.taken[*field as usize] || !field.is_nullable() && !has_value {
                 continue;
             }
             let title = clip(title);
             match self.unknown.first() {
+                None if has_value => {
+                    let problem = format!(
+                        "not in this file, although the mapping names it for {field}; if no column has it, remove it from \
+                         [columns], so that {field} below [values] is for all rows"
+                    );
+                    collector.add_error(location, FieldError::problem(&title, problem))?;
+                }
                 Some(other) => {
                     let problem = format!(
                         "not in this file, although the mapping names it for {field}. Has {} replaced it? Add that to \
