@@ -354,14 +354,18 @@ impl Parser<'_> {
         for (name, value) in in_file_order(table) {
             let field = Field::from_name(name.get_ref()).filter(|field| *field != Field::BatchId);
             let text = match value.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Integer(number) => number.as_str().to_owned(),
-                DeValue::Float(number) => number.as_str().to_owned(),
-                DeValue::Boolean(flag) => flag.to_string(),
-                _ => String::new(),
+                DeValue::String(text) => Ok(text.to_string()),
+                DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+                DeValue::Float(number) => Ok(number.as_str().to_owned()),
+                DeValue::Boolean(flag) => Ok(flag.to_string()),
+                _ => Err(mistake(value, "a text, a decimal number, true or false")),
             };
             let result = match field {
-                Some(field) => check_value(field, &text).map(|()| self.mapping.values.push((field, text))),
+                Some(field) => text.and_then(|text| {
+                    check_value(field, &text)?;
+                    self.mapping.values.push((field, text));
+                    Ok(())
+                }),
                 None => {
                     let other = "the name of a field other than batch_id".into();
                     Err((quoted(&clip(name.get_ref())), similar_field(name.get_ref()).unwrap_or(other)))
@@ -391,7 +395,7 @@ fn check_value(field: Field, text: &str) -> Result<(), Mistake> {
 fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake {
     let found = match value.get_ref() {
         DeValue::String(text) => quoted(&clip(text)),
-        DeValue::Integer(number) => number.as_str().into(),
+        DeValue::Integer(number) => number.to_string(),
         other => format!(
             "{} {}",
             if other.is_array() || other.is_integer() { "an" } else { "a" },
@@ -619,6 +623,12 @@ warnings = "false"
                 "[values]\nnumber_of_images = \"x\"\nwarning = true",
                 "line 2: number_of_images: expected a whole number from 0 to 9007199254740991, found \"x\"\n\
                  line 3: warning: expected the name of a field (did you mean \"warnings\"?), found \"warning\"",
+            ),
+            (
+                "[values]\ncomment = [\"x\"]\ncrop_type = 2026-11-16\nnumber_of_images = 0x10",
+                "line 2: comment: expected a text, a decimal number, true or false, found an array\n\
+                 line 3: crop_type: expected a text, a decimal number, true or false, found a datetime\n\
+                 line 4: number_of_images: expected a text, a decimal number, true or false, found 0x10",
             ),
             ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
             (
