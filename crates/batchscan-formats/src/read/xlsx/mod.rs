@@ -26,7 +26,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Role, is_no_batch};
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Header, HeaderSearch, match_columns, number_equal};
+use super::header::{ColumnTitle, Header, HeaderSearch, match_columns, number_equal};
 use super::mapping::quoted;
 use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
@@ -381,7 +381,7 @@ struct Table<'o> {
     search: HeaderSearch<'o>,
     /// The columns, after the header.
     header: Option<Vec<Role>>,
-    titles: Vec<String>,
+    titles: Vec<ColumnTitle>,
     /// Its row, from 0.
     header_row: u32,
     converter: Option<Converter<'o>>,
@@ -502,7 +502,7 @@ impl<'o> Table<'o> {
             Some(Role::Field(role)) => role.kind == Kind::Instant,
             role => role == Some(&Role::DateOrTime),
         };
-        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title))
+        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title.as_ref()))
     }
 
     fn set<'a>(
@@ -583,15 +583,11 @@ impl<'o> Table<'o> {
     }
 
     /// Looks for the header.
-    fn finish_title_row(
-        &mut self,
-        mut titles: Vec<String>,
-        collector: &mut Collector<'_>,
-    ) -> Result<(), Stop> {
+    fn finish_title_row(&mut self, titles: Vec<String>, collector: &mut Collector<'_>) -> Result<(), Stop> {
         if titles.iter().all(|title| title.trim().is_empty()) {
             return Ok(());
         }
-        number_equal(&mut titles);
+        let titles = number_equal(titles);
         let (number, location) = (u64::from(self.row) + 1, self.location());
         if self.search.is_header(&titles, number, location) {
             let Header { roles, zone } = match_columns(&titles, location, self.options, collector)?;
