@@ -87,11 +87,16 @@ pub(super) fn parse_with_formats(
             "a year with four digits from 1900; if all years have two, date_format in a mapping has %y instead of %Y".into()
         }
         [] => {
-            let more = likely_formats(cell).into_iter().filter(|format| !formats.contains(format));
-            let all: Vec<String> = formats.iter().cloned().chain(more.take(1)).collect();
-            let list = if all.len() > formats.len() { formats_to_toml(&all) } else { None };
-            let list = list.map_or_else(String::new, |list| format!("; if there are several forms, list them: date_format = {list}"));
-            format!("a date as date_format = {stated} in the mapping says{list}")
+            let with = |format| formats_to_toml(&[formats, &[format][..]].concat());
+            let lists: Vec<String> = likely_formats(cell).into_iter().filter_map(with).collect();
+            let more = match lists.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "; if there are several forms, list them: date_format = {}",
+                    lists.join(" or date_format = ")
+                ),
+            };
+            format!("a date as date_format = {stated} in the mapping says{more}")
         }
     };
     Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
