@@ -215,7 +215,8 @@ fn likely_formats(cell: &str) -> Vec<String> {
         }),
         _ => Vec::new(),
     };
-    let is_plain = words.iter().all(is_known) && !cell.contains('+');
+    // Other texts are too long for a message, or unprintable.
+    let is_plain = words.iter().all(is_known) && !cell.contains('+') && clip(cell) == cell;
     let literal = |run: &str| match run {
         _ if Some(&run) == named => "%b".to_owned(),
         _ if Some(&run) == half => "%p".to_owned(),
