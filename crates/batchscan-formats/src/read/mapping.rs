@@ -100,8 +100,14 @@ pub enum RateUnit {
 pub(super) const RATE_FIELDS: [Field; 3] =
     [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
 
-/// The units of the germination rate, the usable rate and the size variation, as far as they are stated.
-pub type RateUnits = [Option<RateUnit>; RATE_FIELDS.len()];
+/// The units of rates, as far as they are stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateUnits {
+    /// One for all of them, which may have overlooked one.
+    All(RateUnit),
+    /// Those of the germination rate, the usable rate and the size variation.
+    Each([Option<RateUnit>; RATE_FIELDS.len()]),
+}
 
 /// The mistakes of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,6 +202,24 @@ impl DecimalMark {
     }
 }
 
+impl Default for RateUnits {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl RateUnits {
+    pub(super) const NONE: Self = Self::Each([None; RATE_FIELDS.len()]);
+
+    /// The unit of one of [`RATE_FIELDS`].
+    pub(super) fn get(&self, index: usize) -> Option<RateUnit> {
+        match self {
+            Self::All(unit) => Some(*unit),
+            Self::Each(units) => units[index],
+        }
+    }
+}
+
 impl RateUnit {
     /// The name in a mapping.
     pub const fn name(self) -> &'static str {
@@ -221,12 +245,13 @@ pub(super) fn formats_to_toml(formats: &[String]) -> Option<String> {
 
 fn rates_to_toml(rates: RateUnits) -> Option<String> {
     let name = |unit: RateUnit| quoted(unit.name());
-    if rates.iter().all(|unit| *unit == rates[0]) {
-        return rates[0].map(name);
-    }
-    let stated = RATE_FIELDS.into_iter().zip(rates).filter_map(|(field, unit)| Some((field, unit?)));
+    let units = match rates {
+        RateUnits::All(unit) => return Some(name(unit)),
+        RateUnits::Each(units) => units,
+    };
+    let stated = RATE_FIELDS.into_iter().zip(units).filter_map(|(field, unit)| Some((field, unit?)));
     let stated: Vec<String> = stated.map(|(field, unit)| format!("{field} = {}", name(unit))).collect();
-    Some(format!("{{ {} }}", stated.join(", ")))
+    (!stated.is_empty()).then(|| format!("{{ {} }}", stated.join(", ")))
 }
 
 fn has_word(words: &[String], cell: &str) -> bool {
@@ -445,15 +470,15 @@ fn parse_rates(value: &Spanned<DeValue<'_>>) -> Result<RateUnits, Mistake> {
     let units = [RateUnit::Percent, RateUnit::Fraction];
     let find = |text: &str| units.into_iter().find(|unit| unit.name() == text);
     let DeValue::Table(table) = value.get_ref() else {
-        return parse_text(value, expected, find).map(|unit| [Some(unit); RATE_FIELDS.len()]);
+        return parse_text(value, expected, find).map(RateUnits::All);
     };
-    let mut rates = RateUnits::default();
+    let mut rates = [None; RATE_FIELDS.len()];
     for (field, unit) in in_file_order(table) {
         let place = RATE_FIELDS.iter().position(|rate| rate.name() == field.get_ref());
         let place = place.ok_or_else(|| (quoted(&clip(field.get_ref())), expected.to_owned()))?;
         rates[place] = Some(parse_text(unit, expected, find)?);
     }
-    Ok(rates)
+    Ok(RateUnits::Each(rates))
 }
 
 fn parse_words(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Mistake> {
@@ -594,7 +619,7 @@ warnings = "false"
     fn a_mapping_is_written_as_it_is_read() {
         let mapping = Mapping::parse(EXAMPLE).unwrap();
         assert_eq!(mapping.columns, [("Keim\"rate".to_owned(), Field::AvgGerminationRate)]);
-        assert_eq!((mapping.header_row, mapping.rates), (Some(3), [Some(RateUnit::Fraction); 3]));
+        assert_eq!((mapping.header_row, mapping.rates), (Some(3), RateUnits::All(RateUnit::Fraction)));
         assert_eq!(mapping.to_toml(), EXAMPLE);
         assert_eq!(Mapping::parse("").unwrap(), Mapping::default());
     }
