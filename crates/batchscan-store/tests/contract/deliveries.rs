@@ -138,6 +138,9 @@ pub(crate) async fn a_revoked_operator_token_changes_nothing(fixture: &Fixture) 
     }
     let added = store.add_org(&OrgName::new("New").unwrap(), at(8)).await;
     assert!(matches!(added, Err(AdminError::TokenEnded)), "{added:?}");
+    let recorded = store.record_rejected(ORG, ImportSource::default(), vec!["error".into()], at(8)).await;
+    assert!(matches!(recorded, Err(AdminError::TokenEnded)), "{recorded:?}");
+    assert_eq!(entries(&fixture.store).await.len(), 1);
     assert_eq!((fixture.version().await, fixture.store.orgs().await.unwrap().len()), (before, 1));
 }
 
