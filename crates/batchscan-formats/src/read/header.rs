@@ -124,7 +124,7 @@ impl<'o> HeaderSearch<'o> {
                 Ok(_) => Stop::Errors,
             },
             (None, None) => {
-                collector.fail(location, unexpected("an empty file", "a header with the field names"))
+                collector.fail(Location::File, unexpected("an empty file", "a header with the field names"))
             }
         }
     }
