@@ -101,9 +101,7 @@ impl Store {
         };
         match counted {
             Some((number, batches)) if number == version.number && batches != rows as u64 => {
-                Err(StoreError::Unreadable(format!(
-                    "read {rows} batches, but the index has {batches}: run `batchscan doctor`"
-                )))
+                Err(StoreError::Unreadable(format!("read {rows} batches, but the index has {batches}")))
             }
             _ => Ok(()),
         }

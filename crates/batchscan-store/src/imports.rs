@@ -154,6 +154,7 @@ impl Store {
             let org = lock_org(sql, &import.name).await?;
             import.source.require_org(org, &import.name)?;
             let result = ImportResult { messages: errors, ..ImportResult::default() };
+            change::check_token(sql, &import.actor, now).await?;
             import.record(sql, org, &result, true).await?;
             let delete = "DELETE FROM import WHERE org_id = $1 AND is_rejected = 1 AND id <=
                           (SELECT id FROM import WHERE org_id = $1 AND is_rejected = 1

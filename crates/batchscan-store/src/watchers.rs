@@ -67,7 +67,6 @@ impl Store {
     pub async fn record_watcher(&self, org: &str, watcher: Watcher) -> Result<(), AdminError> {
         let (org, actor) = (org.to_owned(), self.actor());
         self.change_quickly(async move |sql| {
-            check_token(sql, &actor, watcher.seen_at).await?;
             let org = org_id(sql, &org).await?;
             let Watcher { host, folder, state, detail, seen_at } = watcher;
             let record = "INSERT INTO watcher (org_id, host, folder, state, detail, seen_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -77,6 +76,8 @@ impl Store {
             let oldest = "DELETE FROM watcher WHERE org_id = $1 AND seen_at <=
                           (SELECT seen_at FROM watcher WHERE org_id = $1 ORDER BY seen_at DESC LIMIT 1 OFFSET $2)";
             sql.execute(oldest, values![org, WATCHERS_MAX]).await?;
+            // An import locks the organisation before the token, as the rows of this one do.
+            check_token(sql, &actor, seen_at).await?;
             Ok(End::Commit(()))
         })
         .await

@@ -116,4 +116,7 @@ it('compares the plain average of four weeks with that of the year', () => {
   const rates = ['96.00', '84.00', '96.00', '89.00', '88.00', '87.00', '88.00', '87.00', '91.00'];
   const slow = weekly.map((day, at) => on(day, rates[at]!));
   expect(of([...slow.slice(0, 3), ...before, ...slow.slice(3)])).toMatchObject({ weeks: 88.2, declineSince: '2026-02-02' });
+  // Two good weeks do: four weeks are 85.4 on average, and the last two are as good as the year.
+  const over = ['80.00', '79.00', '80.00', '94.00', '94.00'].map((rate, at) => on(weekly[at + 4]!, rate));
+  expect(of([...before, ...over]), 'two good weeks').toMatchObject({ weeks: 85.4, declineSince: null });
 });

@@ -141,7 +141,7 @@ export interface Averages {
   /** Of the last four weeks, and of the last 365 days. */
   weeks: number | null;
   year: number | null;
-  /** Whether the four weeks are clearly below the year, without failures: since this Monday, or null. */
+  /** Whether the four weeks are clearly below the year, without failures: since this Monday; null if not, or not any more. */
   declineSince: string | null;
 }
 
@@ -163,15 +163,17 @@ export function averages(columns: Columns, rows: Int32Array, firstDay: number, m
   return { weeks, year, declineSince: isDecline ? firstWeekBelow(columns, usual, measure, (others.weeks! + others.year!) / 2) : null };
 }
 
-/** The Monday of the first of the consecutive weeks, up to now, with an average below a limit. Weeks without batches do not count. */
-function firstWeekBelow(columns: Columns, rows: Int32Array, measure: Measure, limit: number): string {
+/** The Monday of the first of the consecutive weeks, up to now, with an average below a limit; null if there is none. Weeks
+    without batches do not count. */
+function firstWeekBelow(columns: Columns, rows: Int32Array, measure: Measure, limit: number): string | null {
   const weeks = groupBy(rows, (row) => weekStart(columns.day[row]!))
     .map(([monday, rows]) => ({ monday, average: mean(presentValues(columns[measure], Int32Array.from(rows))) }))
     .filter(({ average }) => average !== null)
     .reverse();
   const isBelow = ({ average }: { average: number | null }): boolean => average! < limit;
-  // The week that is not over yet may have one good batch only.
-  const last = Math.max(0, weeks.findIndex(isBelow));
-  const before = weeks.findIndex((week, at) => at > last && !isBelow(week));
-  return dayText(weeks.at(before < 0 ? -1 : before - 1)!.monday);
+  // The latest week may not be over, with one good batch only.
+  const last = isBelow(weeks[0]!) ? weeks : weeks.slice(1);
+  const before = last.findIndex((week) => !isBelow(week));
+  const first = last.slice(0, before < 0 ? undefined : before).at(-1);
+  return first === undefined ? null : dayText(first.monday);
 }

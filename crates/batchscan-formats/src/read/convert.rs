@@ -147,11 +147,7 @@ impl<'o> Converter<'o> {
     }
 
     fn number<'t>(&mut self, field: Field, cell: &str, location: Location) -> Result<Value<'t>, FieldError> {
-        let (text, has_sign) = match (field.unit(), cell.strip_suffix('%')) {
-            (Some("percent"), Some(number)) => (number.trim_end(), true),
-            (Some("percent") | None, _) => (cell, false),
-            (Some(_), _) => (cell.strip_suffix("mm²").map_or(cell, str::trim_end), false),
-        };
+        let (text, has_sign) = split_unit(field, cell);
         let Some(number) = Number::parse(text, self.mapping.decimal) else {
             return Err(self.not_a_number(field, cell));
         };
@@ -247,12 +243,19 @@ impl<'o> Converter<'o> {
     }
 }
 
+/// A number without the unit of its field, and whether that is a percent sign.
+fn split_unit(field: Field, cell: &str) -> (&str, bool) {
+    match (field.unit(), cell.strip_suffix('%')) {
+        (Some("percent"), Some(number)) => (number.trim_end(), true),
+        (Some("percent") | None, _) => (cell, false),
+        (Some(_), _) => (cell.strip_suffix("mm²").map_or(cell, str::trim_end), false),
+    }
+}
+
 /// Both readings of a number such as `1.234`.
 fn ambiguous(field: Field, cell: &str) -> FieldError {
-    let read = |mark| {
-        Number::parse(cell.trim_end_matches('%').trim_end(), Some(mark))
-            .map_or_else(String::new, |number| number.text)
-    };
+    let number = split_unit(field, cell).0;
+    let read = |mark| Number::parse(number, Some(mark)).map_or_else(String::new, |number| number.text);
     let (point, comma) = (read(DecimalMark::Point), read(DecimalMark::Comma));
     let expected = format!("decimal = \".\" ({point}) or decimal = \",\" ({comma}) in a mapping");
     FieldError::new(field.name(), quoted(&clip(cell)), expected)

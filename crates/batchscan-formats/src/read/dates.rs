@@ -87,11 +87,16 @@ pub(super) fn parse_with_formats(
             "a year with four digits from 1900; if all years have two, date_format in a mapping has %y instead of %Y".into()
         }
         [] => {
-            let more = likely_formats(cell).into_iter().filter(|format| !formats.contains(format));
-            let all: Vec<String> = formats.iter().cloned().chain(more.take(1)).collect();
-            let list = if all.len() > formats.len() { formats_to_toml(&all) } else { None };
-            let list = list.map_or_else(String::new, |list| format!("; if there are several forms, list them: date_format = {list}"));
-            format!("a date as date_format = {stated} in the mapping says{list}")
+            let with = |format| formats_to_toml(&[formats, &[format][..]].concat());
+            let lists: Vec<String> = likely_formats(cell).into_iter().filter_map(with).collect();
+            let more = match lists.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "; if there are several forms, list them: date_format = {}",
+                    lists.join(" or date_format = ")
+                ),
+            };
+            format!("a date as date_format = {stated} in the mapping says{more}")
         }
     };
     Err(FieldError::new(field.name(), quoted(&clip(cell)), expected))
@@ -120,25 +125,30 @@ fn with_english_month(cell: &str) -> Option<String> {
     Some(cell.replacen(word, month(word)?, 1))
 }
 
-/// The month that a word begins with, in English, German, French, Dutch, Spanish, Italian and Polish.
+/// The month of a name or of its first letters, in English, German, French, Dutch, Spanish, Italian and Polish. A longer
+/// word is not one: Finnish "marraskuuta" is in November.
 fn month(word: &str) -> Option<&'static str> {
     const MONTHS: [(&str, &str); 12] = [
-        ("Jan", "jan jän ene gen sty"),
-        ("Feb", "feb fév fev lut"),
-        ("Mar", "mar mär maa mrz mrt"),
-        ("Apr", "apr avr abr kwi"),
-        ("May", "may mai mei mag maj"),
-        ("Jun", "jun juin giu cze"),
-        ("Jul", "jul juil lug lip"),
-        ("Aug", "aug aoû aou ago sie"),
-        ("Sep", "sep set wrz"),
-        ("Oct", "oct okt ott paź paz"),
-        ("Nov", "nov lis"),
-        ("Dec", "dec dez déc dic gru"),
+        ("Jan", "january januar jänner janvier januari enero gennaio styczeń stycznia"),
+        ("Feb", "february februar feber février fevrier februari febrero febbraio luty lutego"),
+        ("Mar", "march märz mrz mars maart mrt marzo marzec marca"),
+        ("Apr", "april avril abril aprile kwiecień kwietnia"),
+        ("May", "may mai mei mayo maggio maj maja"),
+        ("Jun", "june juni juin junio giugno czerwiec czerwca"),
+        ("Jul", "july juli juillet julio luglio lipiec lipca"),
+        ("Aug", "august août aout augustus agosto sierpień sierpnia"),
+        ("Sep", "september septembre septiembre setiembre settembre wrzesień września wrzesnia"),
+        ("Oct", "october oktober octobre octubre ottobre październik października pazdziernika"),
+        ("Nov", "november novembre noviembre listopad listopada"),
+        ("Dec", "december dezember décembre decembre diciembre dicembre grudzień grudnia"),
     ];
+    const LETTERS_MIN: usize = 3;
     let word = word.to_lowercase();
-    let is_it = |names: &str| names.split(' ').any(|name| word.starts_with(name));
-    MONTHS.iter().find(|(_, names)| is_it(names)).map(|(name, _)| *name)
+    let is_it = |names: &str| names.split(' ').any(|name| name.starts_with(&word));
+    let mut months = MONTHS.iter().filter(|(_, names)| is_it(names)).map(|(name, _)| *name);
+    // French "jui" may be June or July.
+    let (month, other) = (months.next(), months.next());
+    month.filter(|_| word.chars().count() >= LETTERS_MIN && other.is_none())
 }
 
 /// The date that was expected, with the most likely setting.
@@ -205,7 +215,8 @@ fn likely_formats(cell: &str) -> Vec<String> {
         }),
         _ => Vec::new(),
     };
-    let is_plain = words.iter().all(is_known) && !cell.contains('+');
+    // Other texts are too long for a message, or unprintable.
+    let is_plain = words.iter().all(is_known) && !cell.contains('+') && clip(cell) == cell;
     let literal = |run: &str| match run {
         _ if Some(&run) == named => "%b".to_owned(),
         _ if Some(&run) == half => "%p".to_owned(),

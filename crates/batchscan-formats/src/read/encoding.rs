@@ -46,7 +46,8 @@ pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> 
     if let Some(word) = words.clone().find(|word| has_sign_inside(word)) {
         return Some(wrong(word));
     }
-    let possible = words.find(|word| word.contains(|c| RARE_LETTERS.contains(c)) || ends_in_sign(word))?;
+    let possible =
+        words.find(|word| word.contains(|c| RARE_LETTERS.contains(c)) || begins_or_ends_in_sign(word))?;
     let text = format!("read as {}, which may be wrong: {}", encoding.name(), readings(possible));
     Some(Doubt::Possible(problem(text)))
 }
@@ -63,10 +64,12 @@ fn has_sign_inside(word: &str) -> bool {
     chars.windows(3).any(is_inside)
 }
 
-/// Units such as `cm³` are shorter.
-fn ends_in_sign(word: &str) -> bool {
-    let letters = word.strip_suffix(|last| SIGNS.contains(last)).unwrap_or_default();
-    letters.chars().count() > 2 && letters.chars().all(char::is_alphabetic)
+/// Units such as `cm³` are shorter, and Spanish sentences begin with `¿` or `¡`.
+fn begins_or_ends_in_sign(word: &str) -> bool {
+    let is_first = |first| SIGNS.contains(first) && !matches!(first, '¿' | '¡');
+    let letters = word.strip_prefix(is_first).unwrap_or(word);
+    let letters = letters.strip_suffix(|last| SIGNS.contains(last)).unwrap_or(letters);
+    letters.len() < word.len() && letters.chars().count() > 2 && letters.chars().all(char::is_alphabetic)
 }
 
 /// What a word is in other encodings, with the setting for each.

@@ -41,7 +41,15 @@ struct Candidate {
     known: usize,
     filled: usize,
     location: Location,
-    titles: Vec<String>,
+    titles: Vec<ColumnTitle>,
+}
+
+/// The title of a column.
+#[derive(Clone)]
+pub(super) struct ColumnTitle {
+    text: String,
+    /// Where the number begins that an equal title got.
+    number_at: Option<usize>,
 }
 
 impl<'o> HeaderSearch<'o> {
@@ -50,13 +58,13 @@ impl<'o> HeaderSearch<'o> {
     }
 
     /// The number of fields that the titles have.
-    pub(super) fn count_fields<T: AsRef<str>>(&self, titles: &[T]) -> usize {
+    pub(super) fn count_fields(&self, titles: &[ColumnTitle]) -> usize {
         self.fields(titles).count_ones() as usize
     }
 
     /// The fields that the titles have, as bits.
-    fn fields<T: AsRef<str>>(&self, titles: &[T]) -> u32 {
-        let field = |title: &T| match recognise(self.options, title.as_ref()) {
+    fn fields(&self, titles: &[ColumnTitle]) -> u32 {
+        let field = |title: &ColumnTitle| match recognise(self.options, title) {
             Meaning::Title(Title::Field(field, _) | Title::OddUnit(field, _)) | Meaning::Mapped(field, _) => {
                 1 << field as u32
             }
@@ -66,7 +74,7 @@ impl<'o> HeaderSearch<'o> {
     }
 
     /// Whether this row is the header: it has all required fields. Rows are numbered from 1.
-    pub(super) fn is_header<T: AsRef<str>>(&mut self, titles: &[T], number: u64, location: Location) -> bool {
+    pub(super) fn is_header(&mut self, titles: &[ColumnTitle], number: u64, location: Location) -> bool {
         self.rows += 1;
         let fields = self.fields(titles);
         match self.options.mapping.header_row {
@@ -76,11 +84,10 @@ impl<'o> HeaderSearch<'o> {
             }
             _ => {}
         }
-        let filled = titles.iter().filter(|title| !title.as_ref().trim().is_empty()).count();
+        let filled = titles.iter().filter(|title| !title.text.trim().is_empty()).count();
         let known = fields.count_ones() as usize;
         if (known, filled) > self.score() {
-            let titles = titles.iter().map(|title| title.as_ref().to_owned()).collect();
-            self.best = Some(Candidate { known, filled, location, titles });
+            self.best = Some(Candidate { known, filled, location, titles: titles.to_vec() });
         }
         false
     }
@@ -105,7 +112,9 @@ impl<'o> HeaderSearch<'o> {
                 let found = format!("an empty or missing row {row}");
                 collector.fail(location, unexpected(found, "the header, as header_row in the mapping says"))
             }
-            (Some(best), None) if best.known == 0 && best.titles.iter().any(|title| is_number(title)) => {
+            (Some(best), None)
+                if best.known == 0 && best.titles.iter().any(|title| is_number(&title.text)) =>
+            {
                 let found = "rows of values and no known title";
                 collector
                     .fail(best.location, unexpected(found, "a header with the field names above the values"))
@@ -115,7 +124,7 @@ impl<'o> HeaderSearch<'o> {
                 Ok(_) => Stop::Errors,
             },
             (None, None) => {
-                collector.fail(location, unexpected("an empty file", "a header with the field names"))
+                collector.fail(Location::File, unexpected("an empty file", "a header with the field names"))
             }
         }
     }
@@ -153,49 +162,60 @@ enum Meaning {
     Title(Title),
 }
 
-fn recognise(options: &ReadOptions, title: &str) -> Meaning {
+fn recognise(options: &ReadOptions, title: &ColumnTitle) -> Meaning {
+    let found = recognise_text(options, &title.text);
+    let Some((first, number)) = title.number_at.map(|at| title.text.split_at(at)) else { return found };
+    match (found, recognise_text(options, first)) {
+        (found @ (Meaning::Mapped(..) | Meaning::Ignored), _) => found,
+        (
+            _,
+            Meaning::Mapped(field, _) | Meaning::Title(Title::Field(field, _) | Title::OddUnit(field, _)),
+        ) => Meaning::Title(Title::OddUnit(field, number.to_owned())),
+        (_, first) => first,
+    }
+}
+
+fn recognise_text(options: &ReadOptions, title: &str) -> Meaning {
     let mapping = &options.mapping;
     if !mapping.columns.is_empty() || !mapping.ignore.is_empty() {
         let simple = simplify(title);
-        let mapped = |simple: &str| mapping.columns.iter().find(|(title, _)| simplify(title) == simple);
-        let is_ignored = |simple: &str| mapping.ignore.iter().any(|title| simplify(title) == simple);
-        if let Some((_, field)) = mapped(&simple) {
+        if let Some((_, field)) = mapping.columns.iter().find(|(title, _)| simplify(title) == simple) {
             return Meaning::Mapped(*field, Unit::of_mapped(*field, title));
         }
-        let (first, number) = split_number(title).unwrap_or((title, ""));
-        let first = simplify(first);
-        if is_ignored(&simple) || is_ignored(&first) {
+        if mapping.ignore.iter().any(|title| simplify(title) == simple) {
             return Meaning::Ignored;
-        }
-        if let Some((_, field)) = mapped(&first) {
-            return Meaning::Title(Title::OddUnit(*field, number.to_owned()));
         }
     }
     Meaning::Title(Title::parse(title))
 }
 
-/// Gives equal titles numbers, as in "Datum (2)", so that a mapping can name each.
-pub(super) fn number_equal(titles: &mut [String]) {
-    let mut counts = HashMap::new();
-    for title in titles.iter_mut().filter(|title| !title.trim().is_empty()) {
-        let count = counts.entry(simplify(title)).or_insert(0);
-        *count += 1;
-        if *count > 1 {
-            *title = format!("{} ({count})", title.trim());
-        }
+impl AsRef<str> for ColumnTitle {
+    fn as_ref(&self) -> &str {
+        &self.text
     }
 }
 
-/// The title and the number of "Datum (2)".
-fn split_number(title: &str) -> Option<(&str, &str)> {
-    let (title, number) = title.trim().strip_suffix(')')?.rsplit_once(" (")?;
-    is_number(number).then_some((title, number))
+/// Gives equal titles numbers, as in "Datum (2)", so that a mapping can name each.
+pub(super) fn number_equal(titles: impl IntoIterator<Item = impl Into<String>>) -> Vec<ColumnTitle> {
+    let mut counts = HashMap::new();
+    let number = |title: String| {
+        let count = counts.entry(simplify(&title)).or_insert(0);
+        *count += 1;
+        match *count {
+            count if count > 1 && !title.trim().is_empty() => {
+                let title = title.trim();
+                ColumnTitle { text: format!("{title} ({count})"), number_at: Some(title.len()) }
+            }
+            _ => ColumnTitle { text: title, number_at: None },
+        }
+    };
+    titles.into_iter().map(Into::into).map(number).collect()
 }
 
 /// The roles of the columns. Each misspelt, duplicate or missing name is one error (decision 039), and all unknown ones
 /// are one warning. Without a required column the rows are not read.
-pub(super) fn match_columns<T: AsRef<str>>(
-    titles: &[T],
+pub(super) fn match_columns(
+    titles: &[ColumnTitle],
     location: Location,
     options: &ReadOptions,
     collector: &mut Collector<'_>,
@@ -205,12 +225,12 @@ pub(super) fn match_columns<T: AsRef<str>>(
         header: Header { roles: Vec::new(), zone: None },
         taken: [false; Field::ALL.len()],
         misspelt: Vec::new(),
-        titles: titles.iter().map(|title| title.as_ref().trim()).filter(|title| !title.is_empty()).collect(),
+        titles: titles.iter().map(|title| title.text.trim()).filter(|title| !title.is_empty()).collect(),
         unknown: Vec::new(),
         errors: Vec::new(),
     };
     for title in titles {
-        matcher.add(title.as_ref().trim(), collector);
+        matcher.add(title, collector);
     }
     matcher.check_unknown();
     for error in std::mem::take(&mut matcher.errors) {
@@ -252,8 +272,9 @@ struct Matcher<'o, 't> {
 }
 
 impl<'t> Matcher<'_, 't> {
-    fn add(&mut self, title: &'t str, collector: &mut Collector<'_>) {
-        let role = match recognise(self.options, title) {
+    fn add(&mut self, column: &'t ColumnTitle, collector: &mut Collector<'_>) {
+        let title = column.text.trim();
+        let role = match recognise(self.options, column) {
             Meaning::Mapped(field, _) | Meaning::Title(Title::OddUnit(field, _))
                 if let Some(unit) = other_unit(field, title) =>
             {
@@ -268,7 +289,7 @@ impl<'t> Matcher<'_, 't> {
                 self.field(title, field, unit, collector)
             }
             Meaning::Title(Title::OddUnit(field, unit)) => {
-                let reason = match split_number(title) {
+                let reason = match column.number_at {
                     Some(_) => "another column has the same title".to_owned(),
                     None => format!("it has {}", quoted(&clip(&unit))),
                 };
@@ -372,14 +393,24 @@ impl<'t> Matcher<'_, 't> {
         self.errors.append(&mut misspellings);
     }
 
-    /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it.
+    /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it. A
+    /// missing field without another value is already an error.
     fn check_mapping(&self, location: Location, collector: &mut Collector<'_>) -> Result<(), Stop> {
-        for (title, field) in &self.options.mapping.columns {
-            if self.taken[*field as usize] || !field.is_nullable() {
+        let mapping = &self.options.mapping;
+        for (title, field) in &mapping.columns {
+            let has_value = mapping.values.iter().any(|(known, _)| known == field);
+            if self.taken[*field as usize] || !field.is_nullable() && !has_value {
                 continue;
             }
             let title = clip(title);
             match self.unknown.first() {
+                None if has_value => {
+                    let problem = format!(
+                        "not in this file, although the mapping names it for {field}; if no column has it, remove it from \
+                         [columns], so that {field} below [values] is for all rows"
+                    );
+                    collector.add_error(location, FieldError::problem(&title, problem))?;
+                }
                 Some(other) => {
                     let problem = format!(
                         "not in this file, although the mapping names it for {field}. Has {} replaced it? Add that to \

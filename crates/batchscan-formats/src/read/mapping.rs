@@ -100,8 +100,14 @@ pub enum RateUnit {
 pub(super) const RATE_FIELDS: [Field; 3] =
     [Field::AvgGerminationRate, Field::AvgUsableSeedlingRate, Field::AvgCoefficientOfVariation];
 
-/// The units of the germination rate, the usable rate and the size variation, as far as they are stated.
-pub type RateUnits = [Option<RateUnit>; RATE_FIELDS.len()];
+/// The units of rates, as far as they are stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateUnits {
+    /// One for all of them, which may have overlooked one.
+    All(RateUnit),
+    /// Those of the germination rate, the usable rate and the size variation.
+    Each([Option<RateUnit>; RATE_FIELDS.len()]),
+}
 
 /// The mistakes of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,6 +202,24 @@ impl DecimalMark {
     }
 }
 
+impl Default for RateUnits {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl RateUnits {
+    pub(super) const NONE: Self = Self::Each([None; RATE_FIELDS.len()]);
+
+    /// The unit of one of [`RATE_FIELDS`].
+    pub(super) fn get(&self, index: usize) -> Option<RateUnit> {
+        match self {
+            Self::All(unit) => Some(*unit),
+            Self::Each(units) => units[index],
+        }
+    }
+}
+
 impl RateUnit {
     /// The name in a mapping.
     pub const fn name(self) -> &'static str {
@@ -221,12 +245,13 @@ pub(super) fn formats_to_toml(formats: &[String]) -> Option<String> {
 
 fn rates_to_toml(rates: RateUnits) -> Option<String> {
     let name = |unit: RateUnit| quoted(unit.name());
-    if rates.iter().all(|unit| *unit == rates[0]) {
-        return rates[0].map(name);
-    }
-    let stated = RATE_FIELDS.into_iter().zip(rates).filter_map(|(field, unit)| Some((field, unit?)));
+    let units = match rates {
+        RateUnits::All(unit) => return Some(name(unit)),
+        RateUnits::Each(units) => units,
+    };
+    let stated = RATE_FIELDS.into_iter().zip(units).filter_map(|(field, unit)| Some((field, unit?)));
     let stated: Vec<String> = stated.map(|(field, unit)| format!("{field} = {}", name(unit))).collect();
-    Some(format!("{{ {} }}", stated.join(", ")))
+    (!stated.is_empty()).then(|| format!("{{ {} }}", stated.join(", ")))
 }
 
 fn has_word(words: &[String], cell: &str) -> bool {
@@ -354,14 +379,18 @@ impl Parser<'_> {
         for (name, value) in in_file_order(table) {
             let field = Field::from_name(name.get_ref()).filter(|field| *field != Field::BatchId);
             let text = match value.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Integer(number) => number.as_str().to_owned(),
-                DeValue::Float(number) => number.as_str().to_owned(),
-                DeValue::Boolean(flag) => flag.to_string(),
-                _ => String::new(),
+                DeValue::String(text) => Ok(text.to_string()),
+                DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+                DeValue::Float(number) => Ok(number.as_str().to_owned()),
+                DeValue::Boolean(flag) => Ok(flag.to_string()),
+                _ => Err(mistake(value, "a text, a decimal number, true or false")),
             };
             let result = match field {
-                Some(field) => check_value(field, &text).map(|()| self.mapping.values.push((field, text))),
+                Some(field) => text.and_then(|text| {
+                    check_value(field, &text)?;
+                    self.mapping.values.push((field, text));
+                    Ok(())
+                }),
                 None => {
                     let other = "the name of a field other than batch_id".into();
                     Err((quoted(&clip(name.get_ref())), similar_field(name.get_ref()).unwrap_or(other)))
@@ -391,7 +420,7 @@ fn check_value(field: Field, text: &str) -> Result<(), Mistake> {
 fn mistake(value: &Spanned<DeValue<'_>>, expected: impl Into<String>) -> Mistake {
     let found = match value.get_ref() {
         DeValue::String(text) => quoted(&clip(text)),
-        DeValue::Integer(number) => number.as_str().into(),
+        DeValue::Integer(number) => number.to_string(),
         other => format!(
             "{} {}",
             if other.is_array() || other.is_integer() { "an" } else { "a" },
@@ -441,15 +470,15 @@ fn parse_rates(value: &Spanned<DeValue<'_>>) -> Result<RateUnits, Mistake> {
     let units = [RateUnit::Percent, RateUnit::Fraction];
     let find = |text: &str| units.into_iter().find(|unit| unit.name() == text);
     let DeValue::Table(table) = value.get_ref() else {
-        return parse_text(value, expected, find).map(|unit| [Some(unit); RATE_FIELDS.len()]);
+        return parse_text(value, expected, find).map(RateUnits::All);
     };
-    let mut rates = RateUnits::default();
+    let mut rates = [None; RATE_FIELDS.len()];
     for (field, unit) in in_file_order(table) {
         let place = RATE_FIELDS.iter().position(|rate| rate.name() == field.get_ref());
         let place = place.ok_or_else(|| (quoted(&clip(field.get_ref())), expected.to_owned()))?;
         rates[place] = Some(parse_text(unit, expected, find)?);
     }
-    Ok(rates)
+    Ok(RateUnits::Each(rates))
 }
 
 fn parse_words(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Mistake> {
@@ -590,7 +619,7 @@ warnings = "false"
     fn a_mapping_is_written_as_it_is_read() {
         let mapping = Mapping::parse(EXAMPLE).unwrap();
         assert_eq!(mapping.columns, [("Keim\"rate".to_owned(), Field::AvgGerminationRate)]);
-        assert_eq!((mapping.header_row, mapping.rates), (Some(3), [Some(RateUnit::Fraction); 3]));
+        assert_eq!((mapping.header_row, mapping.rates), (Some(3), RateUnits::All(RateUnit::Fraction)));
         assert_eq!(mapping.to_toml(), EXAMPLE);
         assert_eq!(Mapping::parse("").unwrap(), Mapping::default());
     }
@@ -619,6 +648,12 @@ warnings = "false"
                 "[values]\nnumber_of_images = \"x\"\nwarning = true",
                 "line 2: number_of_images: expected a whole number from 0 to 9007199254740991, found \"x\"\n\
                  line 3: warning: expected the name of a field (did you mean \"warnings\"?), found \"warning\"",
+            ),
+            (
+                "[values]\ncomment = [\"x\"]\ncrop_type = 2026-11-16\nnumber_of_images = 0x10",
+                "line 2: comment: expected a text, a decimal number, true or false, found an array\n\
+                 line 3: crop_type: expected a text, a decimal number, true or false, found a datetime\n\
+                 line 4: number_of_images: expected a text, a decimal number, true or false, found 0x10",
             ),
             ("decimal = \";\"", "line 1: decimal: expected \".\" or \",\", found \";\""),
             (

@@ -9,7 +9,7 @@ use super::ReadOptions;
 use super::columns::Role;
 use super::convert::Converter;
 use super::error::{Location, ReadError, ReadSummary};
-use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, quoted};
+use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, RateUnits, quoted};
 use super::title::{misspelt, most_likely, other_unit};
 
 /// Rows that are shown.
@@ -110,7 +110,7 @@ impl Preview {
         let mut text = String::from("# How to read such files: batchscan import --mapping FILE\n");
         for (is_shown, line) in [
             (mapping.timezone.is_none(), "# timezone = \"Europe/Berlin\"\n"),
-            (mapping.rates == [None; 3], "# rates = \"percent\"                  # or \"fraction\"\n"),
+            (mapping.rates == RateUnits::NONE, "# rates = \"percent\"                  # or \"fraction\"\n"),
             (mapping.decimal.is_none(), "# decimal = \",\"                      # or \".\"\n"),
             (mapping.date_formats.is_empty(), "# date_format = \"%d/%m/%Y %H:%M\"\n"),
             (mapping.empty_words.is_empty(), "# empty = [\"-\"]                       # not measured\n"),
@@ -271,7 +271,8 @@ impl Notes {
         let changes =
             examples.iter().any(|(before, after)| after.as_ref().is_some_and(|after| after != before));
         let rate = RATE_FIELDS.iter().position(|rate| *rate == field);
-        let is_fraction = rate.is_some_and(|rate| options.mapping.rates[rate] == Some(RateUnit::Fraction));
+        let is_fraction =
+            rate.is_some_and(|rate| options.mapping.rates.get(rate) == Some(RateUnit::Fraction));
         match field.kind() {
             Kind::Instant => match self.zone.as_deref().or(options.zone_name()) {
                 Some(zone) if changes && examples.iter().any(|(before, _)| !has_time(before)) => {

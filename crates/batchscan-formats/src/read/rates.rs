@@ -60,11 +60,8 @@ impl Rates {
 
     /// Makes percentages of fractions, exactly: 0.925 is 92.5. Texts in the form of the API are percentages.
     pub(super) fn convert(&mut self, location: Location, raw: &mut RawBatch<'_>) {
-        if !self.units.contains(&Some(RateUnit::Fraction)) {
-            return;
-        }
         for (index, field) in RATE_FIELDS.into_iter().enumerate() {
-            if self.units[index] != Some(RateUnit::Fraction) || self.is_typed[index] {
+            if self.units.get(index) != Some(RateUnit::Fraction) || self.is_typed[index] {
                 continue;
             }
             let (text, is_api) = match raw.get(field) {
@@ -130,7 +127,7 @@ impl Rates {
 
     /// Whether a mapping states one unit for all rates, so that it may have overlooked one.
     fn is_for_all(&self) -> bool {
-        self.units.iter().all(|unit| *unit == self.units[0])
+        matches!(self.units, RateUnits::All(_))
     }
 
     /// The errors of columns of which half of the rates or more are at most 1: both readings and the setting that decides.
@@ -152,7 +149,7 @@ impl Rates {
         }
         for (index, field) in RATE_FIELDS.into_iter().enumerate() {
             let (small, large) = (self.small[index], self.large[index]);
-            let is_stated = self.units[index] == Some(RateUnit::Percent);
+            let is_stated = self.units.get(index) == Some(RateUnit::Percent);
             let is_meant = is_stated && (!self.is_for_all() || large > 0 || small < STATED_MIN);
             let is_api = !self.has_others[index] && self.api_rates[index] < API_RATES_MAX;
             let first = self.first[index].as_ref().filter(|_| !is_meant && !is_api);

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::Format;
-    use crate::read::{Mapping, RateUnit, ReadOptions};
+    use crate::read::{Mapping, RateUnit, RateUnits, ReadOptions};
     use crate::testing::{any_batch, bare, full, read_back, read_with};
     use crate::write::TextWriter;
 
@@ -231,7 +231,7 @@ mod tests {
         fn a_plain_file_reads_back_as_itself(batches in prop::collection::vec(any_batch(), 0..4)) {
             let written = std::io::Cursor::new(file(&batches, CsvStyle::Plain));
             // Else rates that are all at most 1 are rejected.
-            let mapping = Mapping { rates: [Some(RateUnit::Percent); 3], ..Mapping::default() };
+            let mapping = Mapping { rates: RateUnits::All(RateUnit::Percent), ..Mapping::default() };
             let read = read_with(Format::Csv, written, &ReadOptions { mapping, ..ReadOptions::default() }).unwrap();
             prop_assert_eq!(read, batches.iter().map(Batch::to_json).collect::<Vec<_>>());
         }

@@ -138,6 +138,14 @@ pub(crate) async fn a_revoked_operator_token_changes_nothing(fixture: &Fixture) 
     }
     let added = store.add_org(&OrgName::new("New").unwrap(), at(8)).await;
     assert!(matches!(added, Err(AdminError::TokenEnded)), "{added:?}");
+    let recorded = store.record_rejected(ORG, ImportSource::default(), vec!["error".into()], at(8)).await;
+    assert!(matches!(recorded, Err(AdminError::TokenEnded)), "{recorded:?}");
+    assert_eq!(entries(&fixture.store).await.len(), 1);
+    let (host, folder, state) = ("a".into(), "/srv/scans".into(), WatcherState::Running);
+    let watcher = Watcher { host, folder, state, detail: String::new(), seen_at: at(8) };
+    let reported = store.record_watcher(ORG, watcher).await;
+    assert!(matches!(reported, Err(AdminError::TokenEnded)), "{reported:?}");
+    assert_eq!(fixture.store.status().await.unwrap().orgs.remove(0).watchers, []);
     assert_eq!((fixture.version().await, fixture.store.orgs().await.unwrap().len()), (before, 1));
 }
 

@@ -127,8 +127,8 @@ async fn print_link(
     ))?;
     if is_loopback(url) {
         note(&format!(
-            "note: the link works on this machine only, if the service listens at {url}; otherwise set BATCHSCAN_PUBLIC_URL in \
-             the service's settings, or --public-url, to the dashboard's address"
+            "note: the link works on this machine only (the service must listen at {url}); for other machines, set \
+             BATCHSCAN_PUBLIC_URL in the service's settings, or --public-url, to the dashboard's address"
         ));
     }
     Ok(())

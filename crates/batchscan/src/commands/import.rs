@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{Mapping, ReadError, ReadOptions, read_text};
+use batchscan_formats::read::{Location, Mapping, ReadError, ReadOptions, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
     ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
@@ -141,7 +141,7 @@ async fn import_one(
     };
     bar.finish_and_clear();
     imported.map_err(|error| {
-        let advice = advice(command, format, options);
+        let advice = advice(command, format, options, &error);
         describe_error(file, error, command.files.len() == 1, &advice)
     })
 }
@@ -257,19 +257,26 @@ fn recorded_name(file: &Path) -> String {
 const FIX: &str = "fix the file and import it again";
 
 /// What to do about a file with errors.
-fn advice(command: &Import, format: Format, options: &ReadOptions) -> String {
+fn advice(command: &Import, format: Format, options: &ReadOptions, error: &ImportError) -> String {
     if matches!(format, Format::Json | Format::Ndjson) {
         return FIX.to_owned();
     }
     let org = shell_quoted(&command.org);
     let mapping = match (&command.mapping, options.mapping == Mapping::default()) {
         (Some(_), _) => String::new(),
+        (None, true) if is_of_whole_file(error) => String::new(),
         (None, true) => ", or --write-mapping FILE to begin a mapping".to_owned(),
         (None, false) => {
             format!(". The mapping stored for it was used: `batchscan org mapping {org} --show`")
         }
     };
     format!("{FIX}, or add --preview to see how it is read{mapping}")
+}
+
+/// Whether no mapping can help: the file is empty or has another format.
+fn is_of_whole_file(error: &ImportError) -> bool {
+    let ImportError::File(ReadError::Invalid { errors, .. }) = error else { return false };
+    errors.iter().all(|found| found.location == Location::File && found.error.field.is_empty())
 }
 
 /// Prints each error of the file on its own line; returns the summary.

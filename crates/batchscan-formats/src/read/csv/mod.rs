@@ -23,7 +23,7 @@ use super::convert::Converter;
 use super::dates::{ONE_OF_TWO, join_date_and_time};
 use super::encoding::{self, Doubt};
 use super::error::Location;
-use super::header::{Header, HeaderSearch, match_columns, number_equal};
+use super::header::{ColumnTitle, Header, HeaderSearch, match_columns, number_equal};
 use super::json_syntax::excerpt;
 use super::mapping::quoted;
 use super::text_buffer::{RECORD_BYTES_MAX, TextBuffer};
@@ -159,15 +159,14 @@ fn split_titles(
     source: &mut Source<'_, '_>,
     row: &mut Row,
     search: &HeaderSearch<'_>,
-) -> Result<(u8, Vec<String>), Stop> {
+) -> Result<(u8, Vec<ColumnTitle>), Stop> {
     let mut best = (b',', Vec::new());
     let mut best_score = (0, 0);
     for delimiter in [b',', b';', b'\t'] {
         let found = row.locate(source.text, delimiter)?;
         let row_text = std::str::from_utf8(source.text.bytes().get(..row.length).unwrap_or_default());
         let (Ok(true), Ok(row_text)) = (found, row_text) else { continue };
-        let mut titles: Vec<String> = row.cells(row_text).map(|(title, _)| title.into_owned()).collect();
-        number_equal(&mut titles);
+        let titles = number_equal(row.cells(row_text).map(|(title, _)| title));
         let score = (search.count_fields(&titles), titles.len());
         if score > best_score {
             (best, best_score) = ((delimiter, titles), score);
@@ -239,9 +238,11 @@ impl Table<'_> {
         let is_outside = |index: usize| {
             self.roles.get(index).is_none_or(|role| matches!(role, Role::Unnamed | Role::Ignored))
         };
-        if cells != roles
-            && !(cells.min(roles)..cells.max(roles)).all(|index| is_outside(index) && is_empty(index))
-        {
+        // A decimal comma makes one cell more, which moves an empty one behind the table.
+        let may_differ = || self.delimiter != b',' || cells < roles && !is_outside(cells - 1);
+        let is_rest_empty =
+            || (cells.min(roles)..cells.max(roles)).all(|index| is_outside(index) && is_empty(index));
+        if cells != roles && !(may_differ() && is_rest_empty()) {
             return collector.reject_row(location, self.wrong_count(cells, row_text));
         }
         if is_no_batch(&self.roles, is_empty) {

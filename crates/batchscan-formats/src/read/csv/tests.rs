@@ -119,7 +119,7 @@ fn broken_quotes_and_other_encodings_stop_the_reading() {
             "expected UTF-8 text; if it is an Excel workbook, name it .xlsx, found a workbook or an archive".into(),
         ),
         (b"b\0a\0".to_vec(), format!("{utf8}, found UTF-16 without a byte order mark, or binary data")),
-        (vec![], "line 1: expected a header with the field names, found an empty file".into()),
+        (vec![], "expected a header with the field names, found an empty file".into()),
         (
             table("a,@,\"x\"y\n7").into(),
             "line 2: expected the end of the cell; a \" inside quotes is doubled, found `y\\n7` after the closing \" \

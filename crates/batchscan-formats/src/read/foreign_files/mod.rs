@@ -10,7 +10,7 @@ use batchscan_model::{Batch, UtcInstant, Zone};
 use proptest::prelude::*;
 use rust_xlsxwriter::{ExcelDateTime, Format as CellFormat, Workbook, Worksheet};
 
-use super::{Implausible, Mapping, RateUnit, ReadError, ReadOptions, preview, read};
+use super::{Implausible, Mapping, RateUnit, RateUnits, ReadError, ReadOptions, preview, read};
 use crate::Format;
 use crate::testing::{any_batch, temporary_file};
 use crate::write::{Columns, CsvStyle, TextWriter};
@@ -295,7 +295,7 @@ proptest! {
 
 #[test]
 fn a_fraction_becomes_a_percentage_exactly() {
-    let mapping = Mapping { rates: [Some(RateUnit::Fraction); 3], ..Mapping::default() };
+    let mapping = Mapping { rates: RateUnits::All(RateUnit::Fraction), ..Mapping::default() };
     let options = ReadOptions { mapping, ..ReadOptions::default() };
     let rate = |format: Format, text: String| {
         let mut found = String::new();

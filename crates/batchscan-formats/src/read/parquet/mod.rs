@@ -24,7 +24,7 @@ use super::collector::{Collector, Stop, unexpected};
 use super::columns::{Column as HeaderColumn, Role};
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Header, match_columns};
+use super::header::{Header, match_columns, number_equal};
 use crate::parquet_checksum;
 use column::Column;
 use limited_file::{LimitedFile, PageTooLarge};
@@ -80,8 +80,8 @@ fn choose_columns<'o>(
     let mut leaves: Vec<usize> = (0..schema.num_columns()).collect();
     // A nested column has several leaves.
     leaves.dedup_by_key(|leaf| schema.get_column_root_idx(*leaf));
-    let names: Vec<&str> = leaves.iter().map(|leaf| schema.get_column_root(*leaf).name()).collect();
-    let Header { roles, zone } = match_columns(&names, Location::Columns, options, collector)?;
+    let titles = number_equal(leaves.iter().map(|leaf| schema.get_column_root(*leaf).name()));
+    let Header { roles, zone } = match_columns(&titles, Location::Columns, options, collector)?;
     let converter = Converter::new(options, zone);
     let mut chosen = Vec::new();
     let mut are_readable = true;

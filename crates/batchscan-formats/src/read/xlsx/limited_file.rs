@@ -29,18 +29,22 @@ const COUNT_DIGITS_MAX: usize = 8;
 const PART_BYTES_MAX: u64 = 1024 * 1024;
 /// The longest tag of such a part: the library copies the name of a font once per style.
 const TAG_BYTES_MAX: usize = 2 * 1024;
+/// The addresses of a sheet's links, of which Excel allows 65,530.
+const RELATIONSHIPS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// One of them. Excel allows 2,079 characters. The library has a copy for each link.
+const RELATIONSHIP_BYTES_MAX: usize = 4 * 1024;
 /// Compressed bytes of one cell: enough for every text that Excel can have. They are at most 1,032 times as many in
 /// memory, in three copies.
 const CELL_BYTES_MAX: u64 = 48 * 1024;
 /// For the error.
-pub(super) const LIMITS: &str =
-    "the limits are 128 MiB for the texts of all cells, 1 MiB for one text and 48 KiB for a compressed cell";
+pub(super) const LIMITS: &str = "the limits are 128 MiB for the texts of all cells, 1 MiB for one text, 48 KiB for a compressed cell, 16 MiB for the \
+     addresses of links and 4 KiB for one address";
 
 /// What the library may read now. Shared with the file that it owns.
 pub(super) struct Limits {
     left: Cell<u64>,
     /// Where the parts begin that are too large to be kept.
-    closed: RefCell<Vec<u64>>,
+    closed: RefCell<Vec<(u64, PartKind)>>,
     /// Why reading failed, if it was not the content. The library's errors do not tell.
     failure: RefCell<Option<io::Error>>,
     contents: Cell<Contents>,
@@ -57,9 +61,9 @@ impl Limits {
         self.left.set(u64::MAX);
     }
 
-    /// To be called after the parts that are kept were read.
-    pub(super) fn open_all_parts(&self) {
-        self.closed.borrow_mut().clear();
+    /// To be called after the parts that are kept were read. Those with addresses are also kept while links are read.
+    pub(super) fn open_sheets(&self) {
+        self.closed.borrow_mut().retain(|(_, kind)| *kind == PartKind::Relationships);
     }
 
     /// What a sheet may have.
@@ -122,7 +126,7 @@ impl<'a> LimitedFile<'a> {
 
     fn check(&self, count: usize) -> io::Result<()> {
         // Only reading from the start can decompress a part. The search for the directory reads the middle of others.
-        let is_closed = self.limits.closed.borrow().contains(&self.position);
+        let is_closed = self.limits.closed.borrow().iter().any(|(start, _)| *start == self.position);
         let left = self.limits.left.get().checked_sub(count as u64);
         match left {
             Some(left) if !is_closed => {
@@ -194,18 +198,45 @@ fn check_names(archive: &ZipArchive<LimitedFile<'_>>) -> Result<(), PartsError> 
     }
 }
 
+/// What limits a part has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PartKind {
+    Texts,
+    Relationships,
+    Other,
+}
+
+impl PartKind {
+    fn of_name(name: &str) -> Self {
+        match name {
+            TEXTS_PART => Self::Texts,
+            _ if name.ends_with(".rels") => Self::Relationships,
+            _ => Self::Other,
+        }
+    }
+
+    fn bytes_max(self) -> u64 {
+        match self {
+            Self::Texts => TEXTS_BYTES_MAX,
+            Self::Relationships => RELATIONSHIPS_BYTES_MAX,
+            Self::Other => PART_BYTES_MAX,
+        }
+    }
+}
+
 /// Checks the XML of a part. Returns where the part begins if it is too large to be kept.
 fn check_part(
     archive: &mut ZipArchive<LimitedFile<'_>>,
     index: usize,
     limits: &Limits,
-) -> Result<Option<u64>, PartsError> {
+) -> Result<Option<(u64, PartKind)>, PartsError> {
     limits.left.set(u64::MAX);
     // If it is one that the library reads, it fails there, too.
     let Ok(part) = archive.by_index(index) else { return Ok(None) };
     let name = part.name().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
     let start = part.data_start();
-    let is_kept = is_kept(part, name == TEXTS_PART);
+    let kind = PartKind::of_name(&name);
+    let is_kept = is_kept(part, kind);
     if name.ends_with(".xml") || name.ends_with(".rels") {
         let checked = xml::check(archive.by_index(index)?, || limits.begin_cell());
         let found = checked.map_err(|error| PartsError::Damaged(format!("{name}: {error}")))?;
@@ -216,12 +247,12 @@ fn check_part(
             has_links: has_links || found.has_links,
         });
     }
-    Ok(start.filter(|_| !is_kept))
+    Ok(start.filter(|_| !is_kept).map(|start| (start, kind)))
 }
 
 /// Whether the library can keep a part. Damage is left to it.
-fn is_kept(part: impl Read, is_texts: bool) -> bool {
-    let bytes_max = if is_texts { TEXTS_BYTES_MAX } else { PART_BYTES_MAX };
+fn is_kept(part: impl Read, kind: PartKind) -> bool {
+    let bytes_max = kind.bytes_max();
     let mut part = BufReader::with_capacity(64 * 1024, part.take(bytes_max + 1));
     let (mut scan, mut bytes) = (Scan::default(), 0);
     loop {
@@ -230,7 +261,7 @@ fn is_kept(part: impl Read, is_texts: bool) -> bool {
             return bytes <= bytes_max;
         }
         let length = chunk.len();
-        if !chunk.iter().all(|byte| scan.accept(*byte, is_texts)) {
+        if !chunk.iter().all(|byte| scan.accept(*byte, kind)) {
             return false;
         }
         bytes += length as u64;
@@ -252,7 +283,7 @@ struct Scan {
 
 impl Scan {
     /// Whether the part can still be kept after this byte.
-    fn accept(&mut self, byte: u8, is_texts: bool) -> bool {
+    fn accept(&mut self, byte: u8, kind: PartKind) -> bool {
         self.length += 1;
         self.digits = if byte.is_ascii_digit() { self.digits + 1 } else { 0 };
         match byte {
@@ -266,12 +297,14 @@ impl Scan {
             0..b' ' if !matches!(byte, b'\t' | b'\r' | b'\n') => return false,
             _ => {}
         }
-        if is_texts {
-            self.tags <= TEXTS_TAGS_MAX
-                && self.length <= TEXT_BYTES_MAX
-                && (self.digits <= COUNT_DIGITS_MAX || !self.is_in_tag)
-        } else {
-            self.length <= TAG_BYTES_MAX
+        match kind {
+            PartKind::Texts => {
+                self.tags <= TEXTS_TAGS_MAX
+                    && self.length <= TEXT_BYTES_MAX
+                    && (self.digits <= COUNT_DIGITS_MAX || !self.is_in_tag)
+            }
+            PartKind::Relationships => self.length <= RELATIONSHIP_BYTES_MAX,
+            PartKind::Other => self.length <= TAG_BYTES_MAX,
         }
     }
 }

@@ -26,7 +26,7 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Role, is_no_batch};
 use super::convert::Converter;
 use super::error::Location;
-use super::header::{Header, HeaderSearch, match_columns, number_equal};
+use super::header::{ColumnTitle, Header, HeaderSearch, match_columns, number_equal};
 use super::mapping::quoted;
 use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
@@ -64,7 +64,7 @@ pub(super) fn read(
     })?;
     let opened = catch_panic(damaged, || Xlsx::new(file));
     let mut workbook = opened.map_err(|error| fail(&error, &limits, Location::File, collector))?;
-    limits.open_all_parts();
+    limits.open_sheets();
     let names = sheet_names(&workbook, collector)?;
     collector.set_sheets(&names.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
     let mut sheets = Sheets { options, limits: &limits, tables: Vec::new(), search: None };
@@ -246,8 +246,14 @@ impl<'o> Sheets<'o> {
         let links = catch_panic(damaged, || workbook.hyperlinks_by_sheet_name(name));
         let links =
             links.map_err(|error| fail(&error, self.limits, Location::SheetRow(sheet, 1), collector))?;
+        // Excel stores what is behind a # on its own.
+        let address = |link: Hyperlink| match (link.target?, link.location) {
+            (target, None) => Some(target),
+            (target, Some(location)) => Some(format!("{target}#{location}")),
+        };
         let of_cell = |link: Hyperlink| {
-            (link.range.start == link.range.end).then_some((link.range.start, link.target?))
+            let Dimensions { start, end } = link.range;
+            (start == end).then_some((start, address(link)?))
         };
         Ok(links.into_iter().filter_map(of_cell).collect())
     }
@@ -375,7 +381,7 @@ struct Table<'o> {
     search: HeaderSearch<'o>,
     /// The columns, after the header.
     header: Option<Vec<Role>>,
-    titles: Vec<String>,
+    titles: Vec<ColumnTitle>,
     /// Its row, from 0.
     header_row: u32,
     converter: Option<Converter<'o>>,
@@ -496,7 +502,7 @@ impl<'o> Table<'o> {
             Some(Role::Field(role)) => role.kind == Kind::Instant,
             role => role == Some(&Role::DateOrTime),
         };
-        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title))
+        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title.as_ref()))
     }
 
     fn set<'a>(
@@ -577,15 +583,11 @@ impl<'o> Table<'o> {
     }
 
     /// Looks for the header.
-    fn finish_title_row(
-        &mut self,
-        mut titles: Vec<String>,
-        collector: &mut Collector<'_>,
-    ) -> Result<(), Stop> {
+    fn finish_title_row(&mut self, titles: Vec<String>, collector: &mut Collector<'_>) -> Result<(), Stop> {
         if titles.iter().all(|title| title.trim().is_empty()) {
             return Ok(());
         }
-        number_equal(&mut titles);
+        let titles = number_equal(titles);
         let (number, location) = (u64::from(self.row) + 1, self.location());
         if self.search.is_header(&titles, number, location) {
             let Header { roles, zone } = match_columns(&titles, location, self.options, collector)?;

@@ -314,6 +314,51 @@ fn a_sheet_may_be_larger_than_the_parts_that_are_kept() {
     assert_eq!(ids(XLSX, package(&[("xl/worksheets/a.xml", &sheet)])).len(), 20_000);
 }
 
+/// A workbook with links, all of them to this address.
+fn with_links(links: usize, attributes: &str, address: &str, relationships: usize) -> Vec<u8> {
+    let kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink";
+    let relationship = |id: usize| {
+        format!("<Relationship Id=\"r{id}\" Type=\"{kind}\" Target=\"{address}\" TargetMode=\"External\"/>")
+    };
+    let relationships: String = (0..relationships).map(relationship).collect();
+    let link = format!("<hyperlink ref=\"F2\" r:id=\"r0\" {attributes}/>");
+    let cells = |cells: &[&str]| -> String {
+        cells.iter().map(|cell| format!("<c t=\"str\"><v>{cell}</v></c>")).collect()
+    };
+    let header = cells(&[&REQUIRED[..], &["analysis_link"]].concat());
+    let row = cells(&["a", "n", "2026-01-31", "1", "no", "Open"]);
+    let sheet = format!(
+        "<worksheet><sheetData><row>{header}</row><row>{row}</row></sheetData><hyperlinks>{}</hyperlinks></worksheet>",
+        link.repeat(links)
+    );
+    package(&[
+        (
+            "xl/worksheets/_rels/a.xml.rels",
+            format!("<Relationships>{relationships}</Relationships>").as_bytes(),
+        ),
+        ("xl/worksheets/a.xml", sheet.as_bytes()),
+    ])
+}
+
+#[test]
+fn a_sheet_may_have_as_many_links_as_in_excel() {
+    const LINKS_MAX: usize = 65_530;
+    let address = "https://example.org/1";
+    let texts = batches(XLSX, with_links(LINKS_MAX, "", address, LINKS_MAX));
+    assert!(texts[0].contains(&format!("\"analysis_link\":\"{address}\"")), "{}", texts[0]);
+    let long = "x".repeat(4 << 10);
+    let tooltip = format!("tooltip=\"{long}\"");
+    for (file, reason) in [
+        (with_links(LINKS_MAX + 1, "", address, 1), "xl/worksheets/a.xml: more than 65530 links)"),
+        (with_links(10_000, &tooltip, address, 1), "xl/worksheets/a.xml: links with too long texts)"),
+        (with_links(1, "", &long, 1), "found a part or a cell that is too large (the limits are"),
+        (with_links(1, "", address, 120_000), "found a part or a cell that is too large (the limits are"),
+    ] {
+        let found = errors(XLSX, file);
+        assert!(found.contains(reason), "{found}");
+    }
+}
+
 #[test]
 fn cells_out_of_order_and_long_texts_are_errors() {
     for content in [

@@ -8,6 +8,10 @@ use quick_xml::events::{BytesStart, Event};
 
 /// Nested tags. A sheet has five levels, and some more in its extensions.
 const DEPTH_MAX: usize = 100;
+/// Links of a sheet: a limit of Excel.
+const LINKS_MAX: usize = 65_530;
+/// Their tags, which the library keeps. A usual one has 100 bytes.
+const LINKS_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The roots of the parts that the library reads. Others may contain anything.
 const ROOTS: [&str; 5] = ["Relationships", "workbook", "sst", "styleSheet", "worksheet"];
 
@@ -55,6 +59,8 @@ struct Document {
     cell_type: CellType,
     has_formula: bool,
     has_value: bool,
+    links: usize,
+    links_bytes: usize,
     contents: Contents,
 }
 
@@ -100,10 +106,23 @@ impl Document {
         self.has_sheet_data |= name.as_ref() == "sheetData";
         self.has_formula |= name.as_ref() == "f";
         self.contents.has_merged_cells |= name.as_ref() == "mergeCell";
-        self.contents.has_links |= name.as_ref() == "hyperlink";
+        if name.as_ref() == "hyperlink" {
+            self.add_link(tag.len())?;
+        }
         self.read_attributes(tag)?;
         self.open.push(element);
         if self.open.len() > DEPTH_MAX { Err(format!("more than {DEPTH_MAX} nested tags")) } else { Ok(()) }
+    }
+
+    fn add_link(&mut self, bytes: usize) -> Result<(), String> {
+        self.contents.has_links = true;
+        self.links += 1;
+        self.links_bytes += bytes;
+        match (self.links > LINKS_MAX, self.links_bytes > LINKS_BYTES_MAX) {
+            (true, _) => Err(format!("more than {LINKS_MAX} links")),
+            (false, true) => Err("links with too long texts".into()),
+            (false, false) => Ok(()),
+        }
     }
 
     fn is_sheet(&self) -> bool {
