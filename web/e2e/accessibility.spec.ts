@@ -133,7 +133,7 @@ test('the keyboard alone signs in, filters, sorts, opens a batch and comes back'
   await tabTo(page, sort);
   await page.keyboard.press('Enter');
   const header = page.getByRole('columnheader', { name: 'Germination rate' });
-  await expect(header).toHaveAttribute('aria-sort', 'descending');
+  await expect(header).toHaveAttribute('aria-sort', 'ascending');
   await expect(sort).toBeFocused();
 
   await tabTo(page, grid(page).locator('tbody a'));

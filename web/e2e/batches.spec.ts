@@ -80,10 +80,11 @@ test('a column sorts in both directions, and End goes to the last row', async ({
   const rates = batches.flatMap(({ avg_germination_rate: rate }) => (rate === null ? [] : Number(rate)));
   await openSignedIn(page, demo, `/batches${query(lastDays(365))}&fields=batch_name,avg_germination_rate`);
   const first = grid(page).getByRole('row').nth(1);
-  await button(page, 'Germination rate').click();
-  await expect(first).toContainText(Math.max(...rates).toFixed(0));
+  // The worst first.
   await button(page, 'Germination rate').click();
   await expect(first).toContainText(Math.min(...rates).toFixed(0));
+  await button(page, 'Germination rate').click();
+  await expect(first).toContainText(Math.max(...rates).toFixed(0));
   await first.getByRole('link').focus();
   await page.keyboard.press('End');
   const last = grid(page).locator(`tr[aria-rowindex="${batches.length + 1}"]`);
