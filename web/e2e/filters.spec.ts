@@ -105,7 +105,7 @@ test('sort and columns are in the URL', async ({ page, context, demo }) => {
   await expect(copy.getByRole('columnheader', { name: 'Comment' })).toBeVisible();
   await expect(copy.getByRole('columnheader', { name: 'Images' })).toHaveCount(0);
   const sorted = copy.getByRole('columnheader', { name: 'Germination rate' });
-  await expect(sorted).toHaveAttribute('aria-sort', 'descending');
+  await expect(sorted).toHaveAttribute('aria-sort', 'ascending');
 });
 
 test('the filter has crops that are not in the period', async ({ page, demo }) => {
