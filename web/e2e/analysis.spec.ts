@@ -1,7 +1,7 @@
 // Rates, crops, comparison and uniformity.
 import { lastDays, plusDays, query, tally, today } from './expected';
 import { fetchBatches, serve } from './service';
-import { button, chart, choosePreset, expect, expectRows, heading, loaded, openSignedIn, region, test } from './test';
+import { chart, choosePreset, expect, expectRows, heading, loaded, openSignedIn, region, test } from './test';
 
 test('every key figure leads to the batches behind it', async ({ page, demo }) => {
   const all = await fetchBatches(demo, lastDays(90));
