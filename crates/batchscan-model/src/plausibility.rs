@@ -16,7 +16,7 @@ const RATIO_MAX: i128 = 5;
 type Average = (Field, Option<Hundredths>);
 
 impl Batch {
-    /// Rates outside 0 to 100 or of another magnitude than their counts, ids with spaces around them, negative counts, and
+    /// Rates outside 0 to 100 or of another magnitude than their counts, ids with spaces around them, negative counts and sizes, and
     /// more seedlings than cells: germinated and not germinated ones, or usable ones and cells without one. A missing count
     /// is 0. Usually empty, which costs no allocation.
     pub fn implausible_values(&self) -> Vec<FieldError> {
@@ -46,16 +46,25 @@ impl Batch {
                 (Field::AvgNonUsableCells, self.avg_non_usable_cells),
             ),
         ] {
-            found.extend([part, rest].into_iter().filter_map(negative_count));
+            found.extend([part, rest].into_iter().filter_map(negative));
             found.extend(self.surplus(part, rest));
         }
+        found.extend(negative((Field::AvgMedianSeedlingSizeMm2, self.avg_median_seedling_size_mm2)));
+        let germinated =
+            self.avg_germinated_seedlings.or_else(|| self.without(self.avg_non_germinated_seedlings));
         for (field, rate, count) in [
-            (Field::AvgGerminationRate, self.avg_germination_rate, self.avg_germinated_seedlings),
+            (Field::AvgGerminationRate, self.avg_germination_rate, germinated),
             (Field::AvgUsableSeedlingRate, self.avg_usable_seedling_rate, self.avg_usable_seedlings),
         ] {
             found.extend(self.other_rate(field, rate, count));
         }
         found
+    }
+
+    /// The cells that are left without this count.
+    fn without(&self, rest: Option<Hundredths>) -> Option<Hundredths> {
+        let cells = i64::try_from(self.total_cells_per_tray?).ok()?.checked_mul(100)?;
+        Hundredths::from_hundredths(cells.checked_sub(rest?.count())?)
     }
 
     /// A rate of another magnitude than its count: a fraction, or a wrong decimal point.
@@ -94,9 +103,9 @@ impl Batch {
     }
 }
 
-fn negative_count((field, count): Average) -> Option<FieldError> {
-    let count = count.filter(|count| count.count() < 0)?;
-    Some(FieldError::new(field.name(), count.to_string(), "0 or more"))
+fn negative((field, value): Average) -> Option<FieldError> {
+    let value = value.filter(|value| value.count() < 0)?;
+    Some(FieldError::new(field.name(), value.to_string(), "0 or more"))
 }
 
 #[cfg(test)]
@@ -128,6 +137,11 @@ mod tests {
                 "avg_germinated_seedlings: expected at most 128 (total_cells_per_tray), found 130.00",
             ),
             ("\"9.60\"", "\"-1\"", "avg_non_germinated_seedlings: expected 0 or more, found -1.00"),
+            (
+                "\"118.40\",\"avg_non_germinated_seedlings\":\"9.60\"",
+                "null,\"avg_non_germinated_seedlings\":\"118.40\"",
+                "avg_germination_rate: expected about 7.50, as 9.60 of 128 cells are, found 92.50",
+            ),
             (
                 "\"110.00\"",
                 "\"111\"",

@@ -9,8 +9,10 @@ use super::mapping::quoted;
 
 /// What a mapping most likely states.
 const USUAL: [&Encoding; 4] = [WINDOWS_1252, WINDOWS_1250, ISO_8859_2, MACINTOSH];
-/// Rare letters of Windows-1252. Those of old Macs and of Central Europe have the same bytes.
-const RARE_LETTERS: &str = "ƒˆŠŒŽšœžŸ";
+/// Rare letters of Windows-1252. Those of old Macs, of Central and of Eastern Europe have the same bytes.
+const RARE_LETTERS: &str = "ƒˆŠŒŽšœžŸãÃõÕðÐþÞýÝÿ";
+/// No word of Western Europe has more letters outside ASCII in a row. In Cyrillic, all are.
+const IN_A_ROW_MAX: usize = 2;
 /// Signs of Windows-1252 that are letters in the encodings of Central Europe.
 const SIGNS: &str = "¡£¥¦¬¯±³¶¹¼¾¿";
 
@@ -46,8 +48,10 @@ pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> 
     if let Some(word) = words.clone().find(|word| has_sign_inside(word)) {
         return Some(wrong(word));
     }
-    let possible =
-        words.find(|word| word.contains(|c| RARE_LETTERS.contains(c)) || begins_or_ends_in_sign(word))?;
+    let possible = words.find(|word| {
+        let is_rare = word.contains(|c| RARE_LETTERS.contains(c));
+        is_rare || begins_or_ends_in_sign(word) || has_many_in_a_row(word)
+    })?;
     let text = format!("read as {}, which may be wrong: {}", encoding.name(), readings(possible));
     Some(Doubt::Possible(problem(text)))
 }
@@ -70,6 +74,10 @@ fn begins_or_ends_in_sign(word: &str) -> bool {
     let letters = word.strip_prefix(is_first).unwrap_or(word);
     let letters = letters.strip_suffix(|last| SIGNS.contains(last)).unwrap_or(letters);
     letters.len() < word.len() && letters.chars().count() > 2 && letters.chars().all(char::is_alphabetic)
+}
+
+fn has_many_in_a_row(word: &str) -> bool {
+    word.split(|c: char| c.is_ascii()).any(|row| row.chars().count() > IN_A_ROW_MAX)
 }
 
 /// What a word is in other encodings, with the setting for each.
