@@ -13,6 +13,8 @@ import { seen } from './seen.svelte';
 import { dayNumber, dayText } from './time/day';
 import { view } from './view.svelte';
 
+// The service limits the length of a mark.
+const CROP_CHARS_MAX = 300;
 // More dots would only cover each other.
 const DOTS_MAX = 2_000;
 
@@ -123,7 +125,7 @@ class Results {
   /** What a mark of a crop's decline is called; null if it does not decline. A later decline is another one. */
   declineOf(crop: string | null): string | null {
     const since = this.averages.germination.get(crop)?.declineSince;
-    return since == null ? null : `decline since ${since}: ${crop ?? ''}`;
+    return since == null ? null : `decline since ${since}: ${(crop ?? '').slice(0, CROP_CHARS_MAX)}`;
   }
 }
 

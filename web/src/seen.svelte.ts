@@ -4,6 +4,9 @@ import { fetchSeen } from './data/api';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
 
+// The service limits the length of a request. The others follow with the next one.
+const SENT_MAX = 50;
+
 interface Stored {
   seen: string[];
   /** Subjects that were marked here, or unmarked. */
@@ -35,7 +38,7 @@ class Seen {
   /** Sends what was changed here, and gets the marks of all. */
   async refresh(): Promise<void> {
     const setting = this.#setting;
-    const { unsent: sent } = this.#stored;
+    const sent = Object.fromEntries(Object.entries(this.#stored.unsent).slice(0, SENT_MAX));
     try {
       const seen = await fetchSeen(sent, await session.currentToken());
       if (setting !== this.#setting) return;

@@ -215,13 +215,10 @@ export async function fetchBatch(id: string, token: string, fetch?: Fetch): Prom
   return parsePage({ data: [parseBody(response, Date.now)], next_token: null }, response.status).batches[0]!;
 }
 
-// As many as the service accepts at once.
-const SEEN_MAX = 500;
-
 /** Sends changed marks, and returns the subjects that the organisation has marked as seen. Throws `ServiceError`. */
 export async function fetchSeen(changes: Readonly<Record<string, boolean>>, token: string, fetch?: Fetch): Promise<string[]> {
   const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const changed = Object.entries(changes).slice(0, SEEN_MAX);
+  const changed = Object.entries(changes);
   const subjects = (wanted: boolean): string[] => changed.filter(([, isSeen]) => isSeen === wanted).map(([subject]) => subject);
   const body = JSON.stringify({ seen: subjects(true), unseen: subjects(false) });
   const response = await request('/session/seen', changed.length === 0 ? { headers } : { method: 'POST', headers, body }, undefined, fetch);
