@@ -34,7 +34,7 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
   batch_name: 9,
   batch_creation_date: 9.75,
-  crop_type: 11.5,
+  crop_type: 13,
   number_of_images: 4.75,
   total_cells_per_tray: 6,
   avg_germination_rate: 5.75,
