@@ -2,7 +2,7 @@
 
 use batchscan_model::FieldError;
 use batchscan_model::printable::clip;
-use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, UTF_8, WINDOWS_1250, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, WINDOWS_1250, WINDOWS_1252};
 
 use super::collector::problem;
 use super::mapping::quoted;
@@ -22,11 +22,6 @@ pub(super) enum Doubt {
     Wrong(FieldError),
     /// It may have: a warning.
     Possible(FieldError),
-}
-
-/// An encoding by its name.
-pub(super) fn parse(name: &str) -> Option<&'static Encoding> {
-    Encoding::for_label(name.as_bytes()).filter(|encoding| encoding.is_single_byte() || *encoding == UTF_8)
 }
 
 /// Looks at a row that was decoded.

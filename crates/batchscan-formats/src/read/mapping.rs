@@ -8,14 +8,13 @@ use batchscan_model::printable::clip;
 use batchscan_model::{
     Batch, BatchId, Field, FieldError, FieldErrors, Kind, RawBatch, UtcInstant, Value, Zone,
 };
-use encoding_rs::Encoding;
+use encoding_rs::{Encoding, UTF_8};
 use jiff::civil::datetime;
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::TimeZone;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::encoding;
 use super::error::{LocatedError, Location, list};
 
 /// The keys of a mapping, in the order of the file.
@@ -297,7 +296,7 @@ impl Parser<'_> {
         match key {
             "encoding" => {
                 let expected = "the name of an encoding, such as \"windows-1250\"";
-                mapping.encoding = Some(parse_text(value, expected, encoding::parse)?);
+                mapping.encoding = Some(parse_text(value, expected, parse_encoding)?);
             }
             "timezone" => {
                 let expected = "the name of a time zone, such as \"Europe/Berlin\" or \"UTC\"";
@@ -574,6 +573,11 @@ fn id_text(field: Field, value: &Value<'_>) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// An encoding by its name.
+pub(super) fn parse_encoding(name: &str) -> Option<&'static Encoding> {
+    Encoding::for_label(name.as_bytes()).filter(|encoding| encoding.is_single_byte() || *encoding == UTF_8)
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn encode(text: &str, options: &str) -> Vec<u8> {
         _ if options.contains("utf-16be") => utf16(u16::to_be_bytes),
         _ if options.contains("windows-12") => {
             let name = options.split(' ').find(|word| word.starts_with("windows")).unwrap();
-            super::encoding::parse(name).unwrap().encode(text).0.into_owned()
+            super::mapping::parse_encoding(name).unwrap().encode(text).0.into_owned()
         }
         _ if options.contains("bom") => format!("\u{FEFF}{text}").into_bytes(),
         _ => text.into(),
