@@ -74,6 +74,10 @@ pub(super) async fn list(
                     && waited < wait
                     && !app.is_draining()
                 {
+                    // A standby may lack a revocation that `state` already counts, which no wait would notice.
+                    if waited.is_zero() && app.store.has_standbys() {
+                        require_active(&app, &caller).await?;
+                    }
                     let waiting = app.waiting.wait(caller.org, position.seen, state, started + wait).await;
                     waiting.ok_or_else(|| ApiError::unavailable("too many requests wait"))?;
                     waited = started.elapsed();
