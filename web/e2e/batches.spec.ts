@@ -103,15 +103,6 @@ test('the analysis link of a demo batch opens its report in a new tab', async ({
   await expect(report.locator('svg').first()).toBeVisible();
 });
 
-test('the link of a batch can be copied', async ({ page, context, demo }) => {
-  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  const [batch] = (await fetchBatches(demo, lastDays(90))) as [Batch];
-  await goSignedIn(page, demo, `/batches/${batch.batch_id}`);
-  await button(page, 'Copy link').click();
-  await expect(page.getByRole('button', { name: /^Link copied/ })).toBeVisible();
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(page.url());
-});
-
 test('the URL of a batch outside the period finds it', async ({ page, demo }) => {
   const day = plusDays(today(), -300);
   const [batch] = (await fetchBatches(demo, { from: day, to: plusDays(day, 20) })) as [Batch];
@@ -150,7 +141,7 @@ test.describe('an unknown batch', () => {
   test('is reported, without actions that make no sense', async ({ page, demo }) => {
     await goSignedIn(page, demo, '/batches/no-such-id');
     await expect(message(page, 'Batch not found')).toBeVisible();
-    for (const name of ['Print', 'Copy link']) await expect(button(page, name)).toHaveCount(0);
+    await expect(button(page, 'Print')).toHaveCount(0);
     await link(page, 'Show all batches').click();
     await expect(heading(page, 'Batches')).toBeVisible();
   });

@@ -4,7 +4,7 @@ import type { Batch } from './data/batch';
 import { NO_FILTER, type Filter } from './data/filter';
 import { DEFAULT_PRESET, fourWeeks, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
+import { parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './time/zone';
 import { readSetting, storeSetting } from './settings';
 
@@ -32,8 +32,8 @@ class CurrentView {
   /** Whether the user went back or forward: the browser then restores the scroll position. */
   isReturn = false;
 
-  /** Whether the URL had invalid dates, so that the default period is shown instead. */
-  hasInvalidDates = $state(false);
+  /** The part of a screen that a link leads to: its id. */
+  part = '';
 
   constructor() {
     this.#correctUrl();
@@ -73,12 +73,12 @@ class CurrentView {
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
     this.#show(parse(url, this.today), 'push');
-    if (hasInvalidDates(url)) this.hasInvalidDates = true;
+    if (isBack) this.scrollPx = this.before.scrollPx;
+    this.part = url.hash.slice(1);
   }
 
   setPeriod(period: Period, mode: HistoryMode = 'push'): void {
     if (!isPeriod(period)) return;
-    this.hasInvalidDates = false;
     this.#show({ ...this.current, period, preset: null }, mode);
   }
 
@@ -89,7 +89,6 @@ class CurrentView {
   }
 
   setPreset(preset: Preset): void {
-    this.hasInvalidDates = false;
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
@@ -117,7 +116,6 @@ class CurrentView {
   // Without a period, going back to this entry would show another one. Keeps the fragment: it may contain credentials
   // that are read a moment later.
   #correctUrl(): void {
-    this.hasInvalidDates = hasInvalidDates(new URL(location.href));
     if (this.current.screen.name !== 'not-found') history.replaceState(history.state, '', toUrl(this.current) + location.hash);
   }
 

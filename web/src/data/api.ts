@@ -45,7 +45,7 @@ export interface PageLoadOptions {
 /** What a browser stores and draws easily. Longer periods are cut. */
 export const BATCHES_MAX = 200_000;
 
-// A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
+// Every loop ends. Enough for BATCHES_MAX with ten batches per page.
 const PAGES_MAX = 20_000;
 
 // The backoff after a lost connection. Short at most: someone may be watching.
@@ -76,7 +76,6 @@ export class PageLoad {
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #cancelled = new AbortController();
-  readonly #cursorsSeen = new Set<string>();
   #wait: AbortController | null = null;
 
   constructor(options: PageLoadOptions) {
@@ -122,7 +121,7 @@ export class PageLoad {
 
   /** Passes a page on. The cursor moves first, so that a caller who cancels can continue after this page. */
   #deliver(batches: Batch[], next: string | null): void {
-    if (next !== null) this.#advance(next);
+    if (next !== null) this.cursor = next;
     this.progress = {
       batches: this.progress.batches + batches.length,
       pages: this.progress.pages + 1,
@@ -130,14 +129,6 @@ export class PageLoad {
     };
     this.#options.onPage(batches);
     this.#options.onProgress(this.progress);
-  }
-
-  #advance(next: string): void {
-    if (next === this.cursor || this.#cursorsSeen.has(next)) {
-      throw rejected(200, 'The service sent the same next_token twice: its pagination loops.');
-    }
-    this.#cursorsSeen.add(next);
-    this.cursor = next;
   }
 
   /** The next page; null when cancelled. Retries without limit: the user sees it and can cancel. */

@@ -50,7 +50,6 @@ export const de: Text = {
     dismiss: 'Schließen',
     options: 'Auswahl',
     linkFailed: (why) => `Die Anmeldung mit dem Link ist fehlgeschlagen. ${why}`,
-    invalidDates: 'Der Zeitraum in diesem Link ist ungültig. Er wurde ignoriert.',
   },
 
   notFound: {
@@ -94,18 +93,14 @@ export const de: Text = {
     label: 'Zeitraum und Filter',
     button: (active) => (active === 0 ? 'Filter' : `Filter (${count(active)})`),
     crops: {
-      label: 'Kultur',
       all: 'Alle Kulturen',
       some: (n) => `${count(n)} Kulturen`,
-      none: 'Keine Kulturen in diesem Zeitraum.',
     },
     show: 'Anzeigen',
     shown: { all: 'Alle Chargen', unusual: 'Auffällige', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
     people: {
-      label: 'Gescannt von',
       all: 'Alle Personen',
       some: (n) => `${count(n)} Personen`,
-      none: 'Keine Chargen in diesem Zeitraum.',
     },
     search: 'Suche',
     searchExample: 'Suche: Name, 13.11., KW 46',
@@ -120,9 +115,7 @@ export const de: Text = {
     running: (n, upTo) => `Wird geladen: bisher ${batches(n)}${upTo}.`,
     tooMany: (n, upTo) => `Mehr als ${batches(n)} in diesem Zeitraum. Angezeigt werden die ältesten ${count(n)}${upTo}. Wählen Sie einen kürzeren Zeitraum, um alle zu sehen.`,
     stopped: (n, upTo) => `Laden abgebrochen: ${batches(n)}${upTo}.`,
-    expired: 'Ihre Sitzung ist abgelaufen.',
     waiting: 'Warten auf den Dienst.',
-    unavailable: 'Der Dienst ist nicht verfügbar.',
     lost: 'Die Verbindung ist unterbrochen.',
     asOf: (time) => `Stand ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ago(ageMs)}.`,
@@ -135,7 +128,6 @@ export const de: Text = {
     expiredTitle: 'Ihre Sitzung ist abgelaufen',
     signInToContinue: 'Melden Sie sich erneut an.',
     rejectedTitle: 'Der Dienst hat die Anfrage abgelehnt',
-    noReason: 'Es wurde kein Grund genannt.',
     status: (detail, status) => `${detail} (Status ${status})`,
     unreadable: 'Die Antwort des Dienstes konnte nicht gelesen werden.',
   },
@@ -161,7 +153,6 @@ export const de: Text = {
   },
 
   today: {
-    today: 'Heute',
     yesterday: 'Gestern',
     sinceYesterday: 'Neu seit gestern',
     sinceFriday: 'Neu seit Freitag',
@@ -226,7 +217,6 @@ export const de: Text = {
 
   figures: {
     label: 'Kennzahlen',
-    batches: 'Chargen',
     warnings: 'Mit Warnungen',
   },
 
@@ -240,8 +230,6 @@ export const de: Text = {
     title: (measure) => `${measure} nach Kultur`,
     key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage.',
     order: 'Sortiert nach dem Durchschnitt gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
-    comparing: 'Vergleich mit den letzten 365 Tagen\u00a0…',
-    notComparable: 'Kein Vergleich: Die letzten 365 Tage sind nicht geladen.',
     average: 'Durchschnitt',
     range: 'Üblicher Bereich',
     weeks: 'Letzte 4 Wochen',
@@ -286,14 +274,11 @@ export const de: Text = {
     label: 'Größe der Sämlinge und ihre Streuung.',
     none: 'In diesem Zeitraum wurden keine Größen gemessen.',
     summary: 'Ein Punkt pro Charge; ein Klick öffnet sie. Links: gleichmäßiger; oben: größer.',
-    variationAxis: 'Größenstreuung',
     sizeAxis: 'Mediangröße, mm²',
-    sampled: (drawn, total) => `${count(drawn)} von ${batches(total)}, gleichmäßig ausgewählt.`,
   },
 
   table: {
     columns: 'Spalten',
-    reset: 'Spalten zurücksetzen',
     sortBy: 'Sortieren nach',
     newestFirst: 'Neueste zuerst',
     unusual: (what) => `Auffällig: ${what}`,
@@ -332,8 +317,6 @@ export const de: Text = {
     yes: 'Ja',
     no: 'Nein',
     print: 'Drucken',
-    copyLink: 'Link kopieren',
-    copied: 'Link kopiert (zum Öffnen ist eine Anmeldung nötig)',
     openReport: 'Bericht öffnen',
     newTab: ' (neuer Tab)',
     notMeasured: 'Nicht gemessen.',

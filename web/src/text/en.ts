@@ -51,7 +51,6 @@ export const en = {
     dismiss: 'Dismiss',
     options: 'Options',
     linkFailed: (why: string): string => `Sign-in link failed. ${why}`,
-    invalidDates: 'The dates in this link are invalid. They were ignored.',
   },
 
   notFound: {
@@ -96,18 +95,14 @@ export const en = {
     label: 'Period and filters',
     button: (active: number): string => (active === 0 ? 'Filters' : `Filters (${count(active)})`),
     crops: {
-      label: 'Crop',
       all: 'All crops',
       some: (n: number): string => `${count(n)} crops`,
-      none: 'No crops in this period.',
     },
     show: 'Show',
     shown: { all: 'All batches', unusual: 'Unusual', with: 'With warnings', without: 'Without warnings' },
     people: {
-      label: 'Scanned by',
       all: 'Scanned by anyone',
       some: (n: number): string => `${count(n)} people`,
-      none: 'No batches in this period.',
     },
     search: 'Search',
     searchExample: 'Search: name, day, week 46',
@@ -122,9 +117,7 @@ export const en = {
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
     tooMany: (n: number, upTo: string): string => `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
-    expired: 'Your session has expired.',
     waiting: 'Waiting for the service.',
-    unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
     asOf: (time: string): string => `Updated ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ago(ageMs)}.`,
@@ -137,7 +130,6 @@ export const en = {
     expiredTitle: 'Your session has expired',
     signInToContinue: 'Sign in again to continue.',
     rejectedTitle: 'The service rejected the request',
-    noReason: 'No reason was given.',
     status: (detail: string, status: number): string => `${detail} (status ${status})`,
     unreadable: "The service's response could not be read.",
   },
@@ -163,7 +155,6 @@ export const en = {
   },
 
   today: {
-    today: 'Today',
     yesterday: 'Yesterday',
     sinceYesterday: 'New since yesterday',
     sinceFriday: 'New since Friday',
@@ -228,7 +219,6 @@ export const en = {
 
   figures: {
     label: 'Key figures',
-    batches: 'Batches',
     warnings: 'With warnings',
   },
 
@@ -242,8 +232,6 @@ export const en = {
     title: (measure: string): string => `${measure} by crop`,
     key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
     order: 'Sorted by the average against that of the last 365 days, the largest decline first.',
-    comparing: 'Comparing with the last 365 days…',
-    notComparable: 'Not compared: the last 365 days are not loaded.',
     average: 'Average',
     range: 'Usual range',
     weeks: 'Last 4 weeks',
@@ -288,14 +276,11 @@ export const en = {
     label: 'Seedling size and size variation.',
     none: 'No seedling sizes measured in this period.',
     summary: 'One dot per batch; a click opens it. Left: more uniform; up: larger.',
-    variationAxis: 'Size variation',
     sizeAxis: 'Median size, mm²',
-    sampled: (drawn: number, total: number): string => `${count(drawn)} of ${batches(total)} shown, evenly sampled.`,
   },
 
   table: {
     columns: 'Columns',
-    reset: 'Reset columns',
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     unusual: (what: string): string => `Unusual: ${what}`,
@@ -334,8 +319,6 @@ export const en = {
     yes: 'Yes',
     no: 'No',
     print: 'Print',
-    copyLink: 'Copy link',
-    copied: 'Link copied (opening it needs a sign-in)',
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',

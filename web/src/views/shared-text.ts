@@ -17,7 +17,7 @@ export function formatPeriod(period: Period): string {
 
 /** "Today", "Yesterday", or the date. */
 export function dayName(day: string, today: string): string {
-  return day === today ? text.today.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
+  return day === today ? text.layout.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
 }
 
 /** The date, with its year only if it is another one. */
