@@ -206,16 +206,29 @@ export async function fetchBatch(id: string, token: string, fetch?: Fetch): Prom
   return parsePage({ data: [parseBody(response, Date.now)], next_token: null }, response.status).batches[0]!;
 }
 
-/** Sends changed marks, and returns the subjects that the organisation has marked as seen. Throws `ServiceError`. */
-export async function fetchSeen(changes: Readonly<Record<string, boolean>>, token: string, fetch?: Fetch): Promise<string[]> {
+export interface SeenMark {
+  subject: string;
+  /** When, as an instant, and the label of whose access. */
+  at: string;
+  by: string;
+  note: string;
+}
+
+/** A text is seen, with that note. */
+export type SeenChange = boolean | string;
+
+/** Sends changed marks, and returns those of the organisation. Throws `ServiceError`. */
+export async function fetchSeen(changes: Readonly<Record<string, SeenChange>>, token: string, fetch?: Fetch): Promise<SeenMark[]> {
   const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const changed = Object.entries(changes);
-  const subjects = (wanted: boolean): string[] => changed.filter(([, isSeen]) => isSeen === wanted).map(([subject]) => subject);
-  const body = JSON.stringify({ seen: subjects(true), unseen: subjects(false) });
+  const noted = changed.filter(([, change]) => change !== false).map(([subject, change]) => [subject, change === true ? null : change]);
+  const unseen = changed.filter(([, change]) => change === false).map(([subject]) => subject);
+  const body = JSON.stringify({ seen: Object.fromEntries(noted), unseen });
   const response = await request('/session/seen', changed.length === 0 ? { headers } : { method: 'POST', headers, body }, undefined, fetch);
   const seen = memberOf(parseBody(response, Date.now), 'seen');
   if (!Array.isArray(seen)) throw rejected(response.status, 'The response of the service has no marks.');
-  return seen.map((mark) => String(memberOf(mark, 'subject')));
+  const text = (mark: unknown, name: string): string => String(memberOf(mark, name) ?? '');
+  return seen.map((mark) => ({ subject: text(mark, 'subject'), at: text(mark, 'at'), by: text(mark, 'by'), note: text(mark, 'note') }));
 }
 
 interface Page {
