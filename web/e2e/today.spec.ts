@@ -210,7 +210,7 @@ test('a decline is the plain average of four weeks against that of the year', as
   const service = await serve('Slow', batches);
   await openSignedIn(page, service);
   // By hand: five of 90 and 45 of 94 are 93.6 on average, and a tenth of them is 90 + 0.9 × 4.
-  await expect(message(page, 'Leek is declining')).toBeVisible();
+  await expect(message(page, 'Leek is germinating worse')).toBeVisible();
   await expect(page.getByText('No new batches.')).toBeVisible();
   await expect(page.getByText('90%')).toHaveCount(1);
   await expect(page.getByText('Last 4 weeks on average 90% germinated, the year 94%; 5 of the last 5 batches below the usual range.')).toBeVisible();
@@ -218,14 +218,15 @@ test('a decline is the plain average of four weeks against that of the year', as
   await expect(message(page, 'No new batches')).toBeVisible();
   await page.getByText('1 marked as seen').click();
   await button(page, 'Mark as not seen: Leek').click();
-  await expect(message(page, 'Leek is declining')).toBeVisible();
+  await expect(message(page, 'Leek is germinating worse')).toBeVisible();
   // The first of the five weeks below 91.8, by its Monday.
-  await page.getByRole('link', { name: /^↘ Since week \d+ \(\d+ \w+\)\.$/ }).click();
-  await expect(chart(page, 'rates')).toHaveCount(1);
+  await page.getByRole('link', { name: /^↘ Dropped in week \d+ \(\d+ \w+\), still low\.$/ }).click();
+  await expect(chart(page, 'rates')).toBeInViewport({ ratio: 1 });
+  expect(await page.evaluate(() => scrollY), 'scrolled to the chart').toBeGreaterThan(200);
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/↘ 90\.0%\s*93\.6%/);
   await goSignedIn(page, service, '/batches/leek%200');
-  await expect(page.getByRole('link', { name: /^↘ Leek has been declining since week \d+/ })).toBeVisible();
+  await expect(page.getByRole('link', { name: /^↘ Leek dropped in week \d+ \(.*\) and is still low\.$/ })).toBeVisible();
   await expect(chart(page, 'crop').getByRole('link')).toHaveCount(0);
 });
 
@@ -256,7 +257,7 @@ test('on a bad night, each batch of a house has its usual range, and failures ar
   await expect(single).toContainText('69% germinated (71 of 104 per tray), 23 points below the usual 92–96%');
   const last = /5 batches in House 3: 21–45%\. 4 more \(House 5–8\): 51–69%\. Last scan yesterday, \d\d:\d\d\./;
   await expect(page.getByText(last)).toBeVisible();
-  await expect(page.getByText('is declining')).toHaveCount(0);
+  await expect(page.getByText('is germinating worse')).toHaveCount(0);
   // The worst of the two.
   await expect(chart(page, 'crop').first().getByRole('link', { name: 'Basil House 3, bench 2, 21%' })).toContainText('21%');
 });

@@ -161,8 +161,9 @@ export const de: Text = {
     earlier: (n) => (n === 1 ? '1 frühere Charge prüfen' : `${count(n)} frühere Chargen prüfen`),
     andEarlier: (n) => `Dazu ${count(n)} frühere aus den letzten 7 Tagen.`,
     slightlyUnusual: (n, all) => `${count(n)} von ${batches(all)} leicht auffällig`,
-    declining: (crops, first) => (crops === 1 ? `${first} lässt nach` : `${count(crops)} Kulturen lassen nach`),
-    declineSince: (crop, week, monday) => (crop === '' ? `Seit KW ${week} (${monday})` : `${crop} lässt seit KW ${week} (${monday}) nach`),
+    declining: (crops, first) => (crops === 1 ? `${first} keimt schlechter` : `${count(crops)} Kulturen keimen schlechter`),
+    declineSince: (crop, week, monday) => `${crop === '' ? 'Lässt' : `${crop} lässt`} seit KW ${week} (${monday}) nach`,
+    droppedIn: (crop, week, monday) => crop === '' ? `Abgefallen in KW ${week} (${monday}), weiter niedrig` : `${crop} ist in KW ${week} (${monday}) abgefallen und weiter niedrig`,
     decline: (weeks, year, below, last) =>
       `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
     others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,

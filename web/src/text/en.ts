@@ -163,8 +163,9 @@ export const en = {
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
     slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
-    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
-    declineSince: (crop: string, week: number, monday: string): string => `${crop === '' ? 'Since' : `${crop} has been declining since`} week ${week} (${monday})`,
+    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is germinating worse` : `${count(crops)} crops are germinating worse`),
+    declineSince: (crop: string, week: number, monday: string): string => `${crop === '' ? 'Declining' : `${crop} has been declining`} since week ${week} (${monday})`,
+    droppedIn: (crop: string, week: number, monday: string): string => crop === '' ? `Dropped in week ${week} (${monday}), still low` : `${crop} dropped in week ${week} (${monday}) and is still low`,
     decline: (weeks: string, year: string, below: number, last: number): string =>
       `Last 4 weeks on average ${weeks} germinated, the year ${year}${below === 0 ? '' : `; ${count(below)} of the last ${count(last)} batches below the usual range`}.`,
     others: (n: number, places: string, rates: string): string => `${count(n)} more${places && ` (${places})`}: ${rates}`,
