@@ -63,6 +63,27 @@ test('the table lists the newest batch first, and a click opens it', async ({ pa
   await expect(heading(page, 'Batches')).toBeVisible();
 });
 
+test.describe('on a phone', () => {
+  test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+
+  test('the way back leads to the same place in the list', async ({ page, demo }) => {
+    await openSignedIn(page, demo, '/batches');
+    await page.evaluate(() => scrollTo(0, 3_000));
+    const place = page.getByRole('main').getByRole('listitem').nth(12);
+    const name = (await place.getByRole('heading').textContent())!;
+    const top = (await place.boundingBox())!.y;
+    await place.getByRole('link').click();
+    await expect(page.getByText('All fields')).toBeVisible();
+    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await link(page, 'Back to batches').click();
+    const same = page.getByRole('listitem').filter({ has: page.getByRole('heading', { name, exact: true }) });
+    await expect.poll(async () => (await Promise.all((await same.all()).map((item) => item.boundingBox()))).map((box) => box!.y)).toContain(top);
+    await link(page, 'Today').click();
+    await link(page, 'Batches').click();
+    expect(await page.evaluate(() => scrollY)).toBe(0);
+  });
+});
+
 test('the table shows the same after three refreshes', async ({ page, demo }) => {
   const { length } = await fetchBatches(demo, lastDays(90));
   await openSignedIn(page, demo, '/batches');

@@ -26,11 +26,11 @@ class CurrentView {
   /** The period that the screen shows. */
   period = $derived(isList(this.current.screen) ? this.current.period : fourWeeks(this.today));
 
-  /** The screen before a batch. */
-  before = $state.raw<{ name: 'today' | ListName; href: string }>({ name: 'table', href: '/batches' });
+  /** The screen before a batch, and how far it was scrolled. */
+  before = $state.raw<{ name: 'today' | ListName; href: string; scrollPx: number }>({ name: 'table', href: '/batches', scrollPx: 0 });
 
-  /** Whether the user went back or forward: the browser then restores the scroll position. */
-  isReturn = false;
+  /** Where a new screen is scrolled to; null if the user went back or forward: the browser then restores the position. */
+  scrollPx: number | null = 0;
 
   /** The part of a screen that a link leads to: its id. */
   part = '';
@@ -39,7 +39,8 @@ class CurrentView {
     this.#correctUrl();
     setInterval(() => this.#followToday(), DAY_CHECK_MS);
     addEventListener('popstate', () => {
-      this.isReturn = true;
+      this.scrollPx = null;
+      this.part = '';
       this.today = dayAt(Date.now());
       this.#setCurrent(parse(new URL(location.href), this.today));
       this.#correctUrl();
@@ -72,6 +73,7 @@ class CurrentView {
 
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
+    const isBack = this.current.screen.name === 'batch' && toUrl(parse(url, this.today)) === this.before.href;
     this.#show(parse(url, this.today), 'push');
     if (isBack) this.scrollPx = this.before.scrollPx;
     this.part = url.hash.slice(1);
@@ -129,12 +131,13 @@ class CurrentView {
 
   #setCurrent(view: View): void {
     const { name } = this.current.screen;
-    if (name !== 'batch' && name !== 'not-found') this.before = { name, href: toUrl(this.current) };
+    if (name !== 'batch' && name !== 'not-found') this.before = { name, href: toUrl(this.current), scrollPx: scrollY };
     this.current = view;
   }
 
   #show(view: View, mode: HistoryMode): void {
-    this.isReturn = false;
+    this.scrollPx = 0;
+    this.part = '';
     this.today = dayAt(Date.now());
     this.#setCurrent(view);
     const url = toUrl(view);
