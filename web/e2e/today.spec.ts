@@ -273,13 +273,14 @@ test('a failure is red, a slight deviation orange, and an unusual usable rate is
   await expect(list).toHaveText([/Tray 3\s*93%\s*70% usable/, /Tray 2\s*85%/, /Tray 1\s*41%/, /Tray 0\s*94%\s*New substrate/]);
   expect(await colourOf(list.nth(0).getByText('70% usable'))).toBe(red);
   expect(await Promise.all([1, 2].map((at) => colourOf(list.nth(at).locator('strong'))))).toEqual([orange, red]);
-  await expect(cards(page)).toHaveText(/41–85% germinated.*Tray 1\s*41%,.*Tray 3\s*70% usable, usually 85–85%.*Tray 2\s*85%,/s);
+  await expect(cards(page)).toHaveText(/41–\u206085% germinated.*Tray 1\s*41%,.*Tray 3\s*70% usable, usually 85–\u206085%.*Tray 2\s*85%,/s);
   await expect(cards(page).getByText('85%', { exact: true })).toHaveCSS('color', orange);
   const dots = chart(page, 'crop').getByRole('link');
-  // That of Tray 3 is as usual in a picture of germination.
-  await expect(dots).toHaveCount(2);
+  // Tray 3 is red for its usable rate. The picture is of germination: it has no label.
+  await expect(dots).toHaveCount(3);
+  await expect(page.getByRole('link', { name: 'Tray 3, 70% usable' })).toHaveText('');
   const fillOf = (name: string) => page.getByRole('link', { name }).locator('circle, path').last().evaluate((node) => getComputedStyle(node).fill);
-  expect(await Promise.all(['Tray 1, 41%', 'Tray 2, 85%'].map(fillOf))).toEqual([red, orange]);
+  expect(await Promise.all(['Tray 1, 41%', 'Tray 2, 85%', 'Tray 3, 70% usable'].map(fillOf))).toEqual([red, orange, red]);
   await link(page, 'Batches').click();
   await expectRows(page, 34);
   await expect(page.getByRole('gridcell', { name: /^41%/ })).toHaveCSS('color', red);
