@@ -177,7 +177,7 @@ test('the export of the analysis has the filtered batches with all fields and ex
   await expect(page.getByText(/^Dot: average of this period/)).toBeVisible();
   const { name, head, rows } = await exportCsv(page);
   expect(name).toBe(`batches-${lastDays(90).from}-to-${today()}-filtered.csv`);
-  expect(head.slice(0, 6)).toEqual(['Name', 'Scanned (UTC)', 'Crop', 'Scanned by', 'Why unusual', 'Comment']);
+  expect(head.slice(0, 6)).toEqual(['Name', 'Scanned (UTC)', 'Crop', 'Scanned by (e-mail)', 'Why unusual', 'Comment']);
   expect(rows.length).toBeGreaterThan(0);
   for (const row of rows) expect(row.splice(4, 1)[0]).toMatch(/The scanner reported a warning(: check the trays by eye| and measured nothing)\.$/);
   expect(rows).toEqual(batches.map((batch) => toCells(batch)));

@@ -302,6 +302,7 @@ export const de: Text = {
     xlsx: 'Excel-Datei',
     print: 'Drucken oder als PDF speichern',
     failed: (why) => `Der Export ist fehlgeschlagen. ${why}`,
+    address: 'E-Mail',
   },
 
   batch: {

@@ -304,6 +304,7 @@ export const en = {
     xlsx: 'Excel file',
     print: 'Print or save as PDF',
     failed: (why: string): string => `The export failed. ${why}`,
+    address: 'e-mail',
   },
 
   batch: {
