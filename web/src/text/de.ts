@@ -103,7 +103,7 @@ export const de: Text = {
       some: (n) => `${count(n)} Personen`,
     },
     search: 'Suche',
-    searchExample: 'Suche: Name, 13.11., KW 46',
+    searchExample: 'Suche: Name, heute, KW 46',
     clear: 'Filter zurücksetzen',
   },
 

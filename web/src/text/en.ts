@@ -105,7 +105,7 @@ export const en = {
       some: (n: number): string => `${count(n)} people`,
     },
     search: 'Search',
-    searchExample: 'Search: name, day, week 46',
+    searchExample: 'Search: name, today, week 46',
     clear: 'Clear filters',
   },
 
