@@ -108,7 +108,7 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await link(colleague, 'Batches').click();
   await expect(colleague.getByRole('gridcell', { name: /^41%/ })).toHaveText(/^41%\s*✓/);
   await link(colleague, 'Tray 1').click();
-  await expect(colleague.getByText(/^✓ Seen, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
+  await expect(colleague.getByText(/^✓ Seen by Anna, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
   await page.getByText('2 marked as seen').click();
   await expect(page.getByRole('group').getByRole('listitem').first()).toHaveText(/60%\s*Tray 2\s*Today, \d\d:00/);
   await button(page, 'Mark as not seen: Tray 1').click();
@@ -126,13 +126,13 @@ test('a mark has a note, which all see with its time', async ({ page, browser })
   await openSignedIn(page, service);
   await expect(page.getByText('Marks are for everyone at Noted.')).toBeVisible();
   await button(page, 'Mark as seen: Tray 1').click();
-  await expect(page.getByText(/^✓ Seen, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
+  await expect(page.getByText(/^✓ Seen by Anna, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
   await button(page, 'Add a note').click();
   const note = page.getByRole('textbox', { name: 'Note for everyone' });
   await expect(note).toBeFocused();
   await note.fill(' resown ');
   await note.press('Enter');
-  const said = /Seen, \d+ \w+, \d\d:\d\d – resown$/;
+  const said = /Seen by Anna, \d+ \w+, \d\d:\d\d – resown$/;
   await expect(page.getByText(said)).toHaveCount(2);
   await expect(button(page, 'Change the note')).toBeFocused();
   const colleague = await browser.newPage();
