@@ -49,12 +49,12 @@ test('the usual range is the middle 80 % of a year, the same in any period and o
   const [low, high] = [percentile(0.1), percentile(0.9)];
   for (const window of ['30d', '365d']) {
     await openSignedIn(page, demo, `/analysis?window=${window}`);
-    await expect(region(page, 'Germination rate by crop').getByRole('row').filter({ hasText: crop })).toContainText(`${low}–${high}%`);
+    await expect(region(page, 'Germination rate by crop').getByRole('row').filter({ hasText: crop })).toContainText(`${low}–\u2060${high}%`);
   }
   const batch = year.findLast(({ crop_type, avg_germination_rate }) => crop_type === crop && avg_germination_rate !== null)!;
   await openSignedIn(page, demo, '/batches');
   await page.goto(`${demo.url}/batches/${batch.batch_id}`);
-  await expect(region(page, 'Compared with the usual range')).toContainText(`usual range (${low}–${high}%)`);
+  await expect(region(page, 'Compared with the usual range')).toContainText(`usual range (${low}–\u2060${high}%)`);
 });
 
 test('two crops, or a crop in two periods, are compared when the user chooses them', async ({ page }) => {

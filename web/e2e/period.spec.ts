@@ -1,7 +1,7 @@
 import type { Period } from '../src/data/period';
 import { expectFigures, expectFiguresOf, lastDays, plusDays, query, today } from './expected';
 import { fetchBatches } from './service';
-import { button, choosePreset, expect, field, loaded, openMenu, openSignedIn, test, type Page } from './test';
+import { choosePreset, expect, field, loaded, openMenu, openSignedIn, test, type Page } from './test';
 
 /** The menu must be open. */
 const expectPeriod = async (page: Page, { from, to }: Period): Promise<void> => {
@@ -17,16 +17,12 @@ test('the default period is the last 90 days', async ({ page, demo }) => {
   await expectFiguresOf(page, demo, lastDays(90));
 });
 
-test('invalid dates are reported and removed from the URL', async ({ page, demo }) => {
-  const notice = page.getByText('The dates in this link are invalid. They were ignored.');
+test('invalid dates are removed from the URL', async ({ page, demo }) => {
   const invalid = ['?from=2026-03-09&to=2026-03-02', '?from=yesterday&to=today', '?from=1900-01-01&to=2026-01-01'];
   for (const dates of [...invalid, '?from=2026-03-02']) {
     await openSignedIn(page, demo, `/batches${dates}&warnings=with`);
-    await expect(notice).toBeVisible();
     expect(search(page), dates).toBe('?window=90d&warnings=with');
   }
-  await button(page, 'Dismiss').click();
-  await expect(notice).toBeHidden();
 });
 
 test('From after To is reported, and setting To fixes it', async ({ page, demo }) => {

@@ -13,7 +13,7 @@ import { reasonText } from './views/shared-text';
 /** Saves the shown batches with all columns, the given ones first. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[]): Promise<void> {
   const { sortedRows: rows } = results;
-  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ')]));
+  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ').replaceAll('\u2060', '')]));
   const columns = exportColumns(results.columns, withOthers(fields), reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
 }

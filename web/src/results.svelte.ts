@@ -15,8 +15,6 @@ import { view } from './view.svelte';
 
 // The service limits the length of a mark.
 const CROP_CHARS_MAX = 300;
-// More dots would only cover each other.
-const DOTS_MAX = 2_000;
 
 const NO_COLUMNS = new Columns();
 const NO_RANGES: UsualRanges = new Map();
@@ -37,7 +35,7 @@ class Results {
   periodRows = $derived.by(() => (void batches.version, select(this.columns, NO_FILTER, this.#period)));
 
   headline = $derived(headline(this.columns, this.rows));
-  dots = $derived(dots(this.columns, this.rows, DOTS_MAX));
+  dots = $derived(dots(this.columns, this.rows));
 
   crops = $derived(this.#counts('crop'));
   people = $derived(this.#counts('person'));

@@ -1,23 +1,22 @@
 // What somebody in the organisation has marked as seen: batches by their ids, and crops that decline. The service keeps the
 // marks. This device stores them too, and the changes that the service does not have yet.
-import { fetchSeen } from './data/api';
+import { fetchSeen, type SeenChange, type SeenMark } from './data/api';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
 
 // The service limits the length of a request. The others follow with the next one.
-const SENT_MAX = 50;
+const SENT_MAX = 25;
 
 interface Stored {
-  seen: string[];
-  /** Subjects that were marked here, or unmarked. */
-  unsent: Record<string, boolean>;
+  seen: SeenMark[];
+  unsent: Record<string, SeenChange>;
 }
 
 class Seen {
   #changes = $state(0);
   #setting = $derived(`seen.${session.organisation}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
-  #subjects: ReadonlySet<string> = $derived(new Set(this.#stored.seen));
+  #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.seen.map((mark) => [mark.subject, mark])));
 
   constructor() {
     // Another tab.
@@ -25,12 +24,19 @@ class Seen {
   }
 
   has(subject: string): boolean {
-    return this.#stored.unsent[subject] ?? this.#subjects.has(subject);
+    return (this.#stored.unsent[subject] ?? this.#marks.has(subject)) !== false;
+  }
+
+  /** Who marked it, when, and why. A new mark has neither name nor time until the service has it. */
+  mark(subject: string): SeenMark {
+    const change = this.#stored.unsent[subject];
+    const unsent = { subject, at: '', by: '', note: typeof change === 'string' ? change : '' };
+    return unsent.note === '' ? (this.#marks.get(subject) ?? unsent) : unsent;
   }
 
   /** Without a connection, the change is sent with the next refresh. */
-  set(isSeen: boolean, subjects: readonly string[]): void {
-    const changed = Object.fromEntries(subjects.map((subject) => [subject, isSeen]));
+  set(change: SeenChange, subjects: readonly string[]): void {
+    const changed = Object.fromEntries(subjects.map((subject) => [subject, change]));
     this.#store({ ...this.#stored, unsent: { ...this.#stored.unsent, ...changed } });
     void this.refresh();
   }
@@ -42,7 +48,7 @@ class Seen {
     try {
       const seen = await fetchSeen(sent, await session.currentToken());
       if (setting !== this.#setting) return;
-      const unsent = Object.entries(this.#stored.unsent).filter(([subject, isSeen]) => sent[subject] !== isSeen);
+      const unsent = Object.entries(this.#stored.unsent).filter(([subject, change]) => sent[subject] !== change);
       this.#store({ seen, unsent: Object.fromEntries(unsent) });
     } catch {
       // The batches are requested at the same time: their error is shown.

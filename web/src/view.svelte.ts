@@ -4,7 +4,7 @@ import type { Batch } from './data/batch';
 import { NO_FILTER, type Filter } from './data/filter';
 import { DEFAULT_PRESET, fourWeeks, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './data/period';
 import type { SortKey } from './data/sort';
-import { hasInvalidDates, parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
+import { parseSignIn, parseUrl, toUrl, type Comparison, type ListName, type Screen, type SignInFragment, type View } from './data/url';
 import { dayAt } from './time/zone';
 import { readSetting, storeSetting } from './settings';
 
@@ -26,20 +26,21 @@ class CurrentView {
   /** The period that the screen shows. */
   period = $derived(isList(this.current.screen) ? this.current.period : fourWeeks(this.today));
 
-  /** The screen before a batch. */
-  before = $state.raw<{ name: 'today' | ListName; href: string }>({ name: 'table', href: '/batches' });
+  /** The screen before a batch, and how far it was scrolled. */
+  before = $state.raw<{ name: 'today' | ListName; href: string; scrollPx: number }>({ name: 'table', href: '/batches', scrollPx: 0 });
 
-  /** Whether the user went back or forward: the browser then restores the scroll position. */
-  isReturn = false;
+  /** Where a new screen is scrolled to; null if the user went back or forward: the browser then restores the position. */
+  scrollPx: number | null = 0;
 
-  /** Whether the URL had invalid dates, so that the default period is shown instead. */
-  hasInvalidDates = $state(false);
+  /** The part of a screen that a link leads to: its id. */
+  part = '';
 
   constructor() {
     this.#correctUrl();
     setInterval(() => this.#followToday(), DAY_CHECK_MS);
     addEventListener('popstate', () => {
-      this.isReturn = true;
+      this.scrollPx = null;
+      this.part = '';
       this.today = dayAt(Date.now());
       this.#setCurrent(parse(new URL(location.href), this.today));
       this.#correctUrl();
@@ -72,13 +73,14 @@ class CurrentView {
 
   /** Opens a URL of the dashboard, as a click on a link does. */
   open(url: URL): void {
+    const isBack = this.current.screen.name === 'batch' && toUrl(parse(url, this.today)) === this.before.href;
     this.#show(parse(url, this.today), 'push');
-    if (hasInvalidDates(url)) this.hasInvalidDates = true;
+    if (isBack) this.scrollPx = this.before.scrollPx;
+    this.part = url.hash.slice(1);
   }
 
   setPeriod(period: Period, mode: HistoryMode = 'push'): void {
     if (!isPeriod(period)) return;
-    this.hasInvalidDates = false;
     this.#show({ ...this.current, period, preset: null }, mode);
   }
 
@@ -89,7 +91,6 @@ class CurrentView {
   }
 
   setPreset(preset: Preset): void {
-    this.hasInvalidDates = false;
     this.#show({ ...this.current, period: presetPeriod(preset, this.today), preset }, 'push');
   }
 
@@ -117,7 +118,6 @@ class CurrentView {
   // Without a period, going back to this entry would show another one. Keeps the fragment: it may contain credentials
   // that are read a moment later.
   #correctUrl(): void {
-    this.hasInvalidDates = hasInvalidDates(new URL(location.href));
     if (this.current.screen.name !== 'not-found') history.replaceState(history.state, '', toUrl(this.current) + location.hash);
   }
 
@@ -131,12 +131,13 @@ class CurrentView {
 
   #setCurrent(view: View): void {
     const { name } = this.current.screen;
-    if (name !== 'batch' && name !== 'not-found') this.before = { name, href: toUrl(this.current) };
+    if (name !== 'batch' && name !== 'not-found') this.before = { name, href: toUrl(this.current), scrollPx: scrollY };
     this.current = view;
   }
 
   #show(view: View, mode: HistoryMode): void {
-    this.isReturn = false;
+    this.scrollPx = 0;
+    this.part = '';
     this.today = dayAt(Date.now());
     this.#setCurrent(view);
     const url = toUrl(view);

@@ -59,7 +59,8 @@ static IMPORT: Table = table!("import": "org_id" Integer, "id" Integer, "at" Int
     "source" Text, "file" Text, "key" Text, "hash" Bytes, "added" Integer, "corrected" Integer,
     "unchanged" Integer, "duplicates" Integer, "warnings" Integer, "version" Integer, "is_rejected" Integer,
     "is_acknowledged" Integer, "messages" Text);
-pub(crate) static SEEN: Table = table!("seen": "org_id" Integer, "subject" Text, "at" Integer);
+pub(crate) static SEEN: Table =
+    table!("seen": "org_id" Integer, "subject" Text, "at" Integer, "by" Text, "note" Text);
 static AUDIT: Table = table!("audit": "id" Integer, "at" Integer, "actor" Text, "source" Text, "action" Text,
     "org" Text, "subject" Text, "detail" Text);
 

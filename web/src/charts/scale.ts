@@ -56,15 +56,17 @@ export const RATE_CLIP = 60;
 export type Point = { x: number; y: number };
 export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
 
-// A label such as "41 %", its distance from its dot, how near a dot can be without seeming to be its own, and how near dots
-// look like one.
-const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX] = [38, 15, 9, 14, 4];
+// A label such as "41 %", its distance from its dot, how near a dot can be without seeming to be its own, how near dots look
+// like one, and half of a dot.
+const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX, DOT_PX] = [38, 15, 9, 14, 4, 2];
 
-/** Places for the labels of dots: next to a dot or above it, where it is clear whose it is. Those of the first go first. */
-export function placeLabels(dots: readonly Point[], width: number, others: readonly Point[] = []): (Label | null)[] {
+/** Places for the labels of dots: next to a dot, above or below it, where it is clear whose it is and no other dot is covered.
+    Those of the first go first, and the first always has one. */
+export function placeLabels(dots: readonly Point[], width: number, height = Infinity, others: readonly Point[] = []): (Label | null)[] {
   const placed: Point[] = [];
-  return dots.map((dot) => {
-    const free = candidates(dot, width).filter(({ label, middle }) => {
+  return dots.map((dot, index) => {
+    const all = candidates(dot, width, height);
+    const free = all.filter(({ label, middle }) => {
       const isNear = (other: Point, to: Point, px: number): boolean => Math.abs(other.x - to.x) < px && Math.abs(other.y - to.y) < LINE_PX;
       const isInWay = (other: Point): boolean => {
         if (label.anchor === 'middle') return isNear(other, dot, OTHER_PX) || isNear(other, middle, LABEL_PX / 2);
@@ -73,22 +75,21 @@ export function placeLabels(dots: readonly Point[], width: number, others: reado
       };
       return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
     });
-    // Rather one that covers no other dot.
-    const covers = ({ middle }: { middle: Point }): boolean =>
-      others.some((other) => Math.abs(other.x - middle.x) < LABEL_PX / 2 && Math.abs(other.y - middle.y) < LINE_PX / 2);
-    const best = free.find((candidate) => !covers(candidate)) ?? free[0];
-    if (best === undefined) return null;
+    const covered = ({ middle }: { middle: Point }): number =>
+      others.filter((other) => Math.abs(other.x - middle.x) < LABEL_PX / 2 + DOT_PX && Math.abs(other.y - middle.y) < LINE_PX / 2 + DOT_PX).length;
+    const best = (free.length === 0 ? all : free).toSorted((a, b) => covered(a) - covered(b))[0];
+    if (best === undefined || (index > 0 && (free.length === 0 || covered(best) > 0))) return null;
     placed.push(best.middle);
     return best.label;
   });
 }
 
-function candidates({ x, y }: Point, width: number): { label: Label; middle: Point }[] {
+function candidates({ x, y }: Point, width: number, height: number): { label: Label; middle: Point }[] {
   const aside = BESIDE_PX + LABEL_PX / 2;
   const found = [
     { label: { x: x + BESIDE_PX, y, anchor: 'start' as const }, middle: { x: x + aside, y } },
     { label: { x: x - BESIDE_PX, y, anchor: 'end' as const }, middle: { x: x - aside, y } },
-    { label: { x, y: y - LINE_PX, anchor: 'middle' as const }, middle: { x, y: y - LINE_PX } },
+    ...[-LINE_PX, LINE_PX].map((by) => ({ label: { x, y: y + by, anchor: 'middle' as const }, middle: { x, y: y + by } })),
   ];
-  return found.filter(({ middle }) => middle.x + LABEL_PX / 2 <= width);
+  return found.filter(({ middle }) => middle.x + LABEL_PX / 2 <= width && middle.y + LINE_PX / 2 <= height);
 }

@@ -45,7 +45,7 @@ export interface PageLoadOptions {
 /** What a browser stores and draws easily. Longer periods are cut. */
 export const BATCHES_MAX = 200_000;
 
-// A service whose cursors never end must not be read for ever. Enough for BATCHES_MAX with ten batches per page.
+// Every loop ends. Enough for BATCHES_MAX with ten batches per page.
 const PAGES_MAX = 20_000;
 
 // The backoff after a lost connection. Short at most: someone may be watching.
@@ -76,7 +76,6 @@ export class PageLoad {
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #cancelled = new AbortController();
-  readonly #cursorsSeen = new Set<string>();
   #wait: AbortController | null = null;
 
   constructor(options: PageLoadOptions) {
@@ -122,7 +121,7 @@ export class PageLoad {
 
   /** Passes a page on. The cursor moves first, so that a caller who cancels can continue after this page. */
   #deliver(batches: Batch[], next: string | null): void {
-    if (next !== null) this.#advance(next);
+    if (next !== null) this.cursor = next;
     this.progress = {
       batches: this.progress.batches + batches.length,
       pages: this.progress.pages + 1,
@@ -130,14 +129,6 @@ export class PageLoad {
     };
     this.#options.onPage(batches);
     this.#options.onProgress(this.progress);
-  }
-
-  #advance(next: string): void {
-    if (next === this.cursor || this.#cursorsSeen.has(next)) {
-      throw rejected(200, 'The service sent the same next_token twice: its pagination loops.');
-    }
-    this.#cursorsSeen.add(next);
-    this.cursor = next;
   }
 
   /** The next page; null when cancelled. Retries without limit: the user sees it and can cancel. */
@@ -215,16 +206,29 @@ export async function fetchBatch(id: string, token: string, fetch?: Fetch): Prom
   return parsePage({ data: [parseBody(response, Date.now)], next_token: null }, response.status).batches[0]!;
 }
 
-/** Sends changed marks, and returns the subjects that the organisation has marked as seen. Throws `ServiceError`. */
-export async function fetchSeen(changes: Readonly<Record<string, boolean>>, token: string, fetch?: Fetch): Promise<string[]> {
+export interface SeenMark {
+  subject: string;
+  /** When, as an instant, and the label of whose access. */
+  at: string;
+  by: string;
+  note: string;
+}
+
+/** A text is seen, with that note. */
+export type SeenChange = boolean | string;
+
+/** Sends changed marks, and returns those of the organisation. Throws `ServiceError`. */
+export async function fetchSeen(changes: Readonly<Record<string, SeenChange>>, token: string, fetch?: Fetch): Promise<SeenMark[]> {
   const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const changed = Object.entries(changes);
-  const subjects = (wanted: boolean): string[] => changed.filter(([, isSeen]) => isSeen === wanted).map(([subject]) => subject);
-  const body = JSON.stringify({ seen: subjects(true), unseen: subjects(false) });
+  const noted = changed.filter(([, change]) => change !== false).map(([subject, change]) => [subject, change === true ? null : change]);
+  const unseen = changed.filter(([, change]) => change === false).map(([subject]) => subject);
+  const body = JSON.stringify({ seen: Object.fromEntries(noted), unseen });
   const response = await request('/session/seen', changed.length === 0 ? { headers } : { method: 'POST', headers, body }, undefined, fetch);
   const seen = memberOf(parseBody(response, Date.now), 'seen');
   if (!Array.isArray(seen)) throw rejected(response.status, 'The response of the service has no marks.');
-  return seen.map((mark) => String(memberOf(mark, 'subject')));
+  const text = (mark: unknown, name: string): string => String(memberOf(mark, name) ?? '');
+  return seen.map((mark) => ({ subject: text(mark, 'subject'), at: text(mark, 'at'), by: text(mark, 'by'), note: text(mark, 'note') }));
 }
 
 interface Page {

@@ -44,11 +44,11 @@ export function isUnavailable(status: number): boolean {
 // A sentence on the screen, not an HTML page from a proxy.
 const DETAIL_CHARS_MAX = 300;
 
-/** The message in an error body: `detail` is a string, or a list of { loc, msg } for a 422. */
+/** The message in an error body. */
 export function detailOf(body: string, status: number): string {
   const detail = memberOf(parseJson(body), 'detail');
-  const text = typeof detail === 'string' ? detail : Array.isArray(detail) ? detail.map(fieldError).join('; ') : '';
-  const sentence = text.trim() === '' ? `The service responded with status ${status}.` : text.trim();
+  const text = typeof detail === 'string' ? detail.trim() : '';
+  const sentence = text === '' ? `The service responded with status ${status}.` : text;
   return sentence.length <= DETAIL_CHARS_MAX ? sentence : `${sentence.slice(0, DETAIL_CHARS_MAX)}…`;
 }
 
@@ -65,12 +65,4 @@ export function parseJson(body: string): unknown {
 export function memberOf(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
   return (value as Record<string, unknown>)[name];
-}
-
-function fieldError(entry: unknown): string {
-  const loc = memberOf(entry, 'loc');
-  const msg = memberOf(entry, 'msg');
-  const last: unknown = Array.isArray(loc) ? loc.at(-1) : '';
-  const message = typeof msg === 'string' ? msg : 'invalid';
-  return typeof last === 'string' && last !== '' ? `${last}: ${message}` : message;
 }

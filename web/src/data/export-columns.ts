@@ -28,7 +28,8 @@ export function exportColumns(columns: Columns, fields: readonly (keyof Batch)[]
   return found.toSpliced(at < 0 ? found.length : at, 0, why);
 }
 
-function headOf({ kind, label, unit = kind === 'instant' ? timeZone : undefined }: Field): string {
+// People are names on the screen. A file has their addresses: an import of it must read them back.
+function headOf({ name, kind, label, unit = kind === 'instant' ? timeZone : name === 'scanned_by_email' ? text.export.address : undefined }: Field): string {
   // Hyphens for narrow columns.
   const head = label.replaceAll('\u00AD', '');
   return unit === undefined ? head : `${head} (${unit})`;

@@ -32,7 +32,7 @@ describe('signIn', () => {
     [
       'a missing field',
       json({ detail: [{ type: 'missing', loc: ['body', 'client_id'], msg: 'Field required' }] }, 422),
-      { kind: 'rejected', status: 422, detail: 'client_id: Field required' },
+      { kind: 'rejected', status: 422, detail: 'The service responded with status 422.' },
     ],
     [
       'no JSON',

@@ -23,8 +23,6 @@ interface Options {
   now?: () => number;
 }
 
-// RFC 6749 makes `expires_in` optional. Our service always sends it.
-const TOKEN_TTL_DEFAULT_SECS = 300;
 // The share of its lifetime after which a token is renewed.
 const RENEW_AFTER = 0.8;
 
@@ -64,16 +62,10 @@ async function post(path: string, form: Record<string, string>, { signal, fetch,
   return parseSignedIn(parseBody(response, now), sentAt, response.status);
 }
 
-// The characters of a bearer token (RFC 6750). Others could not be sent in a header.
-const BEARER = /^[\w.~+/-]+=*$/;
-
 function parseSignedIn(body: unknown, sentAt: number, status: number): SignedIn {
   const value = memberOf(body, 'access_token');
-  if (typeof value !== 'string' || !BEARER.test(value)) {
-    throw rejected(status, 'The response of the service has no access token.');
-  }
-  const expiresIn = memberOf(body, 'expires_in');
-  const ttlSecs = typeof expiresIn === 'number' && expiresIn >= 0 ? expiresIn : TOKEN_TTL_DEFAULT_SECS;
+  const ttlSecs = memberOf(body, 'expires_in');
+  if (typeof value !== 'string' || typeof ttlSecs !== 'number') throw rejected(status, 'The response of the service has no access token.');
   const text = (name: string): string => {
     const value = memberOf(body, name);
     return typeof value === 'string' ? value : '';

@@ -8,6 +8,7 @@ it.each([
   ['Genvese', 'genovese'],
   ['genoveese 39', 'genovese 39'],
   ['basik', 'basil'],
+  ['genofeese', 'genovese'],
 ])('corrects %j', (search, found) => {
   expect(corrected(search, texts)).toBe(found);
 });

@@ -5,7 +5,7 @@ import { normalize, searchWords } from './columns';
 // Short words are near too many others.
 const CHARS_MIN = 4;
 
-/** The search with each unknown word replaced by one of `texts` that differs in one letter; null if there is none. */
+/** The search with each unknown word replaced by the nearest of `texts`; null if a third of its letters or more are wrong. */
 export function corrected(search: string, texts: readonly string[]): string | null {
   const known = new Set<string>();
   for (const text of texts) for (const word of text.split(' ')) known.add(word);
@@ -14,18 +14,24 @@ export function corrected(search: string, texts: readonly string[]): string | nu
   let found = typed;
   for (const word of searchWords(search)) {
     if (word.length < CHARS_MIN || all.some((other) => other.includes(word))) continue;
-    const near = all.find((other) => isNear(word, other));
-    if (near === undefined) return null;
-    found = found.replace(word, near);
+    const [near] = all.map((other) => ({ other, far: distance(word, other) })).sort((a, b) => a.far - b.far);
+    if (near === undefined || near.far > word.length / 3) return null;
+    found = found.replace(word, near.other);
   }
   return found === typed ? null : found;
 }
 
-/** Whether one letter is wrong, missing, too much, or swapped with the next. */
-function isNear(a: string, b: string): boolean {
-  let at = 0;
-  while (at < a.length && a[at] === b[at]) at++;
-  const [restA, restB] = [a.slice(at), b.slice(at)];
-  const swapped = `${restA[1]}${restA[0]}${restA.slice(2)}`;
-  return restA.slice(1) === restB.slice(1) || restA === restB.slice(1) || restA.slice(1) === restB || swapped === restB;
+/** How many letters are wrong, missing, too many, or swapped with the next. */
+function distance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, at) => at)];
+  for (let i = 1; i <= a.length; i++) {
+    const [before, row] = [rows[i - 1]!, [i]];
+    for (let j = 1; j <= b.length; j++) {
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? rows[i - 2]![j - 2]! + 1 : Infinity;
+      row[j] = Math.min(before[j]! + 1, row[j - 1]! + 1, before[j - 1]! + Number(a[i - 1] !== b[j - 1]), swapped);
+    }
+    rows.push(row);
+  }
+  return rows[a.length]![b.length]!;
 }

@@ -117,15 +117,8 @@ describe('dots', () => {
   ]);
 
   it('are the batches with both values', () => {
-    const { dots: all, total } = dots(columns, allRows(columns), 100);
-    expect([all.length, total]).toEqual([10, 10]);
+    const all = dots(columns, allRows(columns));
+    expect(all.length).toBe(10);
     expect(all[3]).toEqual({ row: 3, size: 3, variation: 18.2 });
-  });
-
-  it('are evenly sampled when there are more', () => {
-    const { dots: some, total } = dots(columns, allRows(columns), 4);
-    expect(some.map((dot) => dot.row)).toEqual([0, 2, 5, 7]);
-    expect(total).toBe(10);
-    expect(dots(columns, allRows(columns), 0).dots).toEqual([]);
   });
 });

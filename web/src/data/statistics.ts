@@ -63,17 +63,9 @@ export interface Dot {
   variation: number;
 }
 
-/** The batches with a size and a variation; an even sample when there are more than `max`. */
-export function dots(columns: Columns, rows: Int32Array, max: number): { dots: Dot[]; total: number } {
-  const { size, variation } = columns;
-  const both = rows.filter((row) => size[row] === size[row] && variation[row] === variation[row]);
-  const count = Math.min(both.length, Math.max(0, max));
-  const sample: Dot[] = [];
-  for (let at = 0; at < count; at++) {
-    const row = both[Math.floor((at * both.length) / count)]!;
-    sample.push({ row, size: size[row]!, variation: variation[row]! });
-  }
-  return { dots: sample, total: both.length };
+/** The batches with a size and a variation. */
+export function dots({ size, variation }: Columns, rows: Int32Array): Dot[] {
+  return Array.from(rows, (row) => ({ row, size: size[row]!, variation: variation[row]! })).filter(({ size, variation }) => !Number.isNaN(size + variation));
 }
 
 export interface Group {

@@ -75,12 +75,6 @@ export function parseUrl(url: URL, today: string, preset: Preset = DEFAULT_PRESE
   };
 }
 
-/** Whether the URL has dates that are not a valid period, so that `parseUrl` returns the default. */
-export function hasInvalidDates(url: URL): boolean {
-  const query = url.searchParams;
-  return (query.has('from') || query.has('to')) && !isPeriod({ from: query.get('from'), to: query.get('to') });
-}
-
 /** Path and query, without what is at its default. A list always has the period: without one, each user sees their own. */
 export function toUrl(view: View): string {
   const { screen } = view;
@@ -132,20 +126,12 @@ function parseScreen(url: URL): Screen {
   if (path === PATHS.analysis) return { name: 'analysis' };
   if (path !== PATHS.table && !path.startsWith(`${PATHS.table}/`)) return { name: 'not-found' };
   const id = decode(path.slice(PATHS.table.length + 1)) ?? '';
-  const dots = url.searchParams.get('id') ?? '';
-  if (id !== '') return { name: 'batch', id };
-  return isDots(dots) ? { name: 'batch', id: dots } : { name: 'table' };
+  return id === '' ? { name: 'table' } : { name: 'batch', id };
 }
 
 function toBatchPath(id: string): string {
-  if (id === '' || isDots(id)) return `${PATHS.table}?id=${id}`;
   // encodeURIComponent throws for a lone surrogate, which is all that \p{Surrogate} matches.
   return `${PATHS.table}/${encodeURIComponent(id.replace(/\p{Surrogate}/gu, '\uFFFD'))}`;
-}
-
-// URL parsers remove path segments of one or two dots, percent-encoded or not. Such an id goes into the query.
-function isDots(id: string): boolean {
-  return id === '.' || id === '..';
 }
 
 function parsePeriod(query: URLSearchParams, today: string, other: Preset): Pick<View, 'period' | 'preset'> {

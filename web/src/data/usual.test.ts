@@ -105,17 +105,20 @@ it('compares the plain average of four weeks with that of the year', () => {
     const columns = sampleColumns(changes);
     return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination', new Set(failures));
   };
-  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, declineSince: '2026-03-02' });
+  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, declineSince: '2026-03-02', isFalling: false });
   expect(of([...before, ...after(4, '60.00')]).declineSince, 'few batches').toBeNull();
   expect(of([...before, ...after(10, '91.00')]).declineSince, 'few points').toBeNull();
   const oneFailed = [...before, ...after(9, '95.00'), ...after(1, '5.00')];
-  expect(of(oneFailed, 19), 'a failure').toEqual({ weeks: 86, year: 90.5, declineSince: null });
-  expect(of(before)).toEqual({ weeks: null, year: 95, declineSince: null });
+  expect(of(oneFailed, 19), 'a failure').toMatchObject({ weeks: 86, year: 90.5, declineSince: null });
+  expect(of(before)).toEqual({ weeks: null, year: 95, declineSince: null, isFalling: false });
   // By hand: four weeks are 88.2 and the year 92.4 on average, so weeks below 90.3 count. One good batch does not end it.
   const weekly = ['2026-01-05', '2026-01-13', '2026-01-21', '2026-02-06', '2026-02-10', '2026-02-18', '2026-02-26', '2026-03-02', '2026-03-09'];
   const rates = ['96.00', '84.00', '96.00', '89.00', '88.00', '87.00', '88.00', '87.00', '91.00'];
   const slow = weekly.map((day, at) => on(day, rates[at]!));
-  expect(of([...slow.slice(0, 3), ...before, ...slow.slice(3)])).toMatchObject({ weeks: 88.2, declineSince: '2026-02-02' });
+  expect(of([...slow.slice(0, 3), ...before, ...slow.slice(3)])).toMatchObject({ weeks: 88.2, declineSince: '2026-02-02', isFalling: false });
+  // The later half of the weeks is 3 points below the earlier one.
+  const worse = ['88.00', '88.00', '85.00', '82.00'].map((rate, at) => on(weekly[at + 4]!, rate));
+  expect(of([...before, ...worse, on(weekly[8]!, '82.00')])).toMatchObject({ declineSince: '2026-02-09', isFalling: true });
   // Two good weeks do: four weeks are 85.4 on average, and the last two are as good as the year.
   const over = ['80.00', '79.00', '80.00', '94.00', '94.00'].map((rate, at) => on(weekly[at + 4]!, rate));
   expect(of([...before, ...over]), 'two good weeks').toMatchObject({ weeks: 85.4, declineSince: null });

@@ -143,6 +143,8 @@ export interface Averages {
   year: number | null;
   /** Whether the four weeks are clearly below the year, without failures: since this Monday; null if not, or not any more. */
   declineSince: string | null;
+  /** Whether it gets worse still; otherwise it dropped once. */
+  isFalling: boolean;
 }
 
 // Fewer batches or points may be chance.
@@ -160,12 +162,15 @@ export function averages(columns: Columns, rows: Int32Array, firstDay: number, m
   const others = averagesOf(usual);
   const isDecline = others.batches >= DECLINE_BATCHES_MIN && others.year! - others.weeks! >= DECLINE_POINTS_MIN;
   const { weeks, year } = averagesOf(rows);
-  return { weeks, year, declineSince: isDecline ? firstWeekBelow(columns, usual, measure, (others.weeks! + others.year!) / 2) : null };
+  const below = isDecline ? weeksBelow(columns, usual, measure, (others.weeks! + others.year!) / 2) : [];
+  const averageOf = (weeks: typeof below): number => mean(Float64Array.from(weeks, ({ average }) => average!))!;
+  const half = Math.ceil(below.length / 2);
+  const isFalling = below.length > 1 && averageOf(below.slice(half)) - averageOf(below.slice(0, half)) >= DECLINE_POINTS_MIN;
+  return { weeks, year, declineSince: below.length === 0 ? null : dayText(below.at(-1)!.monday), isFalling };
 }
 
-/** The Monday of the first of the consecutive weeks, up to now, with an average below a limit; null if there is none. Weeks
-    without batches do not count. */
-function firstWeekBelow(columns: Columns, rows: Int32Array, measure: Measure, limit: number): string | null {
+/** The consecutive weeks, from the latest one back, with an average below a limit. Weeks without batches do not count. */
+function weeksBelow(columns: Columns, rows: Int32Array, measure: Measure, limit: number) {
   const weeks = groupBy(rows, (row) => weekStart(columns.day[row]!))
     .map(([monday, rows]) => ({ monday, average: mean(presentValues(columns[measure], Int32Array.from(rows))) }))
     .filter(({ average }) => average !== null)
@@ -174,6 +179,5 @@ function firstWeekBelow(columns: Columns, rows: Int32Array, measure: Measure, li
   // The latest week may not be over, with one good batch only.
   const last = isBelow(weeks[0]!) ? weeks : weeks.slice(1);
   const before = last.findIndex((week) => !isBelow(week));
-  const first = last.slice(0, before < 0 ? undefined : before).at(-1);
-  return first === undefined ? null : dayText(first.monday);
+  return last.slice(0, before < 0 ? undefined : before);
 }

@@ -9,7 +9,7 @@ export const en = {
   someBatches: (some: number, all: number): string => `${count(some)} of ${batches(all)}`,
   points: (n: number): string => (n === 1 ? '1 point' : `${count(n)} points`),
   /** "76–95%". */
-  range: (low: number, high: number): string => `${count(low)}–${percent(high, 0)}`,
+  range: (low: number, high: number): string => `${count(low)}–\u2060${percent(high, 0)}`,
   cropNotRecorded: 'Crop not recorded',
   personNotRecorded: 'Person not recorded',
   quoted: (text: string): string => `“${text}”`,
@@ -51,7 +51,6 @@ export const en = {
     dismiss: 'Dismiss',
     options: 'Options',
     linkFailed: (why: string): string => `Sign-in link failed. ${why}`,
-    invalidDates: 'The dates in this link are invalid. They were ignored.',
   },
 
   notFound: {
@@ -96,21 +95,17 @@ export const en = {
     label: 'Period and filters',
     button: (active: number): string => (active === 0 ? 'Filters' : `Filters (${count(active)})`),
     crops: {
-      label: 'Crop',
       all: 'All crops',
       some: (n: number): string => `${count(n)} crops`,
-      none: 'No crops in this period.',
     },
     show: 'Show',
     shown: { all: 'All batches', unusual: 'Unusual', with: 'With warnings', without: 'Without warnings' },
     people: {
-      label: 'Scanned by',
       all: 'Scanned by anyone',
       some: (n: number): string => `${count(n)} people`,
-      none: 'No batches in this period.',
     },
     search: 'Search',
-    searchExample: 'Search: name, day, week 46',
+    searchExample: 'Search: name, today, week 46',
     clear: 'Clear filters',
   },
 
@@ -122,9 +117,7 @@ export const en = {
     running: (n: number, upTo: string): string => `Loading: ${batches(n)} so far${upTo}.`,
     tooMany: (n: number, upTo: string): string => `More than ${batches(n)} in this period. Showing the oldest ${count(n)}${upTo}. Select a shorter period to see all.`,
     stopped: (n: number, upTo: string): string => `Loading stopped: ${batches(n)}${upTo}.`,
-    expired: 'Your session has expired.',
     waiting: 'Waiting for the service.',
-    unavailable: 'The service is unavailable.',
     lost: 'The connection is lost.',
     asOf: (time: string): string => `Updated ${time}.`,
     outdated: (ageMs: number): string => `Showing data from ${ago(ageMs)}.`,
@@ -137,7 +130,6 @@ export const en = {
     expiredTitle: 'Your session has expired',
     signInToContinue: 'Sign in again to continue.',
     rejectedTitle: 'The service rejected the request',
-    noReason: 'No reason was given.',
     status: (detail: string, status: number): string => `${detail} (status ${status})`,
     unreadable: "The service's response could not be read.",
   },
@@ -163,7 +155,6 @@ export const en = {
   },
 
   today: {
-    today: 'Today',
     yesterday: 'Yesterday',
     sinceYesterday: 'New since yesterday',
     sinceFriday: 'New since Friday',
@@ -172,8 +163,9 @@ export const en = {
     earlier: (n: number): string => (n === 1 ? '1 earlier batch needs a look' : `${count(n)} earlier batches need a look`),
     andEarlier: (n: number): string => `And ${count(n)} earlier in the last 7 days.`,
     slightlyUnusual: (n: number, all: number): string => `${count(n)} of ${batches(all)} slightly unusual`,
-    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is declining` : `${count(crops)} crops are declining`),
-    declineSince: (crop: string, week: number, monday: string): string => `${crop === '' ? 'Since' : `${crop} has been declining since`} week ${week} (${monday})`,
+    declining: (crops: number, first: string): string => (crops === 1 ? `${first} is germinating worse` : `${count(crops)} crops are germinating worse`),
+    declineSince: (crop: string, week: number, monday: string): string => `${crop === '' ? 'Declining' : `${crop} has been declining`} since week ${week} (${monday})`,
+    droppedIn: (crop: string, week: number, monday: string): string => crop === '' ? `Dropped in week ${week} (${monday}), still low` : `${crop} dropped in week ${week} (${monday}) and is still low`,
     decline: (weeks: string, year: string, below: number, last: number): string =>
       `Last 4 weeks on average ${weeks} germinated, the year ${year}${below === 0 ? '' : `; ${count(below)} of the last ${count(last)} batches below the usual range`}.`,
     others: (n: number, places: string, rates: string): string => `${count(n)} more${places && ` (${places})`}: ${rates}`,
@@ -202,10 +194,15 @@ export const en = {
     markAllSeen: (n: number): string => `Mark all ${count(n)} as seen`,
     markUnseen: 'Mark as not seen',
     isSeen: 'Seen',
+    seenBy: (by: string, when: string, note: string): string => `Seen${by && ` by ${by}`}${when && `, ${when}`}${note && ` – ${note}`}`,
+    forAll: (organisation: string): string => `Marks are for everyone at ${organisation}.`,
+    addNote: 'Add a note',
+    changeNote: 'Change the note',
+    note: 'Note for everyone',
+    noteExample: 'Such as: resown',
+    saveNote: 'Save',
     thisBatch: 'This batch',
     undo: 'Undo',
-    seenBy: (organisation: string): string => `Hidden for everyone at ${organisation}.`,
-    plants: (n: number, cells: number): string => `${count(n)} of ${count(cells)} per tray`,
     usually: (range: string): string => `usually ${range}`,
     between: (first: string, last: string): string => `${first} to ${last}`,
     outside: (points: number, range: string): string => `${count(Math.abs(points))} points ${points < 0 ? 'below' : 'above'} the usual ${range}`,
@@ -228,7 +225,6 @@ export const en = {
 
   figures: {
     label: 'Key figures',
-    batches: 'Batches',
     warnings: 'With warnings',
   },
 
@@ -242,8 +238,6 @@ export const en = {
     title: (measure: string): string => `${measure} by crop`,
     key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
     order: 'Sorted by the average against that of the last 365 days, the largest decline first.',
-    comparing: 'Comparing with the last 365 days…',
-    notComparable: 'Not compared: the last 365 days are not loaded.',
     average: 'Average',
     range: 'Usual range',
     weeks: 'Last 4 weeks',
@@ -288,14 +282,11 @@ export const en = {
     label: 'Seedling size and size variation.',
     none: 'No seedling sizes measured in this period.',
     summary: 'One dot per batch; a click opens it. Left: more uniform; up: larger.',
-    variationAxis: 'Size variation',
     sizeAxis: 'Median size, mm²',
-    sampled: (drawn: number, total: number): string => `${count(drawn)} of ${batches(total)} shown, evenly sampled.`,
   },
 
   table: {
     columns: 'Columns',
-    reset: 'Reset columns',
     sortBy: 'Sort by',
     newestFirst: 'Newest first',
     unusual: (what: string): string => `Unusual: ${what}`,
@@ -313,6 +304,7 @@ export const en = {
     xlsx: 'Excel file',
     print: 'Print or save as PDF',
     failed: (why: string): string => `The export failed. ${why}`,
+    address: 'e-mail',
   },
 
   batch: {
@@ -334,8 +326,6 @@ export const en = {
     yes: 'Yes',
     no: 'No',
     print: 'Print',
-    copyLink: 'Copy link',
-    copied: 'Link copied (opening it needs a sign-in)',
     openReport: 'Open report',
     newTab: ' (new tab)',
     notMeasured: 'Not measured.',

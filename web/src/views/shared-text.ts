@@ -1,5 +1,6 @@
 // Texts that several views share.
 
+import type { SeenMark } from '../data/api';
 import { personName } from '../data/batch';
 import type { Failure } from '../data/errors';
 import { isSearch } from '../data/filter';
@@ -17,7 +18,7 @@ export function formatPeriod(period: Period): string {
 
 /** "Today", "Yesterday", or the date. */
 export function dayName(day: string, today: string): string {
-  return day === today ? text.today.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
+  return day === today ? text.layout.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
 }
 
 /** The date, with its year only if it is another one. */
@@ -33,6 +34,11 @@ export function momentText(instant: string, today: string, label = dayName): str
 /** "New since yesterday", or since Friday. */
 export function sinceText({ from }: Period, today: string): string {
   return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
+}
+
+/** "Seen by Anna, 16 Nov, 07:12 – resown". */
+export function seenText({ at, by, note }: SeenMark, today: string): string {
+  return text.today.seenBy(by, at && momentText(at, today, recentDate), note);
 }
 
 export function cropLabel(crop: string | null): string {

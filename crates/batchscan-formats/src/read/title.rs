@@ -131,6 +131,7 @@ impl Unit {
             }
             (Kind::Instant, _) => Zone::parse(unit).map(Unit::Zone),
             (Kind::Decimal, _) => matches!(unit, "per tray" | "pro Platte").then_some(Unit::None),
+            _ if field == Field::ScannedByEmail => matches!(unit, "e-mail" | "E-Mail").then_some(Unit::None),
             _ => None,
         }
     }

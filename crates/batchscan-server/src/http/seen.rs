@@ -1,9 +1,12 @@
 //! `/session/seen`: what the users of an organisation have marked as seen in the dashboard (decision 051).
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use batchscan_model::printable::is_control_or_bidi;
 use batchscan_store::{Caller, SEEN_SUBJECT_BYTES_MAX, SeenChange, SeenMark, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,14 +25,17 @@ use crate::auth::TokenError;
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Subjects of a request. Each is a statement of one transaction.
 const SUBJECTS_MAX: usize = 500;
+/// A few words, such as "resown".
+const NOTE_CHARS_MAX: usize = 200;
 /// Changes that wait for the database at once: other changes wait behind them.
 static CHANGES: Semaphore = Semaphore::const_new(4);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct ChangeRequest {
+    /// Each with a note, or `null`.
     #[serde(default)]
-    seen: Vec<String>,
+    seen: BTreeMap<String, Option<String>>,
     #[serde(default)]
     unseen: Vec<String>,
 }
@@ -58,13 +64,20 @@ pub(super) async fn change(
 
 async fn read_change(body: Body) -> Result<SeenChange, ApiError> {
     let body = read_body(body, BODY_BYTES_MAX).await?;
-    let ChangeRequest { seen, unseen } = parse_object(&body).map_err(ApiError::BadJson)?;
+    let ChangeRequest { mut seen, unseen } = parse_object(&body).map_err(ApiError::BadJson)?;
     if seen.len() + unseen.len() > SUBJECTS_MAX {
         return Err(ApiError::BadJson(format!("more than {SUBJECTS_MAX} subjects")));
     }
-    if !seen.iter().chain(&unseen).all(|subject| is_subject(subject)) {
+    if !seen.keys().chain(&unseen).all(|subject| is_subject(subject)) {
         let expected = format!("a subject must have 1 to {SEEN_SUBJECT_BYTES_MAX} bytes, without NUL");
         return Err(ApiError::BadJson(expected));
+    }
+    for note in seen.values_mut().flatten() {
+        *note = clean(note);
+        if note.chars().count() > NOTE_CHARS_MAX {
+            let expected = format!("a note must have at most {NOTE_CHARS_MAX} characters");
+            return Err(ApiError::BadJson(expected));
+        }
     }
     Ok(SeenChange { seen, unseen })
 }
@@ -74,10 +87,16 @@ fn is_subject(text: &str) -> bool {
     (1..=SEEN_SUBJECT_BYTES_MAX).contains(&text.len()) && !text.contains('\0')
 }
 
+/// A note is one line. A device that was offline must not fail for a character that was pasted.
+fn clean(note: &str) -> String {
+    note.replace(is_control_or_bidi, " ").trim().to_owned()
+}
+
 fn respond(app: &App, caller: &Caller, marks: Option<Vec<SeenMark>>) -> Result<Response, ApiError> {
     let marks = marks.ok_or(ApiError::InvalidToken(TokenError::Invalid))?;
-    let seen =
-        marks.iter().map(|SeenMark { subject, at }| json!({ "subject": subject, "at": at.to_string() }));
+    let seen = marks.iter().map(|SeenMark { subject, at, by, note }| {
+        json!({ "subject": subject, "at": at.to_string(), "by": by, "note": note })
+    });
     let body = json!({ "seen": seen.collect::<Value>() }).to_string();
     Ok(response::json(StatusCode::OK, Body::from(reserved(app, caller, body.into())?)))
 }

@@ -24,7 +24,8 @@ async fn mark(app: &TestApp, token: &str, body: &Value) -> Value {
 }
 
 fn seen(marks: &[(&str, &str)]) -> Value {
-    json!({ "seen": marks.iter().map(|(subject, at)| json!({ "subject": subject, "at": at })).collect::<Value>() })
+    let mark = |(subject, at): &(&str, &str)| json!({ "subject": subject, "at": at, "by": "", "note": null });
+    json!({ "seen": marks.iter().map(mark).collect::<Value>() })
 }
 
 #[tokio::test]
@@ -35,10 +36,10 @@ async fn all_credentials_of_an_organisation_share_its_marks() {
     let etag = app.get("/v2/batches", &token).await.header("etag").unwrap();
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
     let first = ("batch-17", "2026-02-01T00:00:00Z");
-    assert_eq!(mark(&app, &token, &json!({ "seen": ["batch-17"] })).await, seen(&[first]));
+    assert_eq!(mark(&app, &token, &json!({ "seen": { "batch-17": null } })).await, seen(&[first]));
     app.advance_secs(60);
     let second = ("crop \"Möhre\"", "2026-02-01T00:01:00Z");
-    let both = json!({ "seen": ["crop \"Möhre\"", "batch-17"] });
+    let both = json!({ "seen": { "crop \"Möhre\"": null, "batch-17": null } });
     assert_eq!(mark(&app, &colleague, &both).await, seen(&[first, second]));
     assert_eq!(mark(&app, &other, &json!({ "unseen": ["batch-17"] })).await, seen(&[]));
     assert_eq!(mark(&app, &token, &json!({})).await, seen(&[first, second]));
@@ -46,6 +47,19 @@ async fn all_credentials_of_an_organisation_share_its_marks() {
     let node = app.node(batchscan_server::config::Config::default()).await;
     assert_eq!(node.get(PATH, &colleague).await.json(), seen(&[second]));
     assert_eq!(app.get_with("/v2/batches", &token, "if-none-match", &etag).await.status, 304);
+}
+
+#[tokio::test]
+async fn a_note_is_one_trimmed_line() {
+    let (app, _, token) = TestApp::signed_in().await;
+    for (sent, stored) in [
+        (" resown\nin House 3 \u{202e}", json!("resown in House 3")),
+        ("é".repeat(200).as_str(), json!("é".repeat(200))),
+        (" \u{0}", Value::Null),
+    ] {
+        let marks = mark(&app, &token, &json!({ "seen": { "a": sent } })).await;
+        assert_eq!(marks["seen"][0]["note"], stored, "{sent:?}");
+    }
 }
 
 #[tokio::test]
@@ -63,7 +77,7 @@ async fn without_a_valid_token_nothing_is_read_or_marked() {
     assert_eq!(Reply::to(with_cookie).await.status, 401);
     app.revoke(&client).await;
     app.get(PATH, &token).await.is_invalid_token();
-    for body in [r#"{"seen":["a"]}"#, "not JSON"] {
+    for body in [r#"{"seen":{"a":null}}"#, "not JSON"] {
         post(&app, &token, body).await.is_invalid_token();
     }
     assert_eq!(app.get(PATH, &app.token(&credential).await).await.json(), seen(&[]));
@@ -73,6 +87,7 @@ async fn without_a_valid_token_nothing_is_read_or_marked() {
 async fn an_invalid_body_is_a_400_and_changes_nothing() {
     let (app, _, token) = TestApp::signed_in().await;
     let many = |count| (0..count).map(|number| format!("b{number}")).collect::<Vec<_>>();
+    let seen_map = |count| many(count).into_iter().map(|subject| (subject, Value::Null)).collect::<Value>();
     let too_many = "more than 500 subjects";
     let length = "a subject must have 1 to 1000 bytes, without NUL";
     for (body, problem) in [
@@ -80,31 +95,32 @@ async fn an_invalid_body_is_a_400_and_changes_nothing() {
         (json!([["a"], []]).to_string(), "found an array"),
         (json!("a").to_string(), "invalid type: string \"a\", expected an object at line 1 column 3"),
         (
-            json!({ "seen": ["a"], "more": 1 }).to_string(),
+            json!({ "unseen": ["a"], "more": 1 }).to_string(),
             "unknown field `more`, expected `seen` or `unseen` at line 1 column 7",
         ),
         (
             json!({ "seen": "a" }).to_string(),
-            "invalid type: string \"a\", expected a sequence at line 1 column 11",
+            "invalid type: string \"a\", expected a map at line 1 column 11",
         ),
         (
-            json!({ "seen": [17] }).to_string(),
-            "invalid type: integer `17`, expected a string at line 1 column 11",
+            json!({ "seen": { "a": 17 } }).to_string(),
+            "invalid type: integer `17`, expected a string at line 1 column 15",
         ),
-        (json!({ "seen": ["a", ""] }).to_string(), length),
-        (json!({ "seen": ["a"], "unseen": ["x".repeat(1_001)] }).to_string(), length),
-        (json!({ "seen": ["a\0b"] }).to_string(), length),
-        (json!({ "seen": many(501) }).to_string(), too_many),
-        (json!({ "seen": many(250), "unseen": many(251) }).to_string(), too_many),
+        (json!({ "seen": { "a": null, "": null } }).to_string(), length),
+        (json!({ "seen": { "a": null }, "unseen": ["x".repeat(1_001)] }).to_string(), length),
+        (json!({ "seen": { "a\0b": null } }).to_string(), length),
+        (json!({ "seen": seen_map(501) }).to_string(), too_many),
+        (json!({ "seen": seen_map(250), "unseen": many(251) }).to_string(), too_many),
+        (json!({ "seen": { "a": "é".repeat(201) } }).to_string(), "a note must have at most 200 characters"),
     ] {
         let detail = format!("The body is not the expected JSON object: {problem}");
         post(&app, &token, body).await.is_detail(400, &detail);
     }
-    let large = json!({ "seen": vec!["x".repeat(1_000); 66] }).to_string();
+    let large = json!({ "unseen": vec!["x".repeat(1_000); 66] }).to_string();
     post(&app, &token, large).await.is_detail(413, "The request body is too large");
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
     let most =
-        post(&app, &token, json!({ "seen": many(499), "unseen": ["€".repeat(333)] }).to_string()).await;
+        post(&app, &token, json!({ "seen": seen_map(499), "unseen": ["€".repeat(333)] }).to_string()).await;
     assert_eq!((most.status, most.json()["seen"].as_array().unwrap().len()), (200, 499));
 }
 
@@ -115,7 +131,7 @@ async fn a_page_of_another_origin_cannot_mark() {
                   address in the browser, or let the proxy pass Host";
     for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
         let request = app.request("POST", PATH).bearer_auth(&token).header(name, value);
-        Reply::to(request.body(r#"{"seen":["a"]}"#)).await.is_detail(403, detail);
+        Reply::to(request.body(r#"{"seen":{"a":null}}"#)).await.is_detail(403, detail);
     }
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
 }

@@ -148,6 +148,8 @@ CREATE TABLE seen (
     org_id  BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
     subject TEXT COLLATE "C" NOT NULL,
     at      BIGINT NOT NULL,
+    by      TEXT NOT NULL,                             -- the label of the credential
+    note    TEXT,
     PRIMARY KEY (org_id, subject)
 );
 

@@ -149,6 +149,8 @@ CREATE TABLE seen (
     org_id  INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
     subject TEXT NOT NULL,
     at      INTEGER NOT NULL,
+    by      TEXT NOT NULL,                             -- the label of the credential
+    note    TEXT,
     PRIMARY KEY (org_id, subject)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,20 +1,25 @@
 //! Claims about the marks of seen batches.
 
-use batchscan_store::{Caller, DatabaseUrl, OpenOptions, SeenChange, SeenMark, Store, copy_database};
+use std::collections::BTreeMap;
+
+use batchscan_model::ClientId;
+use batchscan_store::{
+    Caller, DatabaseUrl, NewCredential, OpenOptions, SeenChange, SeenMark, Store, copy_database,
+};
 
 use crate::audit::ALL;
-use crate::fixture::{Fixture, ORG, at, batch, new_caller};
+use crate::fixture::{Fixture, ORG, at, batch, new_caller, new_credential};
 
 const DAY_SECS: i64 = 24 * 3_600;
 
 fn change(seen: &[&str], unseen: &[&str]) -> SeenChange {
-    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    SeenChange { seen: texts(seen), unseen: texts(unseen) }
+    let seen = seen.iter().map(|subject| ((*subject).to_owned(), None)).collect();
+    SeenChange { seen, unseen: unseen.iter().map(|subject| (*subject).to_owned()).collect() }
 }
 
 /// Subjects and the seconds at which they were marked.
 fn listed(marks: Option<Vec<SeenMark>>) -> Vec<(String, i64)> {
-    marks.unwrap().into_iter().map(|SeenMark { subject, at }| (subject, at.secs())).collect()
+    marks.unwrap().into_iter().map(|SeenMark { subject, at, .. }| (subject, at.secs())).collect()
 }
 
 async fn mark(
@@ -56,6 +61,33 @@ pub(crate) async fn marking_again_keeps_the_first_time(fixture: &Fixture) {
     assert_eq!(mark(store, caller, &["b"], &["c", "a"], 8).await, named(&[("b", 8)]));
 }
 
+pub(crate) async fn a_note_replaces_a_mark(fixture: &Fixture) {
+    let store = &fixture.store;
+    let write = async |caller: &Caller, note: Option<&str>, secs: i64| {
+        let seen = BTreeMap::from([("a".to_owned(), note.map(str::to_owned))]);
+        let change = SeenChange { seen, unseen: Vec::new() };
+        let marks = store.change_seen(caller, change, at(secs)).await.unwrap().unwrap();
+        assert_eq!(fixture.second.seen(caller, at(secs)).await.unwrap().unwrap(), marks);
+        let [SeenMark { subject, at, by, note }] = <[SeenMark; 1]>::try_from(marks).unwrap();
+        assert_eq!(subject, "a");
+        (at.secs(), by, note)
+    };
+    let marked = |secs, by: &str, note: Option<&str>| (secs, by.to_owned(), note.map(str::to_owned));
+    let caller = &fixture.caller;
+    let colleague = &Caller { org: caller.org, client: ClientId::new("bs_colleague").unwrap() };
+    let credential = NewCredential { label: "Anna".into(), ..new_credential(&colleague.client) };
+    store.add_credential(ORG, credential).await.unwrap();
+    assert_eq!(write(caller, None, 1).await, marked(1, "test", None));
+    assert_eq!(write(colleague, None, 2).await, marked(1, "test", None));
+    assert_eq!(
+        write(colleague, Some("resown, % \u{1f331}"), 3).await,
+        marked(3, "Anna", Some("resown, % \u{1f331}"))
+    );
+    assert_eq!(write(caller, Some("done"), 4).await, marked(4, "test", Some("done")));
+    assert_eq!(write(caller, None, 5).await, marked(4, "test", Some("done")));
+    assert_eq!(write(colleague, Some(""), 6).await, marked(6, "Anna", None));
+}
+
 pub(crate) async fn an_invalid_credential_neither_reads_nor_marks(fixture: &Fixture) {
     let (store, caller) = (&fixture.store, &fixture.caller);
     let other = new_caller(store, "Other", "bs_other").await;
@@ -82,7 +114,8 @@ pub(crate) async fn only_new_marks_are_kept(fixture: &Fixture) {
     assert_eq!(mark(store, caller, &[], &[], 60 * DAY_SECS + 1).await, named(&[("newer", 1)]));
     let subjects: Vec<String> = (0..2_000).map(|number| format!("{number:04}")).collect();
     for (secs, subjects) in subjects.chunks(500).enumerate() {
-        let change = SeenChange { seen: subjects.to_vec(), unseen: Vec::new() };
+        let seen = subjects.iter().map(|subject| (subject.clone(), None)).collect();
+        let change = SeenChange { seen, unseen: Vec::new() };
         store.change_seen(caller, change, at(2 + secs.cast_signed() as i64)).await.unwrap();
     }
     let marks = mark(store, caller, &["last"], &[], 9).await;
@@ -97,7 +130,9 @@ pub(crate) async fn concurrent_changes_are_all_applied(fixture: &Fixture) {
     let backwards: Vec<String> = forwards.iter().rev().cloned().collect();
     let changes = (0..4).map(async |number| {
         let seen = if number % 2 == 0 { &forwards } else { &backwards };
-        let change = SeenChange { seen: seen.clone(), unseen: vec![format!("other {number}")] };
+        let note = (number == 3).then(|| "done".to_owned());
+        let seen = seen.iter().map(|subject| (subject.clone(), note.clone())).collect();
+        let change = SeenChange { seen, unseen: vec![format!("other {number}")] };
         let store = if number < 2 { store } else { &fixture.second };
         store.change_seen(caller, change, at(number)).await.unwrap().unwrap().len()
     });
@@ -106,12 +141,14 @@ pub(crate) async fn concurrent_changes_are_all_applied(fixture: &Fixture) {
 
 pub(crate) async fn copies_and_backups_have_marks(fixture: &Fixture) {
     let (store, caller) = (&fixture.store, &fixture.caller);
-    let marks = mark(store, caller, &["a", "b"], &[], 5).await;
+    let noted = BTreeMap::from([("a".to_owned(), Some("resown".to_owned()))]);
+    store.change_seen(caller, SeenChange { seen: noted, unseen: Vec::new() }, at(5)).await.unwrap();
+    let marks = mark(store, caller, &["b"], &[], 5).await;
     let read = async |store: &Store| listed(store.seen(caller, at(6)).await.unwrap());
     for is_postgres in [false, true] {
         let target = fixture.empty_target(is_postgres).await;
         copy_database(store, &target, &|_, _| ()).await.unwrap();
-        assert_eq!(read(&target).await, marks);
+        assert_eq!(target.seen(caller, at(6)).await.unwrap(), store.seen(caller, at(6)).await.unwrap());
         mark(&target, caller, &["c"], &["a"], 7).await;
         copy_database(store, &target, &|_, _| ()).await.unwrap();
         assert_eq!(read(&target).await, named(&[("b", 5), ("c", 7)]), "a finished copy is in use");
