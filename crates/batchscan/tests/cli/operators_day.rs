@@ -111,10 +111,12 @@ fn a_backup_with_keep_removes_the_oldest_and_nothing_else() {
         && notes == "batchscan-notes.db"),
         "{names:?}"
     );
-    // It can be opened, and has the record of the one before.
+    // It can be opened, and has the record of itself and of the one before.
     let restored = format!("sqlite:{}", site.name(&names[0]));
     let audit = site.run(&["audit", "--database", &restored]).succeeds();
-    assert_eq!(audit.matches(" backup ").count(), 1, "{audit}");
+    assert_eq!(audit.matches(" backup ").count(), 2, "{audit}");
+    let restored = site.run(&["status", "--database", &restored]).succeeds();
+    assert!(restored.starts_with("nothing needs attention"), "{restored}");
 }
 
 #[test]
