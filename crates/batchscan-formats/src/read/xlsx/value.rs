@@ -100,6 +100,9 @@ impl<'a> CellValue<'a> {
             {
                 Value::Other("a number with another unit in its format: convert it")
             }
+            DataRef::Float(number) if field.kind() == Kind::Id && number.fract() != 0.0 => {
+                Value::Other("a number that is not whole: store it as text")
+            }
             DataRef::Float(number)
                 if number >= 0.0
                     && number.fract() == 0.0
