@@ -39,7 +39,8 @@ pub(super) fn read(
 ) -> Result<(), Stop> {
     let is_marked = text.skip_byte_order_mark()?;
     let encoding = options.mapping.encoding;
-    let mut source = Source { text, encoding, has_utf8: is_marked, is_warned: false };
+    let letters = Letters { has_any: is_marked, is_stated: encoding.is_some(), is_warned: false };
+    let mut source = Source { text, encoding, letters };
     let mut row = Row::default();
     let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
@@ -52,10 +53,8 @@ pub(super) fn read(
         let location = source.text.location();
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
-                source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
-                let is_stated = source.encoding.is_some();
-                check_decoded(row_text, source.text, is_stated, &mut source.is_warned, collector)?;
-                table.read_row(&row, row_text, location, collector)?;
+                source.letters.check(row_text, source.text, collector)?;
+                table.read_row(row, row_text, location, collector)?;
                 row.consume(source.text);
             }
             Err(error) => source.change_encoding(row.length, error, collector)?,
@@ -68,10 +67,26 @@ pub(super) fn read(
 /// A file whose encoding shows while it is read.
 struct Source<'s, 'b> {
     text: &'s mut TextBuffer<'b>,
-    /// Whether there was text that only UTF-8 explains.
-    has_utf8: bool,
     /// The encoding of bytes that are not UTF-8, if it is stated.
     encoding: Option<&'static Encoding>,
+    letters: Letters,
+}
+
+/// What letters outside of ASCII show about the encoding.
+struct Letters {
+    /// Whether there were any, or a byte order mark.
+    has_any: bool,
+    /// Whether the encoding is stated.
+    is_stated: bool,
+        length: usize,
+        error: Utf8Error,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
+        if self.letters.has_any || !bytes[..at].is_ascii() {
+            let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
+            return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
+        }
     /// Whether a warning says that it may be another one.
     is_warned: bool,
 }
@@ -81,34 +96,26 @@ impl Source<'_, '_> {
     #[cold]
     fn change_encoding(
         &mut self,
-        length: usize,
-        error: Utf8Error,
-        collector: &mut Collector<'_>,
-    ) -> Result<(), Stop> {
-        let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
-        if self.has_utf8 || !bytes[..at].is_ascii() {
-            let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
-            return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
-        }
         self.text.set_encoding(self.encoding.unwrap_or(WINDOWS_1252));
         Ok(())
     }
 }
 
-/// Rejects or warns about text that has probably another encoding.
-fn check_decoded(
-    row: &str,
-    text: &TextBuffer<'_>,
-    is_stated: bool,
-    is_warned: &mut bool,
-    collector: &mut Collector<'_>,
-) -> Result<(), Stop> {
-    match text.encoding().and_then(|encoding| encoding::check(row, encoding, is_stated)) {
-        Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
-        Some(Doubt::Possible(warning)) if !std::mem::replace(is_warned, true) => {
-            collector.warn(text.location(), warning)
+impl Letters {
+    /// Rejects or warns about text that has probably another encoding.
+    fn check(&mut self, row: &str, text: &TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        if row.is_ascii() {
+            return Ok(());
         }
-        _ => Ok(()),
+        self.has_any = true;
+        collector.notes().add_words(row);
+        match encoding::check(row, text.encoding(), self.is_stated) {
+            Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
+            Some(Doubt::Possible(warning)) if !std::mem::replace(&mut self.is_warned, true) => {
+                collector.warn(text.location(), warning)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -128,9 +135,7 @@ fn find_header(
         }
         match std::str::from_utf8(&source.text.bytes()[..length]) {
             Ok(line) => {
-                source.has_utf8 = source.has_utf8 || !line.is_ascii();
-                let is_stated = source.encoding.is_some();
-                check_decoded(line, source.text, is_stated, &mut source.is_warned, collector)?;
+                source.letters.check(line, source.text, collector)?;
             }
             Err(error) => {
                 source.change_encoding(length, error, collector)?;
