@@ -47,9 +47,19 @@ pub(super) fn read(
     let titles = String::from_utf8_lossy(&source.text.bytes()[..row.length]).trim_end().to_owned();
     row.consume(source.text);
     let Header { roles, zone } = header;
-    let converter = Converter::new(options, zone);
+    let converter = Converter::new(options, zone, &roles);
     let mut table = Table { titles, roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
-    while row.find(source.text, delimiter, collector)? {
+    let outcome = read_rows(&mut source, &mut row, &mut table, collector);
+    collector.finish_conversion(&table.converter, outcome)
+}
+
+fn read_rows(
+    source: &mut Source<'_, '_>,
+    row: &mut Row,
+    table: &mut Table<'_>,
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    while row.find(source.text, table.delimiter, collector)? {
         let location = source.text.location();
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
@@ -60,8 +70,7 @@ pub(super) fn read(
             Err(error) => source.change_encoding(row.length, error, collector)?,
         }
     }
-    collector.notes().set_conversion(&table.converter);
-    collector.add_errors(table.converter.finish())
+    Ok(())
 }
 
 /// A file whose encoding shows while it is read.
@@ -78,15 +87,6 @@ struct Letters {
     has_any: bool,
     /// Whether the encoding is stated.
     is_stated: bool,
-        length: usize,
-        error: Utf8Error,
-        collector: &mut Collector<'_>,
-    ) -> Result<(), Stop> {
-        let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
-        if self.letters.has_any || !bytes[..at].is_ascii() {
-            let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
-            return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
-        }
     /// Whether a warning says that it may be another one.
     is_warned: bool,
 }
@@ -96,6 +96,15 @@ impl Source<'_, '_> {
     #[cold]
     fn change_encoding(
         &mut self,
+        length: usize,
+        error: Utf8Error,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Stop> {
+        let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
+        if self.letters.has_any || !bytes[..at].is_ascii() {
+            let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
+            return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
+        }
         self.text.set_encoding(self.encoding.unwrap_or(WINDOWS_1252));
         Ok(())
     }
