@@ -4,7 +4,6 @@ use batchscan_model::FieldError;
 use batchscan_model::printable::clip;
 use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252};
 
-use super::collector::problem;
 use super::mapping::quoted;
 
 /// What a mapping most likely states.
@@ -67,6 +66,11 @@ fn encoded_once(word: &str) -> Option<String> {
         let (bytes, _, has_others) = encoding.encode(word);
         String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)
     })
+}
+
+/// An error of a whole row.
+fn problem(problem: String) -> FieldError {
+    FieldError::problem("", problem)
 }
 
 /// Undefined bytes are decoded as these.
