@@ -107,26 +107,7 @@ impl<'a> Collector<'a> {
         if is_example {
             self.notes.add_values(raw);
         }
-        for (field, text) in self.values {
-            if raw.get(*field).is_none() {
-                raw.set(*field, Value::Cell(text.clone().into()));
-            }
-        }
-        if let Some(template) = self.template
-            && raw.get(Field::BatchId).is_none()
-        {
-            template.apply(raw);
-            if is_example {
-                self.notes.add_cell(Field::BatchId, "");
-            }
-        }
-        if let Some(Value::Cell(id)) = raw.get(Field::BatchId)
-            && is_shortened(id)
-        {
-            let expected = "an id that a spreadsheet has not shortened; format its column as text";
-            let error = FieldError::new(Field::BatchId.name(), clip(id), expected);
-            raw.reject(Field::BatchId, error);
-        }
+        self.complete(raw, is_example);
         self.rates.convert(location, raw);
         if self.is_header_wrong {
             fill_missing(raw);
@@ -169,6 +150,30 @@ impl<'a> Collector<'a> {
             return Err(Stop::Callback);
         }
         Ok(())
+    }
+
+    /// Sets what the file does not have, and checks its id.
+    fn complete(&mut self, raw: &mut RawBatch<'_>, is_example: bool) {
+        for (field, text) in self.values {
+            if raw.get(*field).is_none() {
+                raw.set(*field, Value::Cell(text.clone().into()));
+            }
+        }
+        if let Some(template) = self.template
+            && raw.get(Field::BatchId).is_none()
+        {
+            template.apply(raw);
+            if is_example {
+                self.notes.add_cell(Field::BatchId, "");
+            }
+        }
+        if let Some(Value::Cell(id)) = raw.get(Field::BatchId)
+            && is_shortened(id)
+        {
+            let expected = "an id that a spreadsheet has not shortened; format its column as text";
+            let error = FieldError::new(Field::BatchId.name(), clip(id), expected);
+            raw.reject(Field::BatchId, error);
+        }
     }
 
     /// A row without a date and another required field is no batch: a sum below the table, for example.
