@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use jiff::SignedDuration;
 use jiff::civil::{DateTime, datetime};
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::UtcInstant;
 
@@ -53,6 +53,12 @@ impl Zone {
         let micros = clock.micros() - i64::from(offset.seconds()) * MICROS_PER_SEC;
         UtcInstant::from_micros(micros).ok_or(LocalTimeError::OutOfRange)
     }
+
+    /// What the clocks of this zone show at `instant`, as UTC's clocks would show it.
+    pub fn clock(&self, instant: UtcInstant) -> Option<UtcInstant> {
+        let offset = self.0.to_offset(Timestamp::from_second(instant.secs()).ok()?);
+        UtcInstant::from_micros(instant.micros() + i64::from(offset.seconds()) * MICROS_PER_SEC)
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +79,11 @@ mod tests {
             let clock = UtcInstant::parse_any_offset(clock).unwrap();
             let found = Zone::parse(zone).unwrap().instant(clock).map(|instant| instant.to_string());
             assert_eq!(found, expected.map(str::to_owned), "{zone} {clock}");
+            if let Ok(instant) = expected {
+                let instant = UtcInstant::parse_any_offset(instant).unwrap();
+                // Only the last day is out of the range of the library.
+                assert_eq!(Zone::parse(zone).unwrap().clock(instant).unwrap_or(clock), clock);
+            }
         }
     }
 

@@ -26,9 +26,12 @@ impl Store {
             Database::Postgres(_) => dump_into(self, to, progress).await,
         }
     }
-}
 
-impl Store {
+    /// Records a backup in its own audit log: a database that is restored from it had this backup.
+    pub async fn record_in_backup(backup: &Path, to: &Path, now: UtcInstant) -> Result<(), AdminError> {
+        open_copy(backup).await?.record_backup(to, now).await
+    }
+
     /// Records a backup in the audit log.
     pub async fn record_backup(&self, to: &Path, now: UtcInstant) -> Result<(), AdminError> {
         let to = to.display().to_string();
@@ -37,16 +40,20 @@ impl Store {
 }
 
 async fn dump_into(store: &Store, to: &Path, progress: Progress) -> Result<(), AdminError> {
-    let target = SqliteStore::open(to, OpenOptions::FOR_COPY).await;
-    let target = target.map_err(|error| match error {
-        OpenError::DiskFull => AdminError::DiskFull,
-        OpenError::Unwritable { cause, .. } => unwritable(to, &cause),
-        error => unwritable(to, &error),
-    })?;
-    let target = Store::new(Database::Sqlite(target));
+    let target = open_copy(to).await?;
     let total = store.orgs().await?.iter().map(|org| org.batches).sum();
     let all = DumpFilter { orgs: None, with_admin: true };
     store.copy_into(&target, all, &|done| progress(done, total)).await?;
     // Dropping the last connection merges the write-ahead log into the file.
     target.finish_copy().await
+}
+
+/// Dropping it merges the write-ahead log into the file.
+async fn open_copy(path: &Path) -> Result<Store, AdminError> {
+    let copy = SqliteStore::open(path, OpenOptions::FOR_COPY).await.map_err(|error| match error {
+        OpenError::DiskFull => AdminError::DiskFull,
+        OpenError::Unwritable { cause, .. } => unwritable(path, &cause),
+        error => unwritable(path, &error),
+    })?;
+    Ok(Store::new(Database::Sqlite(copy)))
 }

@@ -4,10 +4,11 @@ use std::io;
 use std::ops::ControlFlow;
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Batch, Field, FieldError, FieldErrors, RawBatch, Value};
+use batchscan_model::{Batch, Field, FieldError, FieldErrors, Kind, RawBatch, UtcInstant, Value};
 
 use super::ReadOptions;
 use super::columns::Role;
+use super::convert::Converter;
 use super::error::{
     ERRORS_SHOWN_MAX, Implausible, LocatedError, Location, ReadError, ReadSummary, WARNINGS_SHOWN_MAX,
     Warnings,
@@ -102,37 +103,25 @@ impl<'a> Collector<'a> {
 
     /// Validates a record, and passes its batch on unless there was an error before.
     pub(super) fn add(&mut self, location: Location, raw: &mut RawBatch<'_>) -> Result<(), Stop> {
-        if self.notes.wants_examples() {
+        let is_example = self.notes.wants_examples();
+        if is_example {
             self.notes.add_values(raw);
         }
-        for (field, text) in self.values {
-            if raw.get(*field).is_none() {
-                raw.set(*field, Value::Cell(text.clone().into()));
-            }
-        }
-        if let Some(template) = self.template
-            && raw.get(Field::BatchId).is_none()
-        {
-            template.apply(raw);
-            if self.notes.wants_examples() {
-                self.notes.add_cell(Field::BatchId, "");
-            }
-        }
-        if let Some(Value::Cell(id)) = raw.get(Field::BatchId)
-            && is_shortened(id)
-        {
-            let expected = "an id that a spreadsheet has not shortened; format its column as text";
-            let error = FieldError::new(Field::BatchId.name(), clip(id), expected);
-            raw.reject(Field::BatchId, error);
-        }
+        self.complete(raw, is_example);
         self.rates.convert(location, raw);
-        if self.notes.wants_examples() {
-            self.notes.add_row(raw);
+        if self.is_header_wrong {
+            fill_missing(raw);
+        }
+        let batch = Batch::from_raw(raw);
+        if is_example {
+            self.notes.add_row(location, raw);
+            self.notes.reject_row(batch.as_ref().err().map_or(&[], |FieldErrors(errors)| errors));
         }
         if self.is_header_wrong {
+            batch.iter().for_each(|batch| self.rates.observe(location, raw, batch));
             return self.stop_after_examples();
         }
-        let batch = match Batch::from_raw(raw) {
+        let batch = match batch {
             Ok(batch) => batch,
             Err(FieldErrors(errors)) => {
                 return errors.into_iter().try_for_each(|error| self.reject_row(location, error));
@@ -147,6 +136,9 @@ impl<'a> Collector<'a> {
             implausible.extend(check_sum(&batch));
         }
         if !implausible.is_empty() {
+            if is_example && self.implausible == Implausible::Reject {
+                self.notes.reject_row(&implausible);
+            }
             self.add_warnings(location, implausible)?;
         }
         let json = match batch.to_bounded_json() {
@@ -158,6 +150,30 @@ impl<'a> Collector<'a> {
             return Err(Stop::Callback);
         }
         Ok(())
+    }
+
+    /// Sets what the file does not have, and checks its id.
+    fn complete(&mut self, raw: &mut RawBatch<'_>, is_example: bool) {
+        for (field, text) in self.values {
+            if raw.get(*field).is_none() {
+                raw.set(*field, Value::Cell(text.clone().into()));
+            }
+        }
+        if let Some(template) = self.template
+            && raw.get(Field::BatchId).is_none()
+        {
+            template.apply(raw);
+            if is_example {
+                self.notes.add_cell(Field::BatchId, "");
+            }
+        }
+        if let Some(Value::Cell(id)) = raw.get(Field::BatchId)
+            && is_shortened(id)
+        {
+            let expected = "an id that a spreadsheet has not shortened; format its column as text";
+            let error = FieldError::new(Field::BatchId.name(), clip(id), expected);
+            raw.reject(Field::BatchId, error);
+        }
     }
 
     /// A row without a date and another required field is no batch: a sum below the table, for example.
@@ -188,8 +204,27 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    pub(super) fn add_errors(&mut self, errors: Vec<LocatedError>) -> Result<(), Stop> {
-        errors.into_iter().try_for_each(|LocatedError { location, error }| self.add_error(location, error))
+    /// Adds the error of a column whose values have no certain meaning.
+    pub(super) fn reject_column(
+        &mut self,
+        LocatedError { location, error }: LocatedError,
+    ) -> Result<(), Stop> {
+        self.notes.reject_column(&error);
+        self.add_error(location, error)
+    }
+
+    /// Ends the conversion of the cells of a table. One error of a kind is enough, and none if it was not read to its end.
+    pub(super) fn finish_conversion(
+        &mut self,
+        converter: &Converter<'_>,
+        outcome: Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        self.notes.set_conversion(converter);
+        let errors = converter.finish();
+        errors.iter().for_each(|errors| self.notes.reject_values(errors));
+        outcome?;
+        let first = errors.into_iter().filter_map(|errors| errors.into_iter().next());
+        first.into_iter().try_for_each(|LocatedError { location, error }| self.add_error(location, error))
     }
 
     /// Adds an error after which reading can continue.
@@ -278,13 +313,18 @@ impl<'a> Collector<'a> {
     /// Ends a table, so that its rates alone show their unit: another sheet may have another one.
     pub(super) fn finish_rates(&mut self) -> Result<(), Stop> {
         let (errors, warnings) = self.rates.begin_table().finish();
-        self.add_errors(errors)?;
+        if self.is_header_wrong {
+            errors.iter().for_each(|LocatedError { error, .. }| self.notes.reject_column(error));
+            return Ok(());
+        }
+        errors.into_iter().try_for_each(|error| self.reject_column(error))?;
         warnings.into_iter().try_for_each(|LocatedError { location, error }| self.warn(location, error))
     }
 
     /// Ends the reading, also for a preview.
     pub(super) fn finish(mut self, outcome: Result<(), Stop>) -> (Result<ReadSummary, ReadError>, Notes) {
-        let outcome = outcome.and_then(|()| self.finish_rates()).and_then(|()| {
+        let finished = if outcome.is_ok() || self.is_header_wrong { self.finish_rates() } else { Ok(()) };
+        let outcome = outcome.and(finished).and_then(|()| {
             if self.is_table && self.batches == 0 && self.errors.is_empty() {
                 self.warn(Location::File, problem("the file has no batches"))?;
             }
@@ -313,6 +353,22 @@ impl<'a> Collector<'a> {
             }
         };
         (result, notes)
+    }
+}
+
+/// Sets what required columns would have, so that the others are examples of a batch.
+fn fill_missing(raw: &mut RawBatch<'_>) {
+    for field in Field::ALL.into_iter().filter(|field| !field.is_nullable()) {
+        if raw.get(field).is_none() {
+            raw.set(
+                field,
+                match field.kind() {
+                    Kind::Instant => Value::Instant(UtcInstant::EPOCH),
+                    Kind::Flag => Value::Bool(false),
+                    _ => Value::Cell("1".into()),
+                },
+            );
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use batchscan_model::printable::clip;
 use batchscan_model::{Field, FieldError, Kind, LocalTimeError, UtcInstant, Value, Zone};
 
 use super::ReadOptions;
+use super::columns::Role;
 use super::dates::{expected_date, is_date_form, parse_local, parse_with_formats};
 use super::error::{LocatedError, Location};
 use super::mapping::{DecimalMark, Mapping, quoted};
@@ -20,14 +21,20 @@ pub(super) struct Converter<'o> {
     mapping: &'o Mapping,
     zone: Option<Zone>,
     is_zone_missing: bool,
+    /// Whether dates and their times are in two columns.
+    is_joined: bool,
     /// Whether a number shows that the decimal mark is a point. Set by the fast path, too.
     pub(super) has_point: bool,
-    comma: Option<Seen>,
-    /// Numbers whose mark may separate thousands: with a point, with a comma.
-    ambiguous: [Option<Seen>; 2],
+    /// The first numbers with a decimal comma.
+    comma: Vec<Seen>,
+    /// The first numbers whose mark may separate thousands: with a point, with a comma.
+    ambiguous: [Vec<Seen>; 2],
 }
 
-/// The first number of a kind.
+/// Numbers of a kind that are remembered: more than the rows of a preview have.
+const SEEN_MAX: usize = 64;
+
+/// A number.
 struct Seen {
     location: Location,
     field: Field,
@@ -36,10 +43,11 @@ struct Seen {
 
 impl<'o> Converter<'o> {
     /// `zone` is the one in the header.
-    pub(super) fn new(options: &'o ReadOptions, zone: Option<Zone>) -> Self {
+    pub(super) fn new(options: &'o ReadOptions, zone: Option<Zone>, roles: &[Role]) -> Self {
+        let is_joined = roles.contains(&Role::DateOrTime);
         let zone = zone.or_else(|| options.timezone.clone()).or_else(|| options.mapping.timezone.clone());
-        let (is_zone_missing, has_point, comma) = (false, false, None);
-        Self { mapping: &options.mapping, zone, is_zone_missing, has_point, comma, ambiguous: [None, None] }
+        let (is_zone_missing, has_point, comma, ambiguous) = (false, false, Vec::new(), Default::default());
+        Self { mapping: &options.mapping, zone, is_zone_missing, is_joined, has_point, comma, ambiguous }
     }
 
     /// The zone of times without one.
@@ -58,7 +66,7 @@ impl<'o> Converter<'o> {
             _ if self.mapping.is_empty_word(&cell) => self.empty(field),
             Kind::Id | Kind::Name | Kind::Text | Kind::Link => Ok(Value::Cell(cell)),
             _ if cell.trim().is_empty() => self.empty(field),
-            Kind::Instant => self.time(field, cell.trim()),
+            Kind::Instant => self.time(field, cell.trim()).map_err(|error| self.name_columns(error)),
             Kind::Count | Kind::Decimal => self.number(field, cell.trim(), location),
             Kind::Flag => self.flag(field, cell.trim()),
         }
@@ -126,6 +134,14 @@ impl<'o> Converter<'o> {
         Err(FieldError::new(field.name(), quoted(&clip(shown)), expected))
     }
 
+    /// A form of dates must read what two columns have, as the error shows it.
+    fn name_columns(&self, mut error: FieldError) -> FieldError {
+        if self.is_joined && !error.expected.is_empty() {
+            error.found += ", joined from the two columns";
+        }
+        error
+    }
+
     fn time(&mut self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
         if !self.mapping.date_formats.is_empty() {
             return match parse_with_formats(&self.mapping.date_formats, field, cell)? {
@@ -173,7 +189,7 @@ impl<'o> Converter<'o> {
     }
 
     fn remember(&mut self, field: Field, cell: &str, number: &Number, location: Location) {
-        let slot = match (number.mark, number.is_ambiguous) {
+        let kind = match (number.mark, number.is_ambiguous) {
             _ if self.mapping.decimal.is_some() => return,
             (None, _) => return,
             (Some(DecimalMark::Point), false) => {
@@ -184,7 +200,9 @@ impl<'o> Converter<'o> {
             (Some(DecimalMark::Point), true) => &mut self.ambiguous[0],
             (Some(DecimalMark::Comma), true) => &mut self.ambiguous[1],
         };
-        slot.get_or_insert_with(|| Seen { location, field, text: cell.to_owned() });
+        if kind.len() < SEEN_MAX {
+            kind.push(Seen { location, field, text: cell.to_owned() });
+        }
     }
 
     fn flag(&self, field: Field, cell: &str) -> Result<Value<'static>, FieldError> {
@@ -217,29 +235,31 @@ impl<'o> Converter<'o> {
         Err(FieldError::new(field.name(), cell, expected))
     }
 
-    /// The errors of numbers that were read in a way that the other numbers do not confirm.
-    pub(super) fn finish(&self) -> Vec<LocatedError> {
-        if let Some(comma) = self.comma.as_ref().filter(|_| self.has_point) {
-            let found = format!("{} and decimal points in other numbers", quoted(&clip(&comma.text)));
-            let expected =
-                "one decimal mark in all numbers, or decimal = \",\" or decimal = \".\" in a mapping";
-            let error = FieldError::new(comma.field.name(), found, expected);
-            return vec![LocatedError { location: comma.location, error }];
+    /// The errors of numbers that were read in a way that the other numbers do not confirm, by their kind.
+    pub(super) fn finish(&self) -> Vec<Vec<LocatedError>> {
+        if self.has_point && !self.comma.is_empty() {
+            return vec![self.comma.iter().map(Seen::mixed).collect()];
         }
-        let mut errors = Vec::new();
-        for (seen, is_confirmed) in self.ambiguous.iter().zip([self.has_point, self.comma.is_some()]) {
-            let is_alone = !(self.has_point && self.comma.is_some()) && is_confirmed;
-            if let Some(seen) = seen.as_ref().filter(|_| !is_alone) {
-                let error = ambiguous(seen.field, &seen.text);
-                errors.push(LocatedError { location: seen.location, error });
-            }
-        }
-        errors
+        let kinds = self.ambiguous.iter().zip([self.has_point, !self.comma.is_empty()]);
+        let doubtful = kinds.filter(|(_, is_confirmed)| !is_confirmed);
+        doubtful.map(|(seen, _)| seen.iter().map(Seen::ambiguous).collect()).collect()
     }
 
     /// The decimal mark, if it is stated or a comma.
     pub(super) fn decimal(&self) -> Option<DecimalMark> {
-        self.mapping.decimal.or(self.comma.as_ref().map(|_| DecimalMark::Comma))
+        self.mapping.decimal.or(self.comma.first().map(|_| DecimalMark::Comma))
+    }
+}
+
+impl Seen {
+    fn mixed(&self) -> LocatedError {
+        let found = format!("{} and decimal points in other numbers", quoted(&clip(&self.text)));
+        let expected = "one decimal mark in all numbers, or decimal = \",\" or decimal = \".\" in a mapping";
+        LocatedError { location: self.location, error: FieldError::new(self.field.name(), found, expected) }
+    }
+
+    fn ambiguous(&self) -> LocatedError {
+        LocatedError { location: self.location, error: ambiguous(self.field, &self.text) }
     }
 }
 

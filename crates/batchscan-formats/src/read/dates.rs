@@ -19,9 +19,12 @@ pub(super) const ONE_OF_TWO: &str = "a value in only one of the two columns for 
 pub(super) fn join_date_and_time(first: &str, second: &str) -> String {
     let (first, second) = (first.trim(), second.trim());
     let is_time = |text: &str| text.contains(':') && !text.contains(['-', '/', ' ']);
-    if is_time(first) && !is_time(second) { format!("{second} {first}") } else { format!("{first} {second}") }
-        .trim()
-        .to_owned()
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+    let is_time_first = match (is_time(first), is_time(second)) {
+        (false, false) => digits(first) < digits(second),
+        (is_first, is_second) => is_first && !is_second,
+    };
+    if is_time_first { format!("{second} {first}") } else { format!("{first} {second}") }.trim().to_owned()
 }
 
 /// Parses a time without a zone as UTC's clocks would show it: `2026-11-16 08:00`, `16.11.2026 08:00:00`, `16.11.2026`.

@@ -2,13 +2,12 @@
 
 use batchscan_model::FieldError;
 use batchscan_model::printable::clip;
-use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, WINDOWS_1250, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_8859_2, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252};
 
-use super::collector::problem;
 use super::mapping::quoted;
 
 /// What a mapping most likely states.
-const USUAL: [&Encoding; 4] = [WINDOWS_1252, WINDOWS_1250, ISO_8859_2, MACINTOSH];
+const USUAL: [&Encoding; 5] = [WINDOWS_1252, WINDOWS_1250, WINDOWS_1251, ISO_8859_2, MACINTOSH];
 /// Rare letters of Windows-1252. Those of old Macs, of Central and of Eastern Europe have the same bytes.
 const RARE_LETTERS: &str = "ƒˆŠŒŽšœžŸãÃõÕðÐþÞýÝÿ";
 /// No word of Western Europe has more letters outside ASCII in a row. In Cyrillic, all are.
@@ -24,12 +23,22 @@ pub(super) enum Doubt {
     Possible(FieldError),
 }
 
-/// Looks at a row that was decoded.
-pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> Option<Doubt> {
-    if row.is_ascii() {
-        return None;
+/// The words that are not ASCII.
+pub(super) fn words(row: &str) -> impl Iterator<Item = &str> + Clone {
+    row.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()).filter(|word| !word.is_ascii())
+}
+
+/// Looks at a row with other letters than ASCII. It was decoded, or is UTF-8.
+pub(super) fn check(row: &str, encoding: Option<&'static Encoding>, is_stated: bool) -> Option<Doubt> {
+    let mut words = words(row);
+    if encoding.is_none_or(|encoding| !encoding.is_single_byte())
+        && let Some((word, text)) = words.clone().find_map(|word| Some((word, encoded_once(word)?)))
+    {
+        let (word, text) = (quoted(&clip(word)), quoted(&clip(&text)));
+        let text = format!("{word} is probably {text}, encoded twice: save the original file as UTF-8");
+        return Some(Doubt::Possible(problem(text)));
     }
-    let mut words = row.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric());
+    let encoding = encoding?;
     let invalid = words.clone().find(|word| word.contains(is_invalid));
     if !encoding.is_single_byte() {
         let text = format!("bytes that are not {}; save the sheet as \"CSV UTF-8\"", encoding.name());
@@ -49,6 +58,19 @@ pub(super) fn check(row: &str, encoding: &'static Encoding, is_stated: bool) -> 
     })?;
     let text = format!("read as {}, which may be wrong: {}", encoding.name(), readings(possible));
     Some(Doubt::Possible(problem(text)))
+}
+
+/// What a word was before its UTF-8 was taken for another encoding and encoded again, such as `ü` for `Ã¼`.
+fn encoded_once(word: &str) -> Option<String> {
+    [WINDOWS_1252, WINDOWS_1250].into_iter().find_map(|encoding| {
+        let (bytes, _, has_others) = encoding.encode(word);
+        String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)
+    })
+}
+
+/// An error of a whole row.
+fn problem(problem: String) -> FieldError {
+    FieldError::problem("", problem)
 }
 
 /// Undefined bytes are decoded as these.

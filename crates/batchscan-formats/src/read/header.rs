@@ -10,7 +10,10 @@ use super::collector::{Collector, Stop, problem, unexpected};
 use super::columns::{Column, Role};
 use super::error::Location;
 use super::mapping::quoted;
-use super::title::{Title, Unit, hinted, misspelt, most_likely, other_unit, simplify, wrong_unit};
+use super::title::{
+    Title, Unit, hints, is_time_of_day, may_have_unit, misspelt, most_likely, other_unit, simplify,
+    wrong_unit,
+};
 
 /// Rows in which the header is looked for. Titles above a table have fewer.
 const HEADER_ROWS_MAX: usize = 20;
@@ -116,8 +119,9 @@ impl<'o> HeaderSearch<'o> {
                 if best.known == 0 && best.titles.iter().any(|title| is_number(&title.text)) =>
             {
                 let found = "rows of values and no known title";
-                collector
-                    .fail(best.location, unexpected(found, "a header with the field names above the values"))
+                // No mapping can help.
+                let location = Location::File;
+                collector.fail(location, unexpected(found, "a header with the field names above the values"))
             }
             (Some(best), None) => match match_columns(&best.titles, best.location, self.options, collector) {
                 Err(stop) => stop,
@@ -225,6 +229,7 @@ pub(super) fn match_columns(
         header: Header { roles: Vec::new(), zone: None },
         taken: [false; Field::ALL.len()],
         misspelt: Vec::new(),
+        all_titles: titles,
         titles: titles.iter().map(|title| title.text.trim()).filter(|title| !title.is_empty()).collect(),
         unknown: Vec::new(),
         errors: Vec::new(),
@@ -243,12 +248,9 @@ pub(super) fn match_columns(
         matcher.check_mapping(location, collector)?;
     }
     if !matcher.unknown.is_empty() {
-        let name = |title: &str| match hinted(title).filter(|field| !matcher.taken[*field as usize]) {
-            Some(field) => format!("{} ({field}?)", quoted(&clip(title))),
-            None => quoted(&clip(title)),
-        };
-        let names = list(&matcher.unknown, name);
-        collector.warn(location, problem(format!("ignored columns: {names}")))?;
+        let names = list(&matcher.unknown, |title| quoted(&clip(title)));
+        let warning = format!("ignored columns: {names}{}", matcher.suggest_lines());
+        collector.warn(location, problem(warning))?;
     }
     Ok(matcher.header)
 }
@@ -266,6 +268,7 @@ struct Matcher<'o, 't> {
     taken: [bool; Field::ALL.len()],
     /// The fields whose titles are probably misspelt, which are errors.
     misspelt: Vec<Field>,
+    all_titles: &'t [ColumnTitle],
     titles: Vec<&'t str>,
     unknown: Vec<&'t str>,
     errors: Vec<FieldError>,
@@ -376,6 +379,9 @@ impl<'t> Matcher<'_, 't> {
         let (mut misspellings, unknown) = (Vec::new(), std::mem::take(&mut self.unknown));
         for title in unknown {
             match misspelt(title, |field| !taken[field as usize]) {
+                None if is_time_of_day(title) && taken[Field::BatchCreationDate as usize] => {
+                    misspellings.push(FieldError::problem(&clip(title), self.time_of_another_column(title)));
+                }
                 Some(field) if let Some(unit) = other_unit(field, title) => {
                     misspellings.push(wrong_title(title, unit, field));
                 }
@@ -391,6 +397,18 @@ impl<'t> Matcher<'_, 't> {
             }
         }
         self.errors.append(&mut misspellings);
+    }
+
+    /// Dates without their times would be midnight.
+    fn time_of_another_column(&self, title: &str) -> String {
+        let is_date = |role: &Role| matches!(role, Role::Field(column) if column.kind == Kind::Instant);
+        let date = self.header.roles.iter().position(is_date).and_then(|index| self.all_titles.get(index));
+        let (date, title) = (quoted(&clip(date.map_or("", |date| date.text.trim()))), quoted(&clip(title)));
+        let field = Field::BatchCreationDate;
+        format!(
+            "may be the time of day for the dates of {date}; if so, add {date} = \"{field}\" and {title} = \"{field}\" to \
+             [columns] of a mapping, or else add {title} to ignore"
+        )
     }
 
     /// A field of the mapping without a column: if the file has columns with other titles, one of them may be it. A
@@ -471,11 +489,31 @@ impl<'t> Matcher<'_, 't> {
         })
     }
 
+    /// The lines of a mapping that unknown columns may need.
+    fn suggest_lines(&self) -> String {
+        let line = |title: &&str| {
+            let is_free = |field: &&Field| !self.taken[**field as usize] && may_have_unit(**field, title);
+            let fields = hints(title)?.iter().filter(is_free);
+            let names: Vec<String> = fields.map(|field| format!("\"{field}\"")).collect();
+            (!names.is_empty()).then(|| format!("{} = {}", quoted(&clip(title)), names.join(" or ")))
+        };
+        let lines: Vec<String> = self.unknown.iter().take(TITLES_MAX).filter_map(line).collect();
+        match lines.is_empty() {
+            true => String::new(),
+            false => format!("; to read them, add lines to [columns] of a mapping: {}", lines.join(", ")),
+        }
+    }
+
     /// Names the most likely setting, each title once.
     fn missing(&mut self, field: Field) -> FieldError {
         let mapped = self.options.mapping.columns.iter().find(|(_, mapped)| *mapped == field);
-        let likely = most_likely(field, &self.unknown).filter(|_| mapped.is_none());
-        self.unknown.retain(|other| Some(*other) != likely);
+        let is_date = field == Field::BatchCreationDate;
+        let (times, others): (Vec<&str>, Vec<&str>) =
+            self.unknown.iter().partition(|title| is_date && is_time_of_day(title));
+        let likely = most_likely(field, if others.is_empty() { &times } else { &others });
+        let likely = likely.filter(|_| mapped.is_none());
+        let time = times.first().copied().filter(|time| likely.is_some_and(|likely| likely != *time));
+        self.unknown.retain(|other| Some(*other) != likely && Some(*other) != time);
         let mut text = String::from("missing required column");
         text += &match (mapped, likely) {
             (Some((title, _)), _) => format!("; the mapping says that its title is {}", quoted(&clip(title))),
@@ -488,6 +526,9 @@ impl<'t> Matcher<'_, 't> {
                 "; if it has another title here, add \"TITLE\" = \"{field}\" to [columns] of a mapping"
             ),
         };
+        if let Some(time) = time {
+            text += &format!(", and {} = \"{field}\" for its time of day", quoted(&clip(time)));
+        }
         text += match field {
             Field::BatchId => {
                 "; if the file has no ids, add batch_id = \"{batch_name} {batch_creation_date}\" to a mapping"

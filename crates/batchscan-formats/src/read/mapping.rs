@@ -303,7 +303,7 @@ impl Parser<'_> {
                 mapping.timezone = Some(parse_text(value, expected, Zone::parse)?);
             }
             "date_format" => {
-                let expected = "a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\"";
+                let expected = "a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\", also for a date and a time in two columns";
                 let one = std::slice::from_ref(value);
                 let formats = value.get_ref().as_array().map_or(one, |formats| &**formats);
                 let format = |format| parse_text(format, expected, check_date_format);
@@ -638,7 +638,7 @@ warnings = "false"
             ),
             (
                 "date_format = \"%H:%M\"",
-                "line 1: date_format: expected a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\", found \"%H:%M\"",
+                "line 1: date_format: expected a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\", also for a date and a time in two columns, found \"%H:%M\"",
             ),
             (
                 "false = [\"nein\", \"X\"]\ntrue = [\"x\"]",

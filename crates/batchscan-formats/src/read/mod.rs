@@ -44,13 +44,13 @@ mod text_buffer;
 mod title;
 mod xlsx;
 
-use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::{Batch, UtcInstant, Zone};
+use batchscan_model::{UtcInstant, Zone};
+use encoding_rs::UTF_8;
 
 pub use collector::Accept;
 pub use error::{
@@ -126,26 +126,12 @@ pub fn read_text(
     read_stream(format, source, options, bytes_read, accept).0
 }
 
-/// Reads a file to its end and describes how it is understood.
+/// Reads a file to its end and describes how it is understood. What the store would reject, such as ids that are used twice,
+/// is not known.
 pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
     let read = |file, options: &ReadOptions| {
-        let rules = options.id_rules(format);
-        let (mut ids, mut repeated) = (HashSet::new(), BTreeSet::new());
-        let mut accept = |batch: Batch, _| {
-            let id = batch.batch_id.as_str();
-            if rules.is_checked() && !ids.insert(id.to_owned()) {
-                repeated.insert(id.to_owned());
-            }
-            ControlFlow::Continue(())
-        };
+        let mut accept = |_, _| ControlFlow::Continue(());
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
-        // As an import does it.
-        let result = result.and_then(|mut summary| {
-            let warning = repeated.first().map_or(Ok(None), |id| rules.check_repeated(id))?;
-            summary.warnings.count += u64::from(warning.is_some());
-            summary.warnings.first.splice(..0, warning);
-            Ok(summary)
-        });
         Preview::new(notes, options, result)
     };
     let again = file.try_clone();
@@ -191,5 +177,6 @@ fn read_stream(
         Format::Csv => csv::read(&mut text, options, &mut collector),
         Format::Parquet | Format::Xlsx => return (Err(ReadError::NotAStream(format)), Notes::default()),
     };
+    collector.notes().set_encoding(text.encoding().unwrap_or(UTF_8));
     collector.finish(outcome)
 }

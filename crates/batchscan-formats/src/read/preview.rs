@@ -3,23 +3,30 @@
 use std::fmt::Write as _;
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Field, Hundredths, Kind, RawBatch, UtcInstant, Value};
+use batchscan_model::{Field, FieldError, Hundredths, Kind, RawBatch, UtcInstant, Value, Zone};
+use encoding_rs::Encoding;
 
 use super::ReadOptions;
 use super::columns::Role;
 use super::convert::Converter;
-use super::error::{Location, ReadError, ReadSummary};
+use super::encoding::words;
+use super::error::{LocatedError, Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, RateUnits, quoted};
 use super::title::{misspelt, most_likely, other_unit};
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
+/// Behind the value of a cell that Excel shows with a percent sign.
+pub(super) const PERCENT_CELL: &str = " (percent cell)";
+const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// How a file is understood.
 #[derive(Debug)]
 pub struct Preview {
     /// Where the header is. JSON has none.
     pub header: Option<Location>,
+    /// The encoding of a text file that was assumed, and some words that show whether it is right.
+    pub encoding: Option<(&'static str, Vec<String>)>,
     /// The sheet that is read.
     pub sheet: Option<String>,
     /// Sheets without the columns.
@@ -42,8 +49,8 @@ pub struct PreviewColumn {
     pub field: Option<Field>,
     /// How its values are converted. Empty if they are taken as they are.
     pub conversion: String,
-    /// The first values, before and after the conversion. `None` for a rejected one.
-    pub examples: Vec<(String, Option<String>)>,
+    /// The first values, before and after the conversion, or why an import rejects them.
+    pub examples: Vec<(String, Result<String, String>)>,
 }
 
 impl Preview {
@@ -52,12 +59,12 @@ impl Preview {
             title: title.clone(),
             field: *field,
             conversion: field.map_or_else(String::new, |field| notes.conversion(field, options)),
-            examples: field.map_or_else(Vec::new, |field| notes.examples[field as usize].clone()),
+            examples: field.map_or_else(Vec::new, |field| notes.examples(field)),
         };
         let mut columns: Vec<PreviewColumn> = notes.columns.iter().map(column).collect();
         for (index, text) in &notes.ignored_cells {
             if let Some(column) = columns.get_mut(*index) {
-                column.examples.push((text.clone(), Some(text.clone())));
+                column.examples.push((text.clone(), Ok(text.clone())));
             }
         }
         for (field, value) in &options.mapping.values {
@@ -67,8 +74,7 @@ impl Preview {
             }
         }
         if let Some(template) = &options.mapping.batch_id {
-            let (conversion, examples) =
-                (template.to_string(), notes.examples[Field::BatchId as usize].clone());
+            let (conversion, examples) = (template.to_string(), notes.examples(Field::BatchId));
             if columns.iter().all(|column| column.field != Some(Field::BatchId)) {
                 let field = Some(Field::BatchId);
                 columns.push(PreviewColumn { title: String::new(), field, conversion, examples });
@@ -81,8 +87,9 @@ impl Preview {
             Vec::new()
         };
         let mapping = notes.mapping(options);
-        let Notes { header, sheet, ignored_sheets, .. } = notes;
-        Self { header, sheet, ignored_sheets, columns, missing, result, mapping }
+        let Notes { header, encoding, words, sheet, ignored_sheets, .. } = notes;
+        let encoding = encoding.map(|name| (name, words));
+        Self { header, encoding, sheet, ignored_sheets, columns, missing, result, mapping }
     }
 
     /// The options with the row that is most like a header, if none has all required titles.
@@ -172,6 +179,9 @@ impl Preview {
 #[derive(Default)]
 pub(super) struct Notes {
     header: Option<Location>,
+    encoding: Option<&'static str>,
+    /// The first words that are not ASCII.
+    words: Vec<String>,
     sheet: Option<String>,
     ignored_sheets: Vec<String>,
     columns: Vec<(String, Option<Field>)>,
@@ -180,9 +190,30 @@ pub(super) struct Notes {
     rows: usize,
     /// Cells of ignored columns, with the number of the column from 0.
     ignored_cells: Vec<(usize, String)>,
-    examples: [Vec<(String, Option<String>)>; Field::ALL.len()],
-    zone: Option<String>,
+    examples: Vec<Example>,
+    /// The number of examples before those of the last row.
+    examples_before: usize,
+    zone: Option<Zone>,
     decimal: Option<DecimalMark>,
+}
+
+/// A value of one of the first rows.
+struct Example {
+    field: Field,
+    location: Location,
+    before: String,
+    /// What is stored, or why it is rejected. Without a reason, it is that of an earlier row.
+    after: Result<String, String>,
+}
+
+impl Example {
+    /// The value itself is already shown.
+    fn reject(&mut self, FieldError { found, expected, .. }: &FieldError) {
+        self.after = Err(match expected.is_empty() || !found.contains(&self.before) {
+            true => found.clone(),
+            false => format!("expected {expected}"),
+        });
+    }
 }
 
 impl Notes {
@@ -205,6 +236,21 @@ impl Notes {
             (title.as_ref().trim().to_owned(), field)
         };
         self.columns = titles.iter().zip(roles).map(column).collect();
+    }
+
+    pub(super) fn set_encoding(&mut self, encoding: &'static Encoding) {
+        self.encoding = Some(encoding.name());
+    }
+
+    /// The words of a row that show its encoding.
+    pub(super) fn add_words(&mut self, row: &str) {
+        if self.words.len() < EXAMPLES_MAX {
+            for word in words(row).map(clip).take(EXAMPLES_MAX) {
+                if !self.words.contains(&word) && self.words.len() < EXAMPLES_MAX {
+                    self.words.push(word);
+                }
+            }
+        }
     }
 
     pub(super) fn set_sheet(&mut self, name: &str) {
@@ -252,36 +298,74 @@ impl Notes {
         self.cells.clear();
     }
 
-    pub(super) fn add_row(&mut self, raw: &RawBatch<'_>) {
+    pub(super) fn add_row(&mut self, location: Location, raw: &RawBatch<'_>) {
         self.rows += 1;
-        for (field, before) in self.cells.drain(..) {
-            let after = raw.get(field).and_then(|value| shown(field, value));
-            self.examples[field as usize].push((before, after));
+        self.examples_before = self.examples.len();
+        let example = |(field, before)| {
+            let after = raw.get(field).and_then(|value| shown(field, value)).ok_or_else(String::new);
+            Example { field, location, before, after }
+        };
+        self.examples.extend(self.cells.drain(..).map(example));
+    }
+
+    /// The last row has values that are rejected.
+    pub(super) fn reject_row(&mut self, errors: &[FieldError]) {
+        for example in &mut self.examples[self.examples_before..] {
+            if let Some(error) = errors.iter().find(|error| error.field == example.field.name()) {
+                example.reject(error);
+            }
         }
+    }
+
+    /// These values turn out to be rejected at the end of the table.
+    pub(super) fn reject_values(&mut self, errors: &[LocatedError]) {
+        for example in &mut self.examples {
+            let is_it = |found: &&LocatedError| {
+                found.location == example.location && found.error.field == example.field.name()
+            };
+            if let Some(LocatedError { error, .. }) = errors.iter().find(is_it) {
+                example.reject(error);
+            }
+        }
+    }
+
+    /// The values of a column turn out to be rejected, except those with a unit of their own.
+    pub(super) fn reject_column(&mut self, error: &FieldError) {
+        let has_unit = |text: &str| text.contains('%') || text.ends_with(PERCENT_CELL);
+        let is_it =
+            |example: &&mut Example| example.field.name() == error.field && !has_unit(&example.before);
+        self.examples.iter_mut().filter(is_it).for_each(|example| example.reject(error));
     }
 
     /// What the cells showed about the file.
     pub(super) fn set_conversion(&mut self, converter: &Converter<'_>) {
-        self.zone = converter.zone().map(|zone| zone.name().to_owned());
+        self.zone = converter.zone().cloned();
         self.decimal = converter.decimal();
     }
 
+    fn examples(&self, field: Field) -> Vec<(String, Result<String, String>)> {
+        let mut last = String::from("rejected");
+        let mut shown = Vec::new();
+        for Example { before, after, .. } in self.examples.iter().filter(|example| example.field == field) {
+            if let Err(error) = after
+                && !error.is_empty()
+            {
+                last.clone_from(error);
+            }
+            shown.push((before.clone(), after.clone().map_err(|_| last.clone())));
+        }
+        shown
+    }
+
     fn conversion(&self, field: Field, options: &ReadOptions) -> String {
-        let examples = &self.examples[field as usize];
+        let examples = self.examples(field);
         let changes =
-            examples.iter().any(|(before, after)| after.as_ref().is_some_and(|after| after != before));
+            examples.iter().any(|(before, after)| after.as_ref().is_ok_and(|after| after != before));
         let rate = RATE_FIELDS.iter().position(|rate| *rate == field);
         let is_fraction =
             rate.is_some_and(|rate| options.mapping.rates.get(rate) == Some(RateUnit::Fraction));
         match field.kind() {
-            Kind::Instant => match self.zone.as_deref().or(options.zone_name()) {
-                Some(zone) if changes && examples.iter().any(|(before, _)| !has_time(before)) => {
-                    format!("midnight in {zone}")
-                }
-                Some(zone) if changes => format!("time in {zone}"),
-                None if examples.iter().any(|(_, after)| after.is_none()) => "needs a time zone".into(),
-                _ => String::new(),
-            },
+            Kind::Instant => self.zone.as_ref().map_or_else(String::new, |zone| in_zone(&examples, zone)),
             Kind::Decimal if is_fraction && examples.iter().any(|(before, _)| !before.contains('%')) => {
                 "fraction × 100".into()
             }
@@ -307,9 +391,20 @@ impl Notes {
     }
 }
 
-/// Whether the text of a date has a time of day behind it.
-fn has_time(text: &str) -> bool {
-    text.trim().split_once([' ', 'T']).is_some() || text.contains(':')
+/// How times without a zone become instants: dates alone are midnight.
+fn in_zone(examples: &[(String, Result<String, String>)], zone: &Zone) -> String {
+    let instant = |text: &String| UtcInstant::parse_any_offset(text).ok();
+    let is_local = |before: &&(String, Result<String, String>)| instant(&before.0).is_none();
+    let local =
+        examples.iter().filter(is_local).filter_map(|(_, after)| after.as_ref().ok().and_then(instant));
+    let clocks: Vec<UtcInstant> = local.filter_map(|instant| zone.clock(instant)).collect();
+    let midnights = clocks.iter().filter(|clock| clock.micros() % MICROS_PER_DAY == 0).count();
+    match midnights {
+        _ if clocks.is_empty() => String::new(),
+        0 => format!("time in {}", zone.name()),
+        _ if midnights == clocks.len() => format!("midnight in {}", zone.name()),
+        _ => format!("time in {}, or midnight", zone.name()),
+    }
 }
 
 /// A value as it would be stored; `None` if it is rejected.

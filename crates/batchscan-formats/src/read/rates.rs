@@ -176,9 +176,14 @@ impl Rates {
                 );
                 (&mut warnings, problem)
             } else {
+                // One unit for all rates would be wrong for those above 1.
+                let setting = |unit: RateUnit| match self.large.iter().any(|large| *large > 0) {
+                    true => format!("rates = {{ {field} = \"{}\" }}", unit.name()),
+                    false => format!("rates = \"{}\"", unit.name()),
+                };
+                let (as_percent, as_fraction) = (setting(RateUnit::Percent), setting(RateUnit::Fraction));
                 let problem = format!(
-                    "{how_many}: {text} is {percent} % (rates = \"percent\" in a mapping) or {fraction} % \
-                     (rates = \"fraction\")"
+                    "{how_many}: {text} is {percent} % ({as_percent} in a mapping) or {fraction} % ({as_fraction})"
                 );
                 (&mut errors, problem)
             };

@@ -1,5 +1,5 @@
-//! The titles of columns: field names in any spelling, the titles that our own exports write, and units behind them.
-//! Other words need a mapping.
+//! The titles of columns: field names in any spelling, the titles that our own exports write, common ones that can mean
+//! only one field, and units behind them. Other words need a mapping.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -31,6 +31,30 @@ const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
     (Field::Warnings, "Warnings", "Warnungen"),
 ];
 
+/// Common titles that can mean only one field, in English, German, French and Dutch. Not "Sorte", which may be a crop or a name;
+/// not "Datum", which may be that of sowing; not "VK", which may be a price.
+const COMMON: [(Field, &str); 7] = [
+    (
+        Field::BatchId,
+        "Batch number, Batch no, Batch-Nr, Batchnummer, Chargennummer, Chargen-Nr, Charge-Nr, Numéro de lot, Partijnummer",
+    ),
+    (Field::BatchCreationDate, "Scan date, Scandatum, Date du scan, Date de scan"),
+    (Field::CropType, "Gewas, Culture"),
+    (
+        Field::NumberOfImages,
+        "Anzahl Bilder, Anzahl der Bilder, Bilderanzahl, Nombre d'images, Aantal beelden",
+    ),
+    (Field::AvgGerminationRate, "Keimquote, Taux de germination, Kiempercentage, Kiemingspercentage"),
+    (
+        Field::AvgCoefficientOfVariation,
+        "Coefficient of variation, Variationskoeffizient, Coefficient de variation, Variatiecoëfficiënt",
+    ),
+    (
+        Field::Comment,
+        "Comments, Bemerkung, Bemerkungen, Kommentare, Remarque, Remarques, Commentaire, Opmerking, Opmerkingen",
+    ),
+];
+
 /// Columns that the dashboard adds for people.
 const EXTRA: [&str; 2] = ["Why unusual", "Warum auffällig"];
 
@@ -39,6 +63,20 @@ static KNOWN: LazyLock<HashMap<String, Field>> = LazyLock::new(|| {
         |(field, english, german)| [field_name(field), english, german].map(|name| (simplify(name), field));
     TITLES.into_iter().flat_map(names).collect()
 });
+
+/// Apart from the others, since not every title that is similar to one of these is misspelt: "Marque" is no "Remarque".
+static KNOWN_COMMON: LazyLock<HashMap<String, Field>> = LazyLock::new(|| {
+    let names = |(field, titles): (Field, &'static str)| {
+        titles.split(", ").map(move |title| (simplify(title), field))
+    };
+    COMMON.into_iter().flat_map(names).collect()
+});
+
+fn known(title: &str) -> Option<Field> {
+    let simple = simplify(title);
+    let field = KNOWN.get(&simple).or_else(|| KNOWN_COMMON.get(simple.trim_end_matches('.')));
+    field.copied()
+}
 
 const fn field_name(field: Field) -> &'static str {
     field.name()
@@ -69,16 +107,16 @@ pub(super) enum Unit {
 
 impl Title {
     pub(super) fn parse(title: &str) -> Self {
-        if let Some(field) = KNOWN.get(&simplify(title)) {
-            return Title::Field(*field, Unit::None);
+        if let Some(field) = known(title) {
+            return Title::Field(field, Unit::None);
         }
         let (base, unit) = split_unit(title);
-        match KNOWN.get(&simplify(base)) {
-            Some(field) => match Unit::parse(*field, unit) {
-                Some(found) => Title::Field(*field, found),
-                None => match Unit::of_time(*field, title) {
-                    Unit::None => Title::OddUnit(*field, unit.to_owned()),
-                    found => Title::Field(*field, found),
+        match known(base) {
+            Some(field) => match Unit::parse(field, unit) {
+                Some(found) => Title::Field(field, found),
+                None => match Unit::of_time(field, title) {
+                    Unit::None => Title::OddUnit(field, unit.to_owned()),
+                    found => Title::Field(field, found),
                 },
             },
             None if EXTRA.iter().any(|extra| simplify(extra) == simplify(title)) => Title::Extra,
@@ -172,6 +210,14 @@ fn begins_with_offset(text: &str) -> bool {
     signed.is_some_and(|offset| offset.trim_start_matches(['0', ':']).starts_with(is_digit))
 }
 
+/// Whether a column has times of day, which belong to the dates of another one.
+pub(super) fn is_time_of_day(title: &str) -> bool {
+    const TITLES: &str =
+        "uhrzeit zeit scanzeit time scantime timeofday tijd tijdstip scantijd heure heurescan hora godzina";
+    let simple = simplify(title);
+    TITLES.split(' ').any(|title| title == simple)
+}
+
 /// A title without case, spaces, hyphens and underscores.
 pub(super) fn simplify(title: &str) -> String {
     let is_kept =
@@ -181,6 +227,9 @@ pub(super) fn simplify(title: &str) -> String {
 
 /// The field of which the title is a misspelling, among those that are missing.
 pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Option<Field> {
+    if hints(title).is_some_and(<[Field]>::is_empty) {
+        return None;
+    }
     let simple = simplify(split_unit(title).0);
     let edits = |known: &str| strsim::levenshtein(&simple, known);
     let candidates = KNOWN.iter().filter(|(_, field)| is_missing(**field));
@@ -194,19 +243,33 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
     (edits(known) <= edits_max).then_some(*field)
 }
 
-/// Parts of titles in English, German, French, Dutch, Spanish and Polish that hint at a field. Only suggested, never applied.
-const HINTS: [(Field, &str); 9] = [
-    (Field::NumberOfImages, "image bild beeld photo foto imágen imagen zdjęć zdjęci"),
-    (Field::Warnings, "warn waarschuwing avert alert fehler error problem melding meldung aviso ostrzeż"),
-    (Field::ScannedByEmail, "mail"),
-    (Field::AvgGerminationRate, "germination germinación keim kiem kiełk"),
-    (Field::Comment, "comment bemerkung notiz note opmerking remarque observaci uwagi"),
-    (Field::CropType, "crop kultur sorte gewas culture variety espèce cultivo odmiana"),
-    (Field::BatchId, "id nr no nummer numéro number code key ref réf chargennr partijnr"),
-    (Field::BatchCreationDate, "date datum scan zeit time tijd heure created fecha data skan"),
+/// Parts of titles in English, German, French, Dutch, Spanish and Polish that hint at a field, or at several. Only suggested,
+/// never applied. Two words with `&` are both in the title; one behind `=` is the whole title.
+const HINTS: [(&[Field], &str); 15] = [
+    (&[Field::NumberOfImages], "image bild beeld photo foto imágen imagen zdjęć zdjęci"),
+    (&[Field::Warnings], "warn waarschuwing avert alert fehler error problem melding meldung aviso ostrzeż"),
+    (&[Field::ScannedByEmail], "mail scan&durch scan&von scan&by scan&door scan&par"),
     (
-        Field::BatchName,
-        "name naam nom bezeichnung nombre nazwa label tray schale platte lot charge partij lote partia batch",
+        &[Field::AvgNonGerminatedSeedlings],
+        "nicht&gekeimt ungekeimt non&germinated not&germinated niet&gekiemd non&germé",
+    ),
+    (&[Field::AvgGerminationRate], "gekeimt&% germinated&% gekiemd&% germé&%"),
+    (&[Field::AvgGerminatedSeedlings, Field::AvgGerminationRate], "gekeimt germinated gekiemd germé"),
+    // Seedlings of any kind, numbers of trays, and devices.
+    (
+        &[],
+        "keimling kiemplant =platten =schalen =trays =plaques anzahl&platten anzahl&schalen number&trays scanner",
+    ),
+    (&[Field::AvgGerminationRate], "germination germinación keim kiem kiełk"),
+    (&[Field::AvgCoefficientOfVariation], "vk variation variatie"),
+    (&[Field::Comment], "comment bemerkung notiz note opmerking remarque observaci uwagi"),
+    (&[Field::CropType], "crop kultur gewas culture espèce cultivo"),
+    (&[Field::CropType, Field::BatchName], "sorte ras variety variété odmiana bezeichnung"),
+    (&[Field::BatchId], "id nr no nummer numéro number code key ref réf chargennr partijnr"),
+    (&[Field::BatchCreationDate], "date datum scan zeit time tijd heure created fecha data skan"),
+    (
+        &[Field::BatchName],
+        "name naam nom nombre nazwa label tray schale platte lot charge partij lote partia batch",
     ),
 ];
 
@@ -223,12 +286,14 @@ pub(super) fn most_likely<'t>(field: Field, titles: &[&'t str]) -> Option<&'t st
         let simple = simplify(split_unit(title).0);
         let names = KNOWN.iter().filter(|(_, known)| **known == field);
         let similarity = names.map(|(name, _)| strsim::jaro_winkler(&simple, name)).fold(0.0, f64::max);
-        let is_other = similarity < SAME_MIN && hinted(title).is_some_and(|hinted| hinted != field);
+        let is_other = similarity < SAME_MIN && hints(title).is_some_and(|hints| !hints.contains(&field));
         if is_other { 0.0 } else { similarity }
     };
     let best = titles.iter().copied().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     best.filter(|title| similarity(title) >= SIMILARITY_MIN).or_else(|| {
-        titles.iter().copied().find(|title| hinted(title) == Some(field) && may_have_unit(field, title))
+        let count = |title: &str| hints(title).filter(|hints| hints.contains(&field)).map(<[Field]>::len);
+        let hinted = titles.iter().copied().filter(|title| may_have_unit(field, title));
+        hinted.filter(|title| count(title).is_some()).min_by_key(|title| count(title))
     })
 }
 
@@ -279,20 +344,22 @@ pub(super) fn wrong_unit_in_row(field: Field, cell: &str) -> Option<FieldError> 
     Some(FieldError::problem(field.name(), wrong_unit("this row", &clip(unit), field)))
 }
 
-fn may_have_unit(field: Field, title: &str) -> bool {
+pub(super) fn may_have_unit(field: Field, title: &str) -> bool {
     let is_rate = RATE_FIELDS.contains(&field);
     other_unit(field, title).is_none() && (is_rate || !title.contains('%'))
 }
 
-/// The field that a title hints at.
-pub(super) fn hinted(title: &str) -> Option<Field> {
+/// The fields that a title hints at. An empty list is for a word that hints at no certain field.
+pub(super) fn hints(title: &str) -> Option<&'static [Field]> {
     let title = title.to_lowercase().replace('#', " nr ");
-    let has = |word: &str| match word.len() {
+    let has = |word: &str| match (word.strip_prefix('='), word.len()) {
+        (Some(whole), _) => title.trim() == whole,
         // Short words are also parts of others.
-        ..=3 => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == word),
+        (None, 2..=3) => title.split(|c: char| !c.is_alphanumeric()).any(|part| part == word),
         _ => title.contains(word),
     };
-    HINTS.iter().find(|(_, words)| words.split(' ').any(has)).map(|(field, _)| *field)
+    let is_hint = |words: &str| words.split(' ').any(|words| words.split('&').all(has));
+    HINTS.iter().find(|(_, words)| is_hint(words)).map(|(fields, _)| *fields)
 }
 
 #[cfg(test)]
@@ -321,9 +388,16 @@ mod tests {
             ("Gekeimte Sämlinge (pro Platte)", Title::Field(Field::AvgGerminatedSeedlings, Unit::None)),
             (
                 "batch_creation_date (Europe/Berlin)",
-                Title::Field(Field::BatchCreationDate, Unit::Zone(berlin)),
+                Title::Field(Field::BatchCreationDate, Unit::Zone(berlin.clone())),
             ),
             ("Comment (optional)", Title::OddUnit(Field::Comment, "optional".into())),
+            ("Chargen-Nr.", Title::Field(Field::BatchId, Unit::None)),
+            ("Variationskoeffizient [%]", Title::Field(Field::AvgCoefficientOfVariation, Unit::Percent)),
+            ("Scan-Datum (Europe/Berlin)", Title::Field(Field::BatchCreationDate, Unit::Zone(berlin))),
+            ("Sorte", Title::Unknown),
+            ("VK", Title::Unknown),
+            ("Datum", Title::Unknown),
+            ("Bezeichnung", Title::Unknown),
             ("Warum auffällig", Title::Extra),
             ("Naam", Title::Unknown),
             ("germination", Title::Unknown),
@@ -397,6 +471,20 @@ mod tests {
         assert_eq!(misspelt("coment", |field| field != Field::Comment), None);
         assert_eq!(misspelt("Kiemrate [%]", |_| true), Some(Field::AvgGerminationRate));
         assert_eq!(misspelt("Notes", |_| true), None);
-        assert_eq!(most_likely(Field::BatchId, &["Naam", "Batch nr"]), Some("Batch nr"));
+        assert_eq!(misspelt("Marque", |_| true), None);
+        assert_eq!(misspelt("Scanner", |_| true), None);
+        for (field, titles, expected) in [
+            (Field::BatchId, ["Naam", "Batch nr"], Some("Batch nr")),
+            (Field::BatchCreationDate, ["Scan durch", "Scanner"], None),
+            (Field::ScannedByEmail, ["Scan durch", "Scanner"], Some("Scan durch")),
+            (Field::BatchName, ["Platten", "Keimlinge"], None),
+            (Field::BatchName, ["Sorte", "Name der Platte"], Some("Name der Platte")),
+            (Field::BatchName, ["Sorte", "Rest"], Some("Sorte")),
+            (Field::AvgGerminationRate, ["nicht gekeimt", "gekeimt %"], Some("gekeimt %")),
+            (Field::AvgGerminatedSeedlings, ["gekeimt %", "gekeimt"], Some("gekeimt")),
+            (Field::AvgCoefficientOfVariation, ["VK", "Rest"], Some("VK")),
+        ] {
+            assert_eq!(most_likely(field, &titles), expected, "{field} {titles:?}");
+        }
     }
 }

@@ -275,7 +275,7 @@ pub(crate) struct LinkOptions {
     /// Time for which the link works, 15m to 7d, but never longer than the credential is valid
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_link_time)]
     pub(crate) link_valid: Duration,
-    /// URL of the dashboard, for the link [default: http://127.0.0.1:8080]
+    /// URL of the dashboard, for the link [default: the address of the service]
     #[arg(long, env = "BATCHSCAN_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     pub(crate) public_url: Option<String>,
 }

@@ -22,6 +22,22 @@ pub(crate) fn are_unreadable() -> bool {
     std::fs::read(path()).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
+/// The address at which the service listens, if its settings or a variable state it.
+pub(crate) fn service_url() -> Option<String> {
+    let settings = std::fs::read_to_string(path()).map_or_else(|_| BTreeMap::new(), |text| parse(&text));
+    let setting = |name: &str| std::env::var(name).ok().or_else(|| settings.get(name).cloned());
+    let is_set = |name: &str| setting(name).is_some_and(|value| !value.is_empty());
+    let scheme = match is_set("BATCHSCAN_TLS_CERT") || is_set("BATCHSCAN_SELF_SIGNED") {
+        true => "https",
+        false => "http",
+    };
+    let listen = setting("BATCHSCAN_LISTEN")?;
+    let (host, port) = listen.rsplit_once(':').filter(|(_, port)| *port != "0")?;
+    // All addresses of the machine.
+    let host = if matches!(host, "0.0.0.0" | "[::]") { "127.0.0.1" } else { host };
+    Some(format!("{scheme}://{host}:{port}"))
+}
+
 /// Makes the settings the defaults of options. Variables and options of the command line come first.
 pub(super) fn apply(command: Command) -> Command {
     match std::fs::read_to_string(path()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
-use batchscan_store::AdminError;
+use batchscan_store::{AdminError, Store};
 
 use super::context::open;
 use crate::args::Backup;
@@ -41,7 +41,10 @@ pub(crate) async fn run(command: Backup) -> anyhow::Result<()> {
         }
     }
     let new = NewFile::create_private(path).map_err(failed)?;
-    let written = store.backup(new.partial_path(), progress::callback(&bar)).await;
+    let mut written = store.backup(new.partial_path(), progress::callback(&bar)).await;
+    if written.is_ok() {
+        written = Store::record_in_backup(new.partial_path(), path, now).await;
+    }
     bar.finish_and_clear();
     written.map_err(|error| match error {
         // Names the file instead of its temporary name.

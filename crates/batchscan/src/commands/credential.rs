@@ -16,7 +16,7 @@ use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 
 use super::context::{format_time, later, open, org_name};
-use crate::args::{Credential, CredentialCommand, LinkOptions};
+use crate::args::{Credential, CredentialCommand, LinkOptions, settings};
 use crate::table::table;
 use crate::terminal::{note, print, print_hint, print_once};
 
@@ -110,7 +110,8 @@ async fn print_link(
     let new = Session::new(&keys.secret, client.clone(), true, expires_at, now);
     let (session, secret) = new.ok_or_else(no_randomness)?;
     store.add_session(session, None).await?;
-    let url = options.public_url.as_deref().unwrap_or(LOCAL_URL);
+    let known = options.public_url.clone().or_else(settings::service_url);
+    let url = known.as_deref().unwrap_or(LOCAL_URL);
     let link = format!("{url}/#sign-in-link={}", secret.reveal());
     if json {
         let expires_at = expires_at.to_string();
@@ -126,8 +127,12 @@ async fn print_link(
         format_time(Some(expires_at))
     ))?;
     if is_loopback(url) {
+        let reason = match known {
+            Some(_) => String::new(),
+            None => ", the default: no setting names its address".to_owned(),
+        };
         note(&format!(
-            "note: the link works on this machine only (the service must listen at {url}); for other machines, set \
+            "note: the link works on this machine only (the service must listen at {url}{reason}); for other machines, set \
              BATCHSCAN_PUBLIC_URL in the service's settings, or --public-url, to the dashboard's address"
         ));
     }

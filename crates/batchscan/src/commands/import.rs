@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use batchscan_formats::Format;
-use batchscan_formats::read::{Location, Mapping, ReadError, ReadOptions, read_text};
+use batchscan_formats::read::{self, Location, Mapping, ReadError, ReadOptions, read_text};
 use batchscan_server::clock::Clock;
 use batchscan_store::{
     ImportError, ImportOptions, ImportResult, ImportSource, Organisation, Store, hash_file, import_file,
@@ -37,8 +37,11 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     let store = open(&command.database).await?;
     let org = store.org(&command.org).await?;
     let options = store.read_options(&command.org, options).await?;
-    if command.preview || command.write_mapping.is_some() {
-        return preview(command, formats, options).await;
+    if is_preview(&command) {
+        for (file, format) in command.files.iter().zip(formats) {
+            preview(&store, &command, (file, format), &options).await?;
+        }
+        return Ok(());
     }
     for (done, (file, format)) in command.files.iter().zip(formats).enumerate() {
         let started = Instant::now();
@@ -65,21 +68,42 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints how each file is understood.
-async fn preview(command: Import, formats: Vec<Format>, options: ReadOptions) -> anyhow::Result<()> {
+fn is_preview(command: &Import) -> bool {
+    command.preview || command.write_mapping.is_some()
+}
+
+/// Prints how a file is understood, then what an import of it would do.
+async fn preview(
+    store: &Store,
+    command: &Import,
+    (file, format): (&Path, Format),
+    options: &ReadOptions,
+) -> anyhow::Result<()> {
+    let (input, length) = open_input(file)?;
+    let (max, read) = (command.max_input, options.clone());
     let work = move || {
-        for (file, format) in command.files.iter().zip(formats) {
-            let (input, length) = open_input(file)?;
-            let spooled = match length {
-                Some(_) => Ok(input),
-                None => spool(format, input, command.max_input, None),
-            };
-            let input = spooled.map_err(|error| describe_error(file, ImportError::File(error), true, FIX))?;
-            import_preview::run(&command, file, (format, input), &options)?;
-        }
-        Ok(())
+        let input = if length.is_some() { input } else { spool(format, input, max, None)? };
+        let shown = read::preview(format, input.try_clone()?, &read);
+        Ok((input, shown))
     };
-    tokio::task::spawn_blocking(work).await?
+    let read = tokio::task::spawn_blocking(work).await?;
+    let (input, shown) = read.map_err(|error| describe_error(file, ImportError::File(error), true, FIX))?;
+    import_preview::print_preview(command, file, &shown)?;
+    let started = Instant::now();
+    match import_input(store, command, (file, format), (input, &ProgressBar::hidden()), options).await {
+        Ok(would) => {
+            print_warnings(file, would.warnings, &would.messages);
+            print(&summary(command, file, &would, started.elapsed()))
+        }
+        Err(error) => {
+            if command.write_mapping.is_some() {
+                print("Without changes, the file would be rejected:\n")?;
+            }
+            let is_invalid = matches!(error, ImportError::File(ReadError::Invalid { .. }));
+            let error = describe_error(file, error, true, "fix the file or state more in a mapping");
+            if is_invalid && !command.preview { Ok(()) } else { Err(error) }
+        }
+    }
 }
 
 /// How to see the batches.
@@ -121,22 +145,8 @@ async fn import_one(
             tokio::task::spawn_blocking(spool).await?
         }
     };
-    let hashed = match input {
-        Ok(input) => tokio::task::spawn_blocking(move || with_hash(input)).await?,
-        Err(error) => Err(error),
-    };
-    let imported = match hashed {
-        Ok((input, hash)) => {
-            let bytes_read = Arc::new(AtomicU64::new(0));
-            let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
-            let source =
-                ImportSource { file: Some(recorded_name(file)), hash: Some(hash), ..ImportSource::default() };
-            let (now, dry_run, read) = (Clock::system().now(), command.dry_run, options.clone());
-            let options = ImportOptions { source, now, dry_run, read };
-            let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
-            updating.abort();
-            imported
-        }
+    let imported = match input {
+        Ok(input) => import_input(store, command, (file, format), (input, &bar), options).await,
         Err(error) => Err(ImportError::File(error)),
     };
     bar.finish_and_clear();
@@ -144,6 +154,26 @@ async fn import_one(
         let advice = advice(command, format, options, &error);
         describe_error(file, error, command.files.len() == 1, &advice)
     })
+}
+
+async fn import_input(
+    store: &Store,
+    command: &Import,
+    (file, format): (&Path, Format),
+    (input, bar): (File, &ProgressBar),
+    options: &ReadOptions,
+) -> Result<ImportResult, ImportError> {
+    let hashed = tokio::task::spawn_blocking(move || with_hash(input)).await;
+    let (input, hash) = hashed.unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()))?;
+    let bytes_read = Arc::new(AtomicU64::new(0));
+    let updating = tokio::spawn(update_bar(bar.clone(), bytes_read.clone()));
+    let source =
+        ImportSource { file: Some(recorded_name(file)), hash: Some(hash), ..ImportSource::default() };
+    let dry_run = command.dry_run || is_preview(command);
+    let options = ImportOptions { source, now: Clock::system().now(), dry_run, read: options.clone() };
+    let imported = import_file(store, &command.org, (format, input), options, bytes_read).await;
+    updating.abort();
+    imported
 }
 
 /// The file and its hash, for the record of imports.
@@ -303,7 +333,7 @@ fn summary(command: &Import, file: &Path, imported: &ImportResult, took: Duratio
         });
         return format!("{summary}\n");
     }
-    let verb = if command.dry_run { "would import" } else { "imported" };
+    let verb = if command.dry_run || is_preview(command) { "would import" } else { "imported" };
     let duplicates = match counts.duplicates {
         0 => String::new(),
         1 => ", 1 repeated in the file (the last one counts)".into(),

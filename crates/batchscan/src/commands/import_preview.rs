@@ -1,24 +1,21 @@
 //! `batchscan import --preview` and `--write-mapping`: how a file is understood. Imports nothing.
 
-use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use batchscan_formats::Format;
-use batchscan_formats::read::{
-    Implausible, Location, Mapping, Preview, PreviewColumn, ReadError, ReadOptions, preview,
-};
+use batchscan_formats::read::{Implausible, Location, Mapping, Preview, PreviewColumn, ReadOptions};
 use batchscan_server::clock::Clock;
 
-use super::import_messages::{describe_rejection, display_name, print_warnings};
+use super::import_messages::display_name;
 use crate::args::Import;
 use crate::atomic_file::{self, check_free};
-use crate::numbers::count;
 use crate::table::{sanitize, table, truncate};
-use crate::terminal::{note, print};
+use crate::terminal::print;
 
 /// Columns of one example, before and after.
 const EXAMPLE_COLUMNS: usize = 24;
+/// Columns of an error, which is printed in full below.
+const ERROR_COLUMNS: usize = 72;
 
 /// The options of the reader, with the mapping of `--mapping`.
 pub(super) fn read_options(command: &Import) -> anyhow::Result<ReadOptions> {
@@ -48,48 +45,16 @@ pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
     Ok((text, mapping))
 }
 
-/// Prints how a file is understood, and writes that as a mapping if asked to. Fails if the file would be rejected.
-pub(super) fn run(
-    command: &Import,
-    file: &Path,
-    (format, input): (Format, File),
-    options: &ReadOptions,
-) -> anyhow::Result<()> {
-    let shown = preview(format, input, options);
-    let name = display_name(file);
-    print(&describe(&name, &shown))?;
-    if let Some(target) = &command.write_mapping {
-        check_free(target, false)
-            .map_err(|error| anyhow!("{}", error.to_string().replace("; use --force to replace it", "")))?;
-        atomic_file::write(target, shown.to_toml().as_bytes())
-            .with_context(|| format!("cannot write {}", target.display()))?;
-        let target = target.display();
-        print(&format!("Wrote {target}. Edit it, then import with --mapping {target}\n"))?;
-        if shown.result.is_err() {
-            print("Without changes, the file would be rejected:\n")?;
-        }
-    }
-    match &shown.result {
-        Ok(summary) => {
-            let first: Vec<String> = summary.warnings.first.iter().map(ToString::to_string).collect();
-            print_warnings(file, summary.warnings.count, &first);
-            print(&format!("{name} would be accepted: {}\n", count(summary.batches, "batch", "batches")))
-        }
-        Err(error @ ReadError::Invalid { .. }) => {
-            let (errors, summary) = describe_rejection(
-                &name,
-                error,
-                "Nothing was imported",
-                "fix the file or state more in a mapping",
-            );
-            errors.iter().for_each(|error| note(error));
-            if command.write_mapping.is_some() && !command.preview {
-                return Ok(());
-            }
-            bail!("{name} would be rejected: {summary}")
-        }
-        Err(error) => bail!("cannot read {name}: {error}"),
-    }
+/// Prints how a file is understood, and writes that as a mapping if asked to.
+pub(super) fn print_preview(command: &Import, file: &Path, shown: &Preview) -> anyhow::Result<()> {
+    print(&describe(&display_name(file), shown))?;
+    let Some(target) = &command.write_mapping else { return Ok(()) };
+    check_free(target, false)
+        .map_err(|error| anyhow!("{}", error.to_string().replace("; use --force to replace it", "")))?;
+    atomic_file::write(target, shown.to_toml().as_bytes())
+        .with_context(|| format!("cannot write {}", target.display()))?;
+    let target = target.display();
+    print(&format!("Wrote {target}. Edit it, then import with --mapping {target}\n"))
 }
 
 fn describe(name: &str, shown: &Preview) -> String {
@@ -106,9 +71,16 @@ fn describe(name: &str, shown: &Preview) -> String {
         table(["COLUMN", "FIELD", "CONVERSION", "EXAMPLES"], &rows)
     );
     let missing: Vec<&str> = shown.missing.iter().map(|field| field.name()).collect();
-    for (what, names) in
-        [("Fields without a column", missing.join(", ")), ("Ignored sheets", shown.ignored_sheets.join(", "))]
-    {
+    let encoding = match &shown.encoding {
+        Some((name, words)) if words.is_empty() => (*name).to_owned(),
+        Some((name, words)) => format!("{name}, as in \"{}\"", words.join("\", \"")),
+        None => String::new(),
+    };
+    for (what, names) in [
+        ("Encoding", encoding),
+        ("Fields without a column", missing.join(", ")),
+        ("Ignored sheets", shown.ignored_sheets.join(", ")),
+    ] {
         if !names.is_empty() {
             text += &format!("{what}: {}\n", sanitize(&names));
         }
@@ -117,15 +89,21 @@ fn describe(name: &str, shown: &Preview) -> String {
 }
 
 fn row(column: &PreviewColumn) -> [String; 4] {
-    let cut = |text: &str| truncate(&sanitize(text), EXAMPLE_COLUMNS);
-    let example = |(before, after): &(String, Option<String>)| match after {
-        // From a template.
-        Some(after) if column.title.is_empty() => cut(after),
-        Some(after) if after == before => cut(before),
-        Some(after) => format!("{} → {}", cut(before), cut(after)),
-        None => format!("{} → rejected", cut(before)),
-    };
-    let examples: Vec<String> = column.examples.iter().map(example).collect();
+    let cut = |text: &str, columns| truncate(&sanitize(text), columns);
+    let mut last = "";
+    let mut examples = Vec::new();
+    for (before, after) in &column.examples {
+        let shown = cut(before, EXAMPLE_COLUMNS);
+        examples.push(match after {
+            // From a template.
+            Ok(after) if column.title.is_empty() => cut(after, EXAMPLE_COLUMNS),
+            Ok(after) if after == before => shown,
+            Ok(after) => format!("{shown} → {}", cut(after, EXAMPLE_COLUMNS)),
+            Err(error) if error == last => format!("{shown} → the same error"),
+            Err(error) => format!("{shown} → error: {}", cut(error, ERROR_COLUMNS)),
+        });
+        last = after.as_ref().err().map_or("", String::as_str);
+    }
     let field = column.field.map_or_else(|| "(ignored)".into(), |field| field.name().to_owned());
     [sanitize(&column.title), field, column.conversion.clone(), examples.join(" | ")]
 }

@@ -111,10 +111,12 @@ fn a_backup_with_keep_removes_the_oldest_and_nothing_else() {
         && notes == "batchscan-notes.db"),
         "{names:?}"
     );
-    // It can be opened, and has the record of the one before.
+    // It can be opened, and has the record of itself and of the one before.
     let restored = format!("sqlite:{}", site.name(&names[0]));
     let audit = site.run(&["audit", "--database", &restored]).succeeds();
-    assert_eq!(audit.matches(" backup ").count(), 1, "{audit}");
+    assert_eq!(audit.matches(" backup ").count(), 2, "{audit}");
+    let restored = site.run(&["status", "--database", &restored]).succeeds();
+    assert!(restored.starts_with("nothing needs attention"), "{restored}");
 }
 
 #[test]
@@ -136,6 +138,15 @@ fn commands_use_the_settings_of_the_service() {
     let link = run(&["credential", "issue", "--org", ORG, "--link"]).succeeds();
     assert!(link.contains("https://scans.example.org/#sign-in-link="), "{link}");
     assert!(!run(&["org", "list", "--help"]).succeeds().contains("scans.db"));
+    let settings = std::fs::read_to_string(site.path("environment")).unwrap();
+    let listening = settings.replace(
+        "PUBLIC_URL=\"https://scans.example.org\"",
+        "LISTEN='0.0.0.0:9443'\nBATCHSCAN_TLS_CERT='a.pem'",
+    );
+    site.write("environment", listening);
+    let link = run(&["credential", "issue", "--org", ORG, "--link"]);
+    assert!(link.out.contains("https://127.0.0.1:9443/#sign-in-link="), "{link:?}");
+    assert!(link.err.contains("listen at https://127.0.0.1:9443);"), "{link:?}");
     let other = run(&["org", "list", "--database", "sqlite:other.db"]);
     assert!(other.err.contains("there is no database at other.db"), "{other:?}");
 }

@@ -39,39 +39,54 @@ pub(super) fn read(
 ) -> Result<(), Stop> {
     let is_marked = text.skip_byte_order_mark()?;
     let encoding = options.mapping.encoding;
-    let mut source = Source { text, encoding, has_utf8: is_marked, is_warned: false };
+    let letters = Letters { has_any: is_marked, is_stated: encoding.is_some(), is_warned: false };
+    let mut source = Source { text, encoding, letters };
     let mut row = Row::default();
     let (delimiter, header) = find_header(&mut source, &mut row, options, collector)?;
     let quotes_all = row.cells.iter().all(|cell| cell.is_quoted);
     let titles = String::from_utf8_lossy(&source.text.bytes()[..row.length]).trim_end().to_owned();
     row.consume(source.text);
     let Header { roles, zone } = header;
-    let converter = Converter::new(options, zone);
+    let converter = Converter::new(options, zone, &roles);
     let mut table = Table { titles, roles, delimiter, is_for_excel: is_marked, quotes_all, converter };
-    while row.find(source.text, delimiter, collector)? {
+    let outcome = read_rows(&mut source, &mut row, &mut table, collector);
+    collector.finish_conversion(&table.converter, outcome)
+}
+
+fn read_rows(
+    source: &mut Source<'_, '_>,
+    row: &mut Row,
+    table: &mut Table<'_>,
+    collector: &mut Collector<'_>,
+) -> Result<(), Stop> {
+    while row.find(source.text, table.delimiter, collector)? {
         let location = source.text.location();
         match std::str::from_utf8(&source.text.bytes()[..row.length]) {
             Ok(row_text) => {
-                source.has_utf8 = source.has_utf8 || !row_text.is_ascii();
-                let is_stated = source.encoding.is_some();
-                check_decoded(row_text, source.text, is_stated, &mut source.is_warned, collector)?;
-                table.read_row(&row, row_text, location, collector)?;
+                source.letters.check(row_text, source.text, collector)?;
+                table.read_row(row, row_text, location, collector)?;
                 row.consume(source.text);
             }
             Err(error) => source.change_encoding(row.length, error, collector)?,
         }
     }
-    collector.notes().set_conversion(&table.converter);
-    collector.add_errors(table.converter.finish())
+    Ok(())
 }
 
 /// A file whose encoding shows while it is read.
 struct Source<'s, 'b> {
     text: &'s mut TextBuffer<'b>,
-    /// Whether there was text that only UTF-8 explains.
-    has_utf8: bool,
     /// The encoding of bytes that are not UTF-8, if it is stated.
     encoding: Option<&'static Encoding>,
+    letters: Letters,
+}
+
+/// What letters outside of ASCII show about the encoding.
+struct Letters {
+    /// Whether there were any, or a byte order mark.
+    has_any: bool,
+    /// Whether the encoding is stated.
+    is_stated: bool,
     /// Whether a warning says that it may be another one.
     is_warned: bool,
 }
@@ -86,7 +101,7 @@ impl Source<'_, '_> {
         collector: &mut Collector<'_>,
     ) -> Result<(), Stop> {
         let (bytes, at) = (&self.text.bytes()[..length], error.valid_up_to());
-        if self.has_utf8 || !bytes[..at].is_ascii() {
+        if self.letters.has_any || !bytes[..at].is_ascii() {
             let found = format!("byte 0x{:02X} at byte {} of the row", bytes[at], at + 1);
             return Err(collector.fail(self.text.location(), unexpected(found, SAVE_AS)));
         }
@@ -95,20 +110,21 @@ impl Source<'_, '_> {
     }
 }
 
-/// Rejects or warns about text that has probably another encoding.
-fn check_decoded(
-    row: &str,
-    text: &TextBuffer<'_>,
-    is_stated: bool,
-    is_warned: &mut bool,
-    collector: &mut Collector<'_>,
-) -> Result<(), Stop> {
-    match text.encoding().and_then(|encoding| encoding::check(row, encoding, is_stated)) {
-        Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
-        Some(Doubt::Possible(warning)) if !std::mem::replace(is_warned, true) => {
-            collector.warn(text.location(), warning)
+impl Letters {
+    /// Rejects or warns about text that has probably another encoding.
+    fn check(&mut self, row: &str, text: &TextBuffer<'_>, collector: &mut Collector<'_>) -> Result<(), Stop> {
+        if row.is_ascii() {
+            return Ok(());
         }
-        _ => Ok(()),
+        self.has_any = true;
+        collector.notes().add_words(row);
+        match encoding::check(row, text.encoding(), self.is_stated) {
+            Some(Doubt::Wrong(error)) => Err(collector.fail(text.location(), error)),
+            Some(Doubt::Possible(warning)) if !std::mem::replace(&mut self.is_warned, true) => {
+                collector.warn(text.location(), warning)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -128,9 +144,7 @@ fn find_header(
         }
         match std::str::from_utf8(&source.text.bytes()[..length]) {
             Ok(line) => {
-                source.has_utf8 = source.has_utf8 || !line.is_ascii();
-                let is_stated = source.encoding.is_some();
-                check_decoded(line, source.text, is_stated, &mut source.is_warned, collector)?;
+                source.letters.check(line, source.text, collector)?;
             }
             Err(error) => {
                 source.change_encoding(length, error, collector)?;

@@ -110,7 +110,7 @@ fn broken_quotes_and_other_encodings_stop_the_reading() {
         (mixed, format!("line 3: {utf8}, found byte 0xE4 at byte 33 of the row")),
         (
             dos,
-            "line 2: text of an unknown encoding: add the right one to a mapping: encoding = \"macintosh\" (\"Å\"); if none is \
+            "line 2: text of an unknown encoding: add the right one to a mapping: encoding = \"windows-1251\" (\"Ѓ\") or \"macintosh\" (\"Å\"); if none is \
             right, save the file as UTF-8"
                 .into(),
         ),

@@ -2,13 +2,15 @@
 //! updates the results.
 
 use std::fmt::Write as _;
-use std::io::Cursor;
+use std::io::{Cursor, Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
-use batchscan_model::{Batch, UtcInstant, Zone};
+use batchscan_model::{Batch, Field, UtcInstant, Zone};
 use proptest::prelude::*;
 use rust_xlsxwriter::{ExcelDateTime, Format as CellFormat, Workbook, Worksheet};
+use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
 
 use super::{Implausible, Mapping, RateUnit, RateUnits, ReadError, ReadOptions, preview, read};
 use crate::Format;
@@ -53,11 +55,39 @@ impl<'t> Case<'t> {
     fn file(&self) -> (Format, Vec<u8>) {
         match self.part("csv") {
             Some(text) => (Format::Csv, encode(&text.replace('→', "\t"), self.options)),
+            None if self.options.contains("1904") => (Format::Xlsx, since_1904(&workbook(&self.parts))),
             None => (Format::Xlsx, workbook(&self.parts)),
         }
     }
 
     fn result(&self) -> String {
+        let result = self.import();
+        if self.options.contains("preview") { result + &self.preview() } else { result }
+    }
+
+    fn preview(&self) -> String {
+        let (format, bytes) = self.file();
+        let shown = preview(format, temporary_file(Cursor::new(bytes)), &self.read_options());
+        let mut lines = String::new();
+        if let Some((name, words)) = shown.encoding {
+            let _ = writeln!(lines, "preview of {name}: {}", words.join(" | "));
+        }
+        for column in shown.columns.into_iter().filter(|column| !column.examples.is_empty()) {
+            let field = column.field.map_or("ignored", Field::name);
+            let example = |(before, after): (String, Result<String, String>)| match after {
+                Ok(after) if after == before => before,
+                Ok(after) => format!("{before} → {after}"),
+                Err(error) => format!("{before} → error: {error}"),
+            };
+            let examples: Vec<String> = column.examples.into_iter().map(example).collect();
+            let conversion =
+                if column.conversion.is_empty() { "" } else { &format!(", {}", column.conversion) };
+            let _ = writeln!(lines, "preview of {field}{conversion}: {}", examples.join(" | "));
+        }
+        lines
+    }
+
+    fn import(&self) -> String {
         let (format, bytes) = self.file();
         let mut lines = String::new();
         let mut accept = |batch: Batch, _| {
@@ -88,6 +118,12 @@ fn encode(text: &str, options: &str) -> Vec<u8> {
             let name = options.split(' ').find(|word| word.starts_with("windows")).unwrap();
             super::mapping::parse_encoding(name).unwrap().encode(text).0.into_owned()
         }
+        _ if options.contains("twice") => super::mapping::parse_encoding("windows-1252")
+            .unwrap()
+            .decode(text.as_bytes())
+            .0
+            .into_owned()
+            .into(),
         _ if options.contains("bom") => format!("\u{FEFF}{text}").into_bytes(),
         _ => text.into(),
     }
@@ -105,6 +141,21 @@ fn workbook(parts: &[(&str, &str)]) -> Vec<u8> {
         }
     }
     workbook.save_to_buffer().unwrap()
+}
+
+/// The same cells in a workbook whose calendar begins in 1904.
+fn since_1904(workbook: &[u8]) -> Vec<u8> {
+    let mut parts = ZipArchive::new(Cursor::new(workbook)).unwrap();
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for index in 0..parts.len() {
+        let mut part = parts.by_index(index).unwrap();
+        let mut text = String::new();
+        part.read_to_string(&mut text).unwrap();
+        archive.start_file(part.name().unwrap(), SimpleFileOptions::default()).unwrap();
+        let text = text.replace("<workbookPr", "<workbookPr date1904=\"1\"");
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
 }
 
 /// `#1.5` is a number, `~042` one with a leading zero, `&00-000=417` one with a format, `%0.5` a number shown as a percentage,

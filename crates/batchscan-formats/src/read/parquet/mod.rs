@@ -57,11 +57,10 @@ pub(super) fn read(
         bytes_read.fetch_max(u64::try_from(bytes).unwrap_or(length).min(length), Ordering::Relaxed);
     };
     let mut row = 0;
-    for group in 0..file.num_row_groups() {
-        read_group(&file, group, &columns, &mut row, &advance_to, &mut converter, collector)?;
-    }
-    collector.notes().set_conversion(&converter);
-    collector.add_errors(converter.finish())
+    let outcome = (0..file.num_row_groups()).try_for_each(|group| {
+        read_group(&file, group, &columns, &mut row, &advance_to, &mut converter, collector)
+    });
+    collector.finish_conversion(&converter, outcome)
 }
 
 struct ChosenColumn {
@@ -82,7 +81,7 @@ fn choose_columns<'o>(
     leaves.dedup_by_key(|leaf| schema.get_column_root_idx(*leaf));
     let titles = number_equal(leaves.iter().map(|leaf| schema.get_column_root(*leaf).name()));
     let Header { roles, zone } = match_columns(&titles, Location::Columns, options, collector)?;
-    let converter = Converter::new(options, zone);
+    let converter = Converter::new(options, zone, &roles);
     let mut chosen = Vec::new();
     let mut are_readable = true;
     for (index, role) in leaves.into_iter().zip(roles) {

@@ -28,6 +28,7 @@ use super::convert::Converter;
 use super::error::Location;
 use super::header::{ColumnTitle, Header, HeaderSearch, match_columns, number_equal};
 use super::mapping::quoted;
+use super::preview::PERCENT_CELL;
 use super::title::wrong_unit_in_row;
 use limited_file::{LIMITS, LimitedFile, Limits, PartsError, too_large};
 use mixed_dates::MixedDates;
@@ -123,16 +124,15 @@ impl<'o> Sheets<'o> {
         let mut table = Table::new(sheet, is_1904, formulas, self.options);
         table.has_merged_cells = self.limits.contents().has_merged_cells;
         table.links = self.find_links(workbook, sheet, name, collector)?;
-        read_sheet(workbook, name, &mut table, self.limits, collector)?;
+        let outcome = read_sheet(workbook, name, &mut table, self.limits, collector);
         match table.header {
             Some(_) => {
                 collector.notes().set_sheet(name);
                 if let Some(converter) = &table.converter {
-                    collector.notes().set_conversion(converter);
-                    collector.add_errors(converter.finish())?;
+                    collector.finish_conversion(converter, outcome)?;
                 }
                 match table.dates.finish() {
-                    Some(Err(error)) => collector.add_errors(vec![error])?,
+                    Some(Err(error)) => collector.reject_column(error)?,
                     Some(Ok(warning)) => collector.warn(warning.location, warning.error)?,
                     None => {}
                 }
@@ -142,6 +142,7 @@ impl<'o> Sheets<'o> {
                 self.check_second(sheet, collector)
             }
             None => {
+                outcome?;
                 collector.notes().ignore_sheet(name);
                 let best = self.search.as_ref().map_or((0, 0), |(_, search)| search.score());
                 if table.search.score() > best || table.has_cells && self.search.is_none() {
@@ -465,7 +466,7 @@ impl<'o> Table<'o> {
             }
             Some(Role::Field(role)) => {
                 let link = self.links.get(&position).filter(|_| role.kind == Kind::Link);
-                let cell = match link.filter(|_| !shown(&cell).contains("://")) {
+                let cell = match link.filter(|_| !self.shown(&cell).contains("://")) {
                     Some(link) => DataRef::String(link.clone()),
                     None => cell,
                 };
@@ -474,11 +475,11 @@ impl<'o> Table<'o> {
             }
             Some(Role::Ignored) => {
                 if collector.notes().wants_examples() {
-                    collector.notes().add_ignored_cell(column, &shown(&cell));
+                    collector.notes().add_ignored_cell(column, &self.shown(&cell));
                 }
                 Ok(())
             }
-            Some(Role::Unnamed) | None if shown(&cell).trim().is_empty() => Ok(()),
+            Some(Role::Unnamed) | None if self.shown(&cell).trim().is_empty() => Ok(()),
             Some(Role::Unnamed) | None if self.options.mapping.ignore.iter().any(String::is_empty) => Ok(()),
             Some(Role::Unnamed) | None => {
                 let column = format!("column {}", column + 1);
@@ -495,7 +496,7 @@ impl<'o> Table<'o> {
 
     /// Whether the mapping ignores rows with this first cell, or it is the header again, as on printed pages.
     fn is_no_data(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) -> bool {
-        if row.first.is_none() && self.options.mapping.is_ignored_row(row.first.insert(shown(cell))) {
+        if row.first.is_none() && self.options.mapping.is_ignored_row(row.first.insert(self.shown(cell))) {
             return true;
         }
         let is_date = match self.header.as_ref().and_then(|roles| roles.get(column)) {
@@ -513,16 +514,27 @@ impl<'o> Table<'o> {
         look: &Look,
         collector: &mut Collector<'_>,
     ) {
-        if collector.notes().wants_examples() {
-            let mark = if look.is_percent { " (percent cell)" } else { "" };
-            collector.notes().add_cell(field, &format!("{}{mark}", shown(&cell)));
-        }
+        let before = collector.notes().wants_examples().then(|| self.shown(&cell));
         if matches!(field.kind(), Kind::Count | Kind::Decimal)
             && let Some(text) = cell.get_string()
         {
             row.wrong_unit = row.wrong_unit.take().or_else(|| wrong_unit_in_row(field, text));
         }
-        self.set_value(row, field, CellValue::new(field, cell, look, self.is_1904));
+        let value = CellValue::new(field, cell, look, self.is_1904);
+        if let Some(before) = before {
+            let before = match &value {
+                // A date may look like a number.
+                CellValue::Clock(_) => value.shown(),
+                _ if look.is_percent => before + PERCENT_CELL,
+                _ => before,
+            };
+            collector.notes().add_cell(field, &before);
+        }
+        self.set_value(row, field, value);
+    }
+
+    fn shown(&self, cell: &DataRef<'_>) -> String {
+        shown(cell, self.is_1904)
     }
 
     fn set_value<'a>(&mut self, row: &mut Row<'a>, field: Field, value: CellValue<'a>) {
@@ -591,7 +603,8 @@ impl<'o> Table<'o> {
         let (number, location) = (u64::from(self.row) + 1, self.location());
         if self.search.is_header(&titles, number, location) {
             let Header { roles, zone } = match_columns(&titles, location, self.options, collector)?;
-            (self.header, self.converter) = (Some(roles), Some(Converter::new(self.options, zone)));
+            self.converter = Some(Converter::new(self.options, zone, &roles));
+            self.header = Some(roles);
             (self.titles, self.header_row) = (titles, self.row);
         } else {
             self.is_search_over = self.search.is_over(number);

@@ -100,6 +100,9 @@ impl<'a> CellValue<'a> {
             {
                 Value::Other("a number with another unit in its format: convert it")
             }
+            DataRef::Float(number) if field.kind() == Kind::Id && number.fract() != 0.0 => {
+                Value::Other("a number that is not whole: store it as text")
+            }
             DataRef::Float(number)
                 if number >= 0.0
                     && number.fract() == 0.0
@@ -162,10 +165,10 @@ fn cell_text(cell: &DataRef<'_>) -> String {
 }
 
 /// A cell for people.
-pub(super) fn shown(cell: &DataRef<'_>) -> String {
+pub(super) fn shown(cell: &DataRef<'_>, is_1904: bool) -> String {
     match cell {
         DataRef::Bool(flag) => flag.to_string(),
-        DataRef::DateTime(date) => match clock(date.as_f64(), false) {
+        DataRef::DateTime(date) => match clock(date.as_f64(), is_1904) {
             value @ CellValue::Clock(_) => value.shown(),
             _ => date.as_f64().to_string(),
         },

@@ -12,6 +12,8 @@ const DEPTH_MAX: usize = 100;
 const LINKS_MAX: usize = 65_530;
 /// Their tags, which the library keeps. A usual one has 100 bytes.
 const LINKS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Merged cells of a sheet, which the library keeps in 16 bytes each: one for each row that Excel allows.
+const MERGED_MAX: usize = 1_048_576;
 /// The roots of the parts that the library reads. Others may contain anything.
 const ROOTS: [&str; 5] = ["Relationships", "workbook", "sst", "styleSheet", "worksheet"];
 
@@ -61,6 +63,7 @@ struct Document {
     has_value: bool,
     links: usize,
     links_bytes: usize,
+    merged: usize,
     contents: Contents,
 }
 
@@ -105,7 +108,9 @@ impl Document {
         self.has_root = true;
         self.has_sheet_data |= name.as_ref() == "sheetData";
         self.has_formula |= name.as_ref() == "f";
-        self.contents.has_merged_cells |= name.as_ref() == "mergeCell";
+        if name.as_ref() == "mergeCell" {
+            self.add_merged()?;
+        }
         if name.as_ref() == "hyperlink" {
             self.add_link(tag.len())?;
         }
@@ -123,6 +128,12 @@ impl Document {
             (false, true) => Err("links with too long texts".into()),
             (false, false) => Ok(()),
         }
+    }
+
+    fn add_merged(&mut self) -> Result<(), String> {
+        self.contents.has_merged_cells = true;
+        self.merged += 1;
+        if self.merged > MERGED_MAX { Err(format!("more than {MERGED_MAX} merged cells")) } else { Ok(()) }
     }
 
     fn is_sheet(&self) -> bool {
@@ -260,6 +271,10 @@ mod tests {
             ),
             (format!("<worksheet><sheetData>{rows}</sheetData><x"), "syntax error: "),
             (
+                format!("<worksheet><sheetData>{rows}</sheetData>{}", "<mergeCell/>".repeat(1_048_577)),
+                "more than 1048576 merged cells",
+            ),
+            (
                 format!("<worksheet><sheetData>{rows}</sheetData>{}", "<x>".repeat(200)),
                 "more than 100 nested tags",
             ),
@@ -272,7 +287,7 @@ mod tests {
             let expected = format!(
                 "expected a complete Excel workbook, found a damaged file (xl/worksheets/a.xml: {reason}"
             );
-            assert!(found.starts_with(&expected), "{sheet}: {found}");
+            assert!(found.starts_with(&expected), "{reason}: {found}");
         }
     }
 
