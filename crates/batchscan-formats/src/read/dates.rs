@@ -240,6 +240,11 @@ fn likely_formats(cell: &str) -> Vec<String> {
         runs.iter().copied().map(text).collect::<Option<String>>()
     };
     let formats = orders.into_iter().filter(|_| is_plain).filter_map(format);
+    // `03.04. 08:00` has no year: no colon stands in a date, and an hour has minutes or a word.
+    let is_date = |format: &String| {
+        !["%d:", "%m:", "%y:"].iter().any(|part| format.contains(part))
+            && (!format.contains("%H") || format.contains("%M") || !words.is_empty())
+    };
     // Only those that read it.
-    formats.filter(|format| parse_with_format(format, cell).is_some()).collect()
+    formats.filter(is_date).filter(|format| parse_with_format(format, cell).is_some()).collect()
 }
