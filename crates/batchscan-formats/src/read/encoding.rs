@@ -60,12 +60,19 @@ pub(super) fn check(row: &str, encoding: Option<&'static Encoding>, is_stated: b
     Some(Doubt::Possible(problem(text)))
 }
 
-/// What a word was before its UTF-8 was taken for another encoding and encoded again, such as `ü` for `Ã¼`.
+/// What a word was before its UTF-8 was taken for another encoding and encoded again, such as `ü` for `Ã¼`. Only with letters
+/// of Europe or usual signs: `ß…` would be a letter of West Africa.
 fn encoded_once(word: &str) -> Option<String> {
     [WINDOWS_1252, WINDOWS_1250].into_iter().find_map(|encoding| {
         let (bytes, _, has_others) = encoding.encode(word);
-        String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)
+        let text = String::from_utf8(bytes.into_owned()).ok().filter(|_| !has_others)?;
+        text.chars().all(is_usual).then_some(text)
     })
+}
+
+/// Whether a character is Latin, or a sign such as a dash, a quotation mark or `€`.
+fn is_usual(c: char) -> bool {
+    c.is_ascii() || matches!(c, '\u{a0}'..='\u{17f}' | '\u{2000}'..='\u{20ac}')
 }
 
 /// An error of a whole row.

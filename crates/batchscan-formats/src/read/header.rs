@@ -378,7 +378,7 @@ impl<'t> Matcher<'_, 't> {
         let taken = self.taken;
         let (mut misspellings, unknown) = (Vec::new(), std::mem::take(&mut self.unknown));
         for title in unknown {
-            match misspelt(title, |field| !taken[field as usize]) {
+            match misspelt(title, |field| !taken[field as usize] && !self.has_template(field)) {
                 None if is_time_of_day(title) && taken[Field::BatchCreationDate as usize] => {
                     misspellings.push(FieldError::problem(&clip(title), self.time_of_another_column(title)));
                 }
@@ -397,6 +397,11 @@ impl<'t> Matcher<'_, 't> {
             }
         }
         self.errors.append(&mut misspellings);
+    }
+
+    /// Whether the mapping makes the values of a field.
+    fn has_template(&self, field: Field) -> bool {
+        field == Field::BatchId && self.options.mapping.batch_id.is_some()
     }
 
     /// Dates without their times would be midnight.
@@ -492,7 +497,9 @@ impl<'t> Matcher<'_, 't> {
     /// The lines of a mapping that unknown columns may need.
     fn suggest_lines(&self) -> String {
         let line = |title: &&str| {
-            let is_free = |field: &&Field| !self.taken[**field as usize] && may_have_unit(**field, title);
+            let is_free = |field: &&Field| {
+                !self.taken[**field as usize] && !self.has_template(**field) && may_have_unit(**field, title)
+            };
             let fields = hints(title)?.iter().filter(is_free);
             let names: Vec<String> = fields.map(|field| format!("\"{field}\"")).collect();
             (!names.is_empty()).then(|| format!("{} = {}", quoted(&clip(title)), names.join(" or ")))

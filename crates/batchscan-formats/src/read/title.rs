@@ -32,12 +32,8 @@ const TITLES: [(Field, &str, &str); Field::ALL.len()] = [
 ];
 
 /// Common titles that can mean only one field, in English, German, French and Dutch. Not "Sorte", which may be a crop or a name;
-/// not "Datum", which may be that of sowing; not "VK", which may be a price.
-const COMMON: [(Field, &str); 7] = [
-    (
-        Field::BatchId,
-        "Batch number, Batch no, Batch-Nr, Batchnummer, Chargennummer, Chargen-Nr, Charge-Nr, Numéro de lot, Partijnummer",
-    ),
+/// not "Datum", which may be that of sowing; not "VK", which may be a price; not "Chargennummer", which many trays may have.
+const COMMON: [(Field, &str); 6] = [
     (Field::BatchCreationDate, "Scan date, Scandatum, Date du scan, Date de scan"),
     (Field::CropType, "Gewas, Culture"),
     (
@@ -54,6 +50,9 @@ const COMMON: [(Field, &str); 7] = [
         "Comments, Bemerkung, Bemerkungen, Kommentare, Remarque, Remarques, Commentaire, Opmerking, Opmerkingen",
     ),
 ];
+
+/// Simplified titles that are similar to ours, but mean something else.
+const NO_MISSPELLINGS: [&str; 3] = ["scanner", "chargennr", "chargenr"];
 
 /// Columns that the dashboard adds for people.
 const EXTRA: [&str; 2] = ["Why unusual", "Warum auffällig"];
@@ -74,8 +73,7 @@ static KNOWN_COMMON: LazyLock<HashMap<String, Field>> = LazyLock::new(|| {
 
 fn known(title: &str) -> Option<Field> {
     let simple = simplify(title);
-    let field = KNOWN.get(&simple).or_else(|| KNOWN_COMMON.get(simple.trim_end_matches('.')));
-    field.copied()
+    KNOWN.get(&simple).or_else(|| KNOWN_COMMON.get(&simple)).copied()
 }
 
 const fn field_name(field: Field) -> &'static str {
@@ -227,10 +225,10 @@ pub(super) fn simplify(title: &str) -> String {
 
 /// The field of which the title is a misspelling, among those that are missing.
 pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Option<Field> {
-    if hints(title).is_some_and(<[Field]>::is_empty) {
+    let simple = simplify(split_unit(title).0);
+    if NO_MISSPELLINGS.contains(&simple.trim_end_matches('.')) {
         return None;
     }
-    let simple = simplify(split_unit(title).0);
     let edits = |known: &str| strsim::levenshtein(&simple, known);
     let candidates = KNOWN.iter().filter(|(_, field)| is_missing(**field));
     let (known, field) = candidates.min_by_key(|(known, field)| (edits(known), **field as usize))?;
@@ -391,7 +389,7 @@ mod tests {
                 Title::Field(Field::BatchCreationDate, Unit::Zone(berlin.clone())),
             ),
             ("Comment (optional)", Title::OddUnit(Field::Comment, "optional".into())),
-            ("Chargen-Nr.", Title::Field(Field::BatchId, Unit::None)),
+            ("Chargen-Nr.", Title::Unknown),
             ("Variationskoeffizient [%]", Title::Field(Field::AvgCoefficientOfVariation, Unit::Percent)),
             ("Scan-Datum (Europe/Berlin)", Title::Field(Field::BatchCreationDate, Unit::Zone(berlin))),
             ("Sorte", Title::Unknown),
@@ -472,7 +470,12 @@ mod tests {
         assert_eq!(misspelt("Kiemrate [%]", |_| true), Some(Field::AvgGerminationRate));
         assert_eq!(misspelt("Notes", |_| true), None);
         assert_eq!(misspelt("Marque", |_| true), None);
-        assert_eq!(misspelt("Scanner", |_| true), None);
+        for title in ["Scanner", "Chargen-Nr", "Charge-Nr.", "Platten", "Keimlinge", "Scan durch", "gekeimt"]
+        {
+            assert_eq!(misspelt(title, |_| true), None, "{title}");
+        }
+        let without_seedling = Some(Field::AvgNonGerminatedSeedlings);
+        assert_eq!(misspelt("Zellen ohne Keimlinge", |_| true), without_seedling);
         for (field, titles, expected) in [
             (Field::BatchId, ["Naam", "Batch nr"], Some("Batch nr")),
             (Field::BatchCreationDate, ["Scan durch", "Scanner"], None),

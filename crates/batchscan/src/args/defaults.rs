@@ -10,6 +10,7 @@ type Text = LazyLock<String>;
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 
+pub(super) const LISTEN: &str = "127.0.0.1:8080";
 pub(super) static TOKEN_TTL: Text = Text::new(|| format!("{}h", CONFIG.token_ttl_secs / 3_600));
 pub(super) static PAGE_SIZE: Text = Text::new(|| CONFIG.page_rows.to_string());
 pub(super) static MAX_IMPORT: Text = Text::new(|| format!("{}G", CONFIG.import_bytes_max >> 30));

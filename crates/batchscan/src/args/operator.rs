@@ -32,7 +32,7 @@ Examples:
   batchscan demo --batches 200000 --fail-rate 0.3     test a client's paging and retries")]
 pub(crate) struct Demo {
     /// Address to listen on; port 0 picks a free port
-    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
+    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = defaults::LISTEN, value_parser = parse_address)]
     pub(crate) listen: String,
     /// Number of batches to generate
     #[arg(long, env = "BATCHSCAN_BATCHES", value_name = "N", default_value = "3000", value_parser = whole_number(0..=10_000_000_u64))]
@@ -60,7 +60,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
     /// Address to listen on; port 0 picks a free port
-    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
+    #[arg(long, env = "BATCHSCAN_LISTEN", value_name = "HOST:PORT", default_value = defaults::LISTEN, value_parser = parse_address)]
     pub(crate) listen: String,
     /// Lifetime of an access token, from 1s to 24h
     #[arg(long, env = "BATCHSCAN_TOKEN_TTL", value_name = "TIME", default_value = defaults::TOKEN_TTL.as_str(), value_parser = parse_ttl)]
@@ -217,7 +217,7 @@ pub(crate) enum CredentialCommand {
         /// Organisation whose batches the client may read
         #[arg(long, value_name = "NAME")]
         org: String,
-        /// Label that says what the credential is for
+        /// Program or person that the credential is for, such as "Ann"; users of its organisation's dashboard see it
         #[arg(long, value_name = "TEXT", default_value = "", value_parser = parse_label)]
         label: String,
         /// Expire after a time such as 365d, or at the end of a day such as 2027-12-31 (UTC)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, Command};
 
+use super::defaults::LISTEN;
 use crate::platform::SETTINGS_FILE;
 
 /// Another file.
@@ -31,7 +32,8 @@ pub(crate) fn service_url() -> Option<String> {
         true => "https",
         false => "http",
     };
-    let listen = setting("BATCHSCAN_LISTEN")?;
+    let default = (scheme == "https").then(|| LISTEN.to_owned());
+    let listen = setting("BATCHSCAN_LISTEN").or(default)?;
     let (host, port) = listen.rsplit_once(':').filter(|(_, port)| *port != "0")?;
     // All addresses of the machine.
     let host = if matches!(host, "0.0.0.0" | "[::]") { "127.0.0.1" } else { host };

@@ -96,10 +96,10 @@ async fn preview(
             print(&summary(command, file, &would, started.elapsed()))
         }
         Err(error) => {
-            if command.write_mapping.is_some() {
+            let is_invalid = matches!(error, ImportError::File(ReadError::Invalid { .. }));
+            if is_invalid && command.write_mapping.is_some() {
                 print("Without changes, the file would be rejected:\n")?;
             }
-            let is_invalid = matches!(error, ImportError::File(ReadError::Invalid { .. }));
             let error = describe_error(file, error, true, "fix the file or state more in a mapping");
             if is_invalid && !command.preview { Ok(()) } else { Err(error) }
         }

@@ -168,6 +168,17 @@ fn a_foreign_file_is_previewed_mapped_and_imported() {
     );
 }
 
+#[test]
+fn a_preview_that_the_database_fails_does_not_blame_the_file() {
+    let site = Site::new();
+    site.write("a.ndjson", scans::ndjson(0..2, "x"));
+    let trigger = "CREATE TRIGGER full BEFORE INSERT ON batch BEGIN SELECT RAISE(ABORT, 'full'); END";
+    site.sql().execute_batch(trigger).unwrap();
+    let outcome = site.run(&["import", "--org", ORG, "a.ndjson", "--write-mapping", "a.toml"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(outcome.err.contains("full") && !outcome.out.contains("rejected"), "{outcome:?}");
+}
+
 /// Decision 031.
 #[test]
 fn an_import_without_changes_keeps_the_etag() {

@@ -147,6 +147,12 @@ fn commands_use_the_settings_of_the_service() {
     let link = run(&["credential", "issue", "--org", ORG, "--link"]);
     assert!(link.out.contains("https://127.0.0.1:9443/#sign-in-link="), "{link:?}");
     assert!(link.err.contains("listen at https://127.0.0.1:9443);"), "{link:?}");
+    site.write(
+        "environment",
+        settings.replace("PUBLIC_URL=\"https://scans.example.org\"", "TLS_CERT='a.pem'"),
+    );
+    let link = run(&["credential", "issue", "--org", ORG, "--link"]);
+    assert!(link.out.contains("https://127.0.0.1:8080/#sign-in-link="), "{link:?}");
     let other = run(&["org", "list", "--database", "sqlite:other.db"]);
     assert!(other.err.contains("there is no database at other.db"), "{other:?}");
 }
