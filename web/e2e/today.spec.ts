@@ -91,9 +91,9 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
   await expect(page.getByText('1 marked as seen')).toBeFocused();
   await button(page, 'Mark as seen: Tray 2').click();
-  await expect(message(page, 'Nothing left to look at')).toBeVisible();
+  await expect(message(page, '2 unusual batches, all seen')).toBeVisible();
   await goSignedIn(page, service, '/');
-  await expect(message(page, 'Nothing left to look at')).toBeVisible();
+  await expect(message(page, '2 unusual batches, all seen')).toBeVisible();
   const list = region(page, 'New batches').getByRole('listitem');
   await expect(list).toHaveText([/Tray 2\s*✓\s*60%/, /Tray 1\s*✓\s*41%/, /Tray 0\s*94%/]);
   await expect(list.getByRole('img', { name: 'Seen' })).toHaveCount(2);
@@ -104,7 +104,7 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await expect(picture.getByRole('link', { name: 'Tray 1, 41%' }).locator('path')).toHaveCSS('fill', 'rgb(251, 250, 246)');
   const colleague = await browser.newPage();
   await openSignedIn(colleague, service);
-  await expect(message(colleague, 'Nothing left to look at')).toBeVisible();
+  await expect(message(colleague, '2 unusual batches, all seen')).toBeVisible();
   await link(colleague, 'Batches').click();
   await expect(colleague.getByRole('gridcell', { name: /^41%/ })).toHaveText(/^41%\s*✓/);
   await link(colleague, 'Tray 1').click();
@@ -121,37 +121,38 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await colleague.close();
 });
 
-test('a mark has a note, which all see with its time', async ({ page, browser }) => {
+test('a note and a mark as seen are independent, and all see them', async ({ page, browser }) => {
   const service = await serve('Noted', morning({}, failed));
   await openSignedIn(page, service);
-  await expect(page.getByText('Marks are for everyone at Noted.')).toBeVisible();
-  await button(page, 'Mark as seen: Tray 1').click();
-  await expect(page.getByText(/^✓ Seen by Anna, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
-  await button(page, 'Add a note').click();
+  await expect(page.getByText('Marks and notes are for everyone at Noted.')).toBeVisible();
+  await button(page, 'Add a note: Tray 1').click();
   const note = page.getByRole('textbox', { name: 'Note for everyone' });
   await expect(note).toBeFocused();
   await note.fill(' resown ');
   await note.press('Enter');
-  const said = /Seen by Anna, \d+ \w+, \d\d:\d\d – resown$/;
-  await expect(page.getByText(said)).toHaveCount(2);
-  await expect(button(page, 'Change the note')).toBeFocused();
+  await expect(button(page, 'Change the note: Tray 1')).toBeFocused();
+  await expect(cards(page).getByText(/^Anna, \d+ \w+, \d\d:\d\d – resown$/)).toBeVisible();
+  await expect(region(page, 'New batches').getByText('Anna: resown')).toBeVisible();
+  await button(page, 'Mark as seen: Tray 1').click();
+  await expect(message(page, '1 unusual batch, seen')).toBeVisible();
+  const said = /^✓ Seen by Anna, \d+ \w+, \d\d:\d\d – resown$/;
   const colleague = await browser.newPage();
   await openSignedIn(colleague, service);
   await colleague.getByText('1 marked as seen').click();
   await expect(colleague.getByRole('group').getByText(said)).toBeVisible();
   await link(colleague, 'Tray 1').last().click();
   await expect(colleague.getByText(said)).toBeVisible();
-  await button(colleague, 'Change the note').click();
+  await button(colleague, 'Mark as not seen: Tray 1').click();
+  await expect(colleague.getByText(/^Anna, .* – resown$/)).toBeVisible();
+  await button(colleague, 'Change the note: Tray 1').click();
   await colleague.keyboard.press('Escape');
-  await button(colleague, 'Change the note').click();
+  await button(colleague, 'Change the note: Tray 1').click();
   await colleague.getByRole('textbox', { name: 'Note for everyone' }).fill('');
   await button(colleague, 'Save').click();
-  await expect(button(colleague, 'Add a note')).toBeFocused();
-  await button(colleague, 'Mark as not seen').click();
-  await expect(button(colleague, 'Mark as seen')).toBeVisible();
+  await expect(button(colleague, 'Add a note: Tray 1')).toBeFocused();
+  await link(colleague, 'Batches').click();
+  await expect(colleague.getByRole('gridcell', { name: /^41%/ })).not.toHaveText(/✓/);
   await colleague.close();
-  await button(page, 'Undo').click();
-  await expect(message(page, '1 of 2 batches needs a look')).toBeVisible();
 });
 
 test('several batches of a house are one card, which is seen at once', async ({ page }) => {
@@ -169,9 +170,9 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await button(page, 'Mark all 3 as seen: 3 batches in House 3').click();
   await expect(message(page, '1 of 5 batches needs a look')).toBeVisible();
   await expect(page.getByText('3 marked as seen')).toBeFocused();
-  await button(page, 'Undo').click();
-  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
-  await expect(button(page, 'Undo')).toHaveCount(0);
+  await page.getByText('3 marked as seen').click();
+  await button(page, 'Mark as not seen: Tray 2').click();
+  await expect(message(page, '2 of 5 batches need a look')).toBeVisible();
 });
 
 test('an earlier batch stays for seven days', async ({ page }) => {
@@ -309,13 +310,13 @@ test.describe('offline', () => {
     await expect(cards(page)).toHaveCount(1);
     await page.context().setOffline(true);
     await button(page, 'Mark as seen: Tray 1').click();
-    await expect(message(page, 'Nothing left to look at')).toBeVisible();
+    await expect(message(page, '1 unusual batch, seen')).toBeVisible();
     const sent = page.waitForResponse('**/session/seen');
     await page.context().setOffline(false);
     await sent;
     const colleague = await browser.newPage();
     await openSignedIn(colleague, service);
-    await expect(message(colleague, 'Nothing left to look at')).toBeVisible();
+    await expect(message(colleague, '1 unusual batch, seen')).toBeVisible();
     await colleague.close();
   });
 });

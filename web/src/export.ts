@@ -6,14 +6,15 @@ import { exportColumns, withOthers } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
+import { seen } from './seen.svelte';
 import { locale } from './text/language';
 import { view } from './view.svelte';
-import { reasonText } from './views/shared-text';
+import { reasonText, seenText } from './views/shared-text';
 
 /** Saves the shown batches with all columns, the given ones first. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[]): Promise<void> {
   const { sortedRows: rows } = results;
-  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, reasons.map(reasonText).join(' ').replaceAll('\u2060', '')]));
+  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, [...reasons.map(reasonText), seenText(seen.mark(results.columns.batch(row).batch_id), view.today)].join(' ').trim().replaceAll('\u2060', '')]));
   const columns = exportColumns(results.columns, withOthers(fields), reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
 }

@@ -89,7 +89,7 @@ class Results {
     const columns = batches.main?.covers(period) ? batches.main.columns : null;
     if (columns === null || this.isComparing) return null;
     const rows = select(columns, NO_FILTER, period);
-    return { columns, ...morningOf(columns, rows, this.ranges, view.today, (id) => seen.has(id)) };
+    return { columns, ...morningOf(columns, rows, this.ranges, view.today, (id) => seen.mark(id).is_seen) };
   });
 
   // Other filters do not depend on them.

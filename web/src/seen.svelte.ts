@@ -1,5 +1,5 @@
-// What somebody in the organisation has marked as seen: batches by their ids, and crops that decline. The service keeps the
-// marks. This device stores them too, and the changes that the service does not have yet.
+// What somebody in the organisation has marked as seen or written a note about: batches by their ids, and crops that decline.
+// The service keeps the marks. This device stores them too, and the changes that the service does not have yet.
 import { fetchSeen, type SeenChange, type SeenMark } from './data/api';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
@@ -8,36 +8,33 @@ import { onStored, readSetting, storeSetting } from './settings';
 const SENT_MAX = 25;
 
 interface Stored {
-  seen: SeenMark[];
+  marks: SeenMark[];
   unsent: Record<string, SeenChange>;
 }
 
 class Seen {
   #changes = $state(0);
-  #setting = $derived(`seen.${session.organisation}`);
+  #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
-  #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.seen.map((mark) => [mark.subject, mark])));
+  #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
 
   constructor() {
     // Another tab.
-    onStored('seen.', () => this.#changes++);
+    onStored('marks.', () => this.#changes++);
   }
 
-  has(subject: string): boolean {
-    return (this.#stored.unsent[subject] ?? this.#marks.has(subject)) !== false;
-  }
-
-  /** Who marked it, when, and why. A new mark has neither name nor time until the service has it. */
+  /** Without a name and a time while the service does not have its change. */
   mark(subject: string): SeenMark {
+    const none = { subject, is_seen: false, at: '', by: '', note: '' };
+    const mark = this.#marks.get(subject) ?? none;
     const change = this.#stored.unsent[subject];
-    const unsent = { subject, at: '', by: '', note: typeof change === 'string' ? change : '' };
-    return unsent.note === '' ? (this.#marks.get(subject) ?? unsent) : unsent;
+    return change === undefined ? mark : { ...mark, at: '', by: '', ...change };
   }
 
   /** Without a connection, the change is sent with the next refresh. */
   set(change: SeenChange, subjects: readonly string[]): void {
-    const changed = Object.fromEntries(subjects.map((subject) => [subject, change]));
-    this.#store({ ...this.#stored, unsent: { ...this.#stored.unsent, ...changed } });
+    const changed = subjects.map((subject) => [subject, { ...this.#stored.unsent[subject], ...change }] as const);
+    this.#store({ ...this.#stored, unsent: { ...this.#stored.unsent, ...Object.fromEntries(changed) } });
     void this.refresh();
   }
 
@@ -46,10 +43,11 @@ class Seen {
     const setting = this.#setting;
     const sent = Object.fromEntries(Object.entries(this.#stored.unsent).slice(0, SENT_MAX));
     try {
-      const seen = await fetchSeen(sent, await session.currentToken());
+      const marks = await fetchSeen(sent, await session.currentToken());
       if (setting !== this.#setting) return;
-      const unsent = Object.entries(this.#stored.unsent).filter(([subject, change]) => sent[subject] !== change);
-      this.#store({ seen, unsent: Object.fromEntries(unsent) });
+      const isSent = ([subject, change]: [string, SeenChange]): boolean => JSON.stringify(sent[subject]) === JSON.stringify(change);
+      const unsent = Object.entries(this.#stored.unsent).filter((change) => !isSent(change));
+      this.#store({ marks, unsent: Object.fromEntries(unsent) });
     } catch {
       // The batches are requested at the same time: their error is shown.
     }
@@ -65,9 +63,9 @@ export const seen = new Seen();
 
 function parse(text: string | null): Stored {
   try {
-    const { seen, unsent } = JSON.parse(text ?? '') as Stored;
-    return { seen: [...seen], unsent: { ...unsent } };
+    const { marks, unsent } = JSON.parse(text ?? '') as Stored;
+    return { marks: [...marks], unsent: { ...unsent } };
   } catch {
-    return { seen: [], unsent: {} };
+    return { marks: [], unsent: {} };
   }
 }

@@ -17,6 +17,7 @@ class Session {
   token = $state.raw<Token | null>(null);
   clientId = $state('');
   organisation = $state('');
+  label = $state('');
   /** Until the service has reported whether this browser is signed in. */
   isStarting = $state(true);
   /** Why that takes long; the page keeps trying. */
@@ -121,9 +122,10 @@ class Session {
     return signedIn !== null;
   }
 
-  #accept({ token, clientId, organisation }: SignedIn): void {
+  #accept({ token, clientId, organisation, label }: SignedIn): void {
     this.clientId = clientId;
     this.organisation = organisation;
+    this.label = label;
     this.token = token;
     this.#renewedAt = Date.now();
     this.isDialogOpen = false;

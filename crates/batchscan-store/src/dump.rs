@@ -60,7 +60,7 @@ static IMPORT: Table = table!("import": "org_id" Integer, "id" Integer, "at" Int
     "unchanged" Integer, "duplicates" Integer, "warnings" Integer, "version" Integer, "is_rejected" Integer,
     "is_acknowledged" Integer, "messages" Text);
 pub(crate) static SEEN: Table =
-    table!("seen": "org_id" Integer, "subject" Text, "at" Integer, "by" Text, "note" Text);
+    table!("seen": "org_id" Integer, "subject" Text, "is_seen" Integer, "at" Integer, "by" Text, "note" Text);
 static AUDIT: Table = table!("audit": "id" Integer, "at" Integer, "actor" Text, "source" Text, "action" Text,
     "org" Text, "subject" Text, "detail" Text);
 

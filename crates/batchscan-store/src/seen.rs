@@ -1,7 +1,7 @@
 //! What the users of an organisation have marked as seen in the dashboard. A mark changes no batch, and its subject is a
 //! text that only the dashboard understands.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use batchscan_model::{OrgId, UtcInstant};
 
@@ -20,31 +20,33 @@ const KEPT_SECS: i64 = 60 * 24 * 3_600;
 /// Marks of an organisation that are kept: the newest. A client cannot fill the database.
 const MARKS_MAX: i64 = 2_000;
 
-/// A mark.
+/// A mark: that something was seen, a note about it, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenMark {
-    /// What was seen.
+    /// What it is about.
     pub subject: String,
-    /// When it was first marked, or got its note.
+    /// Whether somebody has seen it.
+    pub is_seen: bool,
+    /// When it was last changed.
     pub at: UtcInstant,
     /// The label of the credential that did so, as it was then.
     pub by: String,
-    /// Why nobody else needs to look, such as "resown".
-    pub note: Option<String>,
+    /// Such as "resown". Empty if there is none.
+    pub note: String,
 }
 
-/// Marks to add and to remove.
+/// The change of a mark. `None` leaves a part as it is.
 #[derive(Clone, Debug, Default)]
 pub struct SeenChange {
-    /// What was seen. A mark that exists stays as it is, unless there is a note: that replaces it, and an empty one too.
-    pub seen: BTreeMap<String, Option<String>>,
-    /// Whose marks are removed.
-    pub unseen: Vec<String>,
+    /// Whether it counts as seen from now on.
+    pub is_seen: Option<bool>,
+    /// Replaces the note.
+    pub note: Option<String>,
 }
 
 /// Credential and marks in one statement, and so in one snapshot. A credential without marks has one row.
 const SELECT: &str = "
-    SELECT c.revoked_at, c.expires_at, c.label, s.subject, s.at, s.by, s.note
+    SELECT c.revoked_at, c.expires_at, c.label, s.subject, s.is_seen, s.at, s.by, s.note
     FROM credential c LEFT JOIN seen s ON s.org_id = c.org_id
     WHERE c.client_id = $1 AND c.org_id = $2
     ORDER BY s.at, s.subject";
@@ -56,11 +58,11 @@ impl Store {
         Ok(marks(rows, now).map(|(_, marks)| marks))
     }
 
-    /// Changes marks and returns those that are left, as [`Store::seen`] does. Gives up early if the database is locked.
+    /// Changes the marks of some subjects, and returns all, as [`Store::seen`] does. Gives up early if the database is locked.
     pub async fn change_seen(
         &self,
         caller: &Caller,
-        change: SeenChange,
+        changes: BTreeMap<String, SeenChange>,
         now: UtcInstant,
     ) -> Result<Option<Vec<SeenMark>>, AdminError> {
         let caller = caller.clone();
@@ -68,16 +70,31 @@ impl Store {
             // Changes of an organisation's marks follow each other.
             let lock = format!("SELECT id FROM organisation WHERE id = $1 {}", sql.dialect().for_update);
             sql.integer(&lock, values![caller.org]).await?;
-            let Some((label, known)) = all(sql, &caller, now).await? else {
+            let Some((by, known)) = all(sql, &caller, now).await? else {
                 return Ok(End::RollBack(None));
             };
-            let known: HashSet<&str> = known.iter().map(|mark| mark.subject.as_str()).collect();
-            let added = change
-                .seen
-                .into_iter()
-                .filter(|(subject, note)| note.is_some() || !known.contains(&**subject));
-            add(sql, caller.org, added.collect(), &label, now).await?;
-            remove(sql, caller.org, &change.unseen).await?;
+            let known: HashMap<String, SeenMark> =
+                known.into_iter().map(|mark| (mark.subject.clone(), mark)).collect();
+            let mut changed = Vec::new();
+            for (subject, change) in changes {
+                let old = known.get(&subject).map(|old| (old.is_seen, old.note.clone()));
+                let (was_seen, old_note) = old.clone().unwrap_or_default();
+                let is_seen = change.is_seen.unwrap_or(was_seen);
+                let note = change.note.unwrap_or_else(|| old_note.clone());
+                if (is_seen, &note) == (was_seen, &old_note) {
+                    continue;
+                }
+                if old.is_some() {
+                    let delete = "DELETE FROM seen WHERE org_id = $1 AND subject = $2";
+                    sql.execute(delete, values![caller.org, &subject]).await?;
+                }
+                if is_seen || !note.is_empty() {
+                    let mark = SeenMark { subject, is_seen, at: now, by: by.clone(), note };
+                    changed.push(mark.into_values(caller.org));
+                }
+            }
+            // In one statement: the database may be in another data centre.
+            sql.insert(&SEEN, &changed).await?;
             prune(sql, caller.org, now).await?;
             match all(sql, &caller, now).await? {
                 Some((_, marks)) => Ok(End::Commit(Some(marks))),
@@ -88,29 +105,11 @@ impl Store {
     }
 }
 
-/// Adds all in one statement: the database may be in another data centre. A mark with a note replaces the earlier one.
-async fn add(
-    sql: &mut dyn Sql,
-    org: OrgId,
-    marks: Vec<(String, Option<String>)>,
-    label: &str,
-    now: UtcInstant,
-) -> Result<(), AdminError> {
-    let replaced: Vec<String> =
-        marks.iter().filter(|(_, note)| note.is_some()).map(|(subject, _)| subject.clone()).collect();
-    remove(sql, org, &replaced).await?;
-    let row = |(subject, note): (String, Option<String>)| -> Values {
-        let note = note.filter(|note| !note.is_empty());
-        vec![org.into(), subject.into(), now.into(), label.to_owned().into(), note.into()]
-    };
-    sql.insert(&SEEN, &marks.into_iter().map(row).collect::<Vec<_>>()).await
-}
-
-async fn remove(sql: &mut dyn Sql, org: OrgId, subjects: &[String]) -> Result<(), AdminError> {
-    for subject in subjects {
-        sql.execute("DELETE FROM seen WHERE org_id = $1 AND subject = $2", values![org, subject]).await?;
+impl SeenMark {
+    fn into_values(self, org: OrgId) -> Values {
+        let Self { subject, is_seen, at, by, note } = self;
+        vec![org.into(), subject.into(), is_seen.into(), at.into(), by.into(), note.into()]
     }
-    Ok(())
 }
 
 /// Removes marks that are too old or too many.
@@ -136,8 +135,8 @@ type Row = (Option<i64>, Option<i64>, String, Option<SeenMark>);
 
 fn row(row: &dyn Columns) -> Result<Row, StoreError> {
     let mark = row.optional_string(3)?.map(|subject| {
-        let (at, by, note) = (row.instant(4)?, row.string(5)?, row.optional_string(6)?);
-        Ok::<_, StoreError>(SeenMark { subject, at, by, note })
+        let (is_seen, at) = (row.number(4)? != 0, row.instant(5)?);
+        Ok::<_, StoreError>(SeenMark { subject, is_seen, at, by: row.string(6)?, note: row.string(7)? })
     });
     Ok((row.integer(0)?, row.integer(1)?, row.string(2)?, mark.transpose()?))
 }

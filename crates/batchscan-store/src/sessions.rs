@@ -18,7 +18,7 @@ const SESSIONS_MAX: i64 = 100;
 /// Selects sessions with what their credentials allow, for [`session_row`].
 const SELECT: &str = "
     SELECT s.id, s.client_id, s.is_link, s.hash, s.previous_hash, s.created_at, s.expires_at, s.last_used_at,
-           c.org_id, o.name, c.expires_at, c.revoked_at,
+           c.org_id, o.name, c.label, c.expires_at, c.revoked_at,
            (SELECT max(retires_at) FROM secret WHERE client_id = s.client_id
             HAVING max(created_at) > s.created_at)
     FROM session s
@@ -184,11 +184,12 @@ fn session_row(row: &dyn Columns) -> Result<SessionRow, StoreError> {
     let active = ActiveSession {
         caller: Caller { org: row.org(8)?, client: session.client.clone() },
         org_name: row.string(9)?,
-        credential_expires_at: row.optional_instant(10)?,
+        label: row.string(10)?,
+        credential_expires_at: row.optional_instant(11)?,
         created_at: session.created_at,
         expires_at: session.expires_at,
         is_renewed: false,
     };
-    let (credential_revoked_at, secret_retires_at) = (row.optional_instant(11)?, row.optional_instant(12)?);
+    let (credential_revoked_at, secret_retires_at) = (row.optional_instant(12)?, row.optional_instant(13)?);
     Ok(SessionRow { session, active, credential_revoked_at, secret_retires_at })
 }

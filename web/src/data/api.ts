@@ -208,27 +208,24 @@ export async function fetchBatch(id: string, token: string, fetch?: Fetch): Prom
 
 export interface SeenMark {
   subject: string;
-  /** When, as an instant, and the label of whose access. */
+  is_seen: boolean;
+  /** When it was last changed, as an instant, and the label of whose access. */
   at: string;
   by: string;
   note: string;
 }
 
-/** A text is seen, with that note. */
-export type SeenChange = boolean | string;
+export type SeenChange = Partial<Pick<SeenMark, 'is_seen' | 'note'>>;
 
-/** Sends changed marks, and returns those of the organisation. Throws `ServiceError`. */
+/** Sends changed marks by their subjects, and returns those of the organisation. Throws `ServiceError`. */
 export async function fetchSeen(changes: Readonly<Record<string, SeenChange>>, token: string, fetch?: Fetch): Promise<SeenMark[]> {
   const headers = { Accept: 'application/json', Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const changed = Object.entries(changes);
-  const noted = changed.filter(([, change]) => change !== false).map(([subject, change]) => [subject, change === true ? null : change]);
-  const unseen = changed.filter(([, change]) => change === false).map(([subject]) => subject);
-  const body = JSON.stringify({ seen: Object.fromEntries(noted), unseen });
-  const response = await request('/session/seen', changed.length === 0 ? { headers } : { method: 'POST', headers, body }, undefined, fetch);
-  const seen = memberOf(parseBody(response, Date.now), 'seen');
-  if (!Array.isArray(seen)) throw rejected(response.status, 'The response of the service has no marks.');
+  const post = { method: 'POST', headers, body: JSON.stringify({ marks: changes }) };
+  const response = await request('/session/seen', Object.keys(changes).length === 0 ? { headers } : post, undefined, fetch);
+  const marks = memberOf(parseBody(response, Date.now), 'marks');
+  if (!Array.isArray(marks)) throw rejected(response.status, 'The response of the service has no marks.');
   const text = (mark: unknown, name: string): string => String(memberOf(mark, name) ?? '');
-  return seen.map((mark) => ({ subject: text(mark, 'subject'), at: text(mark, 'at'), by: text(mark, 'by'), note: text(mark, 'note') }));
+  return marks.map((mark) => ({ subject: text(mark, 'subject'), is_seen: memberOf(mark, 'is_seen') === true, at: text(mark, 'at'), by: text(mark, 'by'), note: text(mark, 'note') }));
 }
 
 interface Page {

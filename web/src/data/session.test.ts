@@ -3,11 +3,12 @@ import { renewToken, signIn, signInWithLink, signOut, type SignedIn } from './se
 import { failureOf, json, serviceOf, type Step } from './test-data';
 
 const NOW = Date.UTC(2026, 2, 31);
-const SIGNED_IN = { access_token: 'abc.D-_~+/=', token_type: 'bearer', expires_in: 3600, client_id: 'id', organisation: 'Green Valley' };
+const SIGNED_IN = { access_token: 'abc.D-_~+/=', token_type: 'bearer', expires_in: 3600, client_id: 'id', organisation: 'Green Valley', label: 'Anna' };
 const EXPECTED: SignedIn = {
   token: { value: 'abc.D-_~+/=', renewAt: NOW + 2_880_000 },
   clientId: 'id',
   organisation: 'Green Valley',
+  label: 'Anna',
 };
 
 const nothing = (): Response => new Response(null, { status: 204 });

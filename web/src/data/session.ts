@@ -15,6 +15,7 @@ export interface SignedIn {
   token: Token;
   clientId: string;
   organisation: string;
+  label: string;
 }
 
 interface Options {
@@ -71,5 +72,5 @@ function parseSignedIn(body: unknown, sentAt: number, status: number): SignedIn 
     return typeof value === 'string' ? value : '';
   };
   const token = { value, renewAt: sentAt + ttlSecs * 1000 * RENEW_AFTER };
-  return { token, clientId: text('client_id'), organisation: text('organisation') };
+  return { token, clientId: text('client_id'), organisation: text('organisation'), label: text('label') };
 }

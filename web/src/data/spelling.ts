@@ -5,7 +5,7 @@ import { normalize, searchWords } from './columns';
 // Short words are near too many others.
 const CHARS_MIN = 4;
 
-/** The search with each unknown word replaced by the nearest of `texts`; null if a third of its letters or more are wrong. */
+/** The search with each unknown word replaced by the nearest of `texts`; null if more than a third of its letters are wrong. */
 export function corrected(search: string, texts: readonly string[]): string | null {
   const known = new Set<string>();
   for (const text of texts) for (const word of text.split(' ')) known.add(word);
@@ -14,9 +14,13 @@ export function corrected(search: string, texts: readonly string[]): string | nu
   let found = typed;
   for (const word of searchWords(search)) {
     if (word.length < CHARS_MIN || all.some((other) => other.includes(word))) continue;
-    const [near] = all.map((other) => ({ other, far: distance(word, other) })).sort((a, b) => a.far - b.far);
-    if (near === undefined || near.far > word.length / 3) return null;
-    found = found.replace(word, near.other);
+    let [near, least] = ['', word.length / 3];
+    for (const other of all) {
+      const far = Math.abs(other.length - word.length) > least ? Infinity : distance(word, other);
+      if (far < least || (far === least && near === '')) [near, least] = [other, far];
+    }
+    if (near === '') return null;
+    found = found.replace(word, near);
   }
   return found === typed ? null : found;
 }

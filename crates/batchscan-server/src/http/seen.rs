@@ -33,11 +33,16 @@ static CHANGES: Semaphore = Semaphore::const_new(4);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct ChangeRequest {
-    /// Each with a note, or `null`.
-    #[serde(default)]
-    seen: BTreeMap<String, Option<String>>,
-    #[serde(default)]
-    unseen: Vec<String>,
+    /// By subject.
+    marks: BTreeMap<String, MarkChange>,
+}
+
+/// What is left out stays as it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct MarkChange {
+    is_seen: Option<bool>,
+    note: Option<String>,
 }
 
 /// `GET /session/seen`: all marks, oldest first.
@@ -46,40 +51,42 @@ pub(super) async fn list(State(app): State<App>, caller: Caller) -> Result<Respo
     respond(&app, &caller, marks)
 }
 
-/// `POST /session/seen`: adds and removes marks, and returns all.
+/// `POST /session/seen`: changes marks, and returns all.
 pub(super) async fn change(
     State(app): State<App>,
     _: SameOrigin,
     caller: Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let change = reject_invalid(&app, &caller, read_change(body).await).await?;
+    let changes = reject_invalid(&app, &caller, read_changes(body).await).await?;
     let changed = in_time(async {
         let _permit = CHANGES.acquire().await;
-        app.store.change_seen(&caller, change, app.clock.now()).await
+        app.store.change_seen(&caller, changes, app.clock.now()).await
     });
     let marks = changed.await?.map_err(StoreError::from)?;
     respond(&app, &caller, marks)
 }
 
-async fn read_change(body: Body) -> Result<SeenChange, ApiError> {
+async fn read_changes(body: Body) -> Result<BTreeMap<String, SeenChange>, ApiError> {
     let body = read_body(body, BODY_BYTES_MAX).await?;
-    let ChangeRequest { mut seen, unseen } = parse_object(&body).map_err(ApiError::BadJson)?;
-    if seen.len() + unseen.len() > SUBJECTS_MAX {
+    let ChangeRequest { marks } = parse_object(&body).map_err(ApiError::BadJson)?;
+    if marks.len() > SUBJECTS_MAX {
         return Err(ApiError::BadJson(format!("more than {SUBJECTS_MAX} subjects")));
     }
-    if !seen.keys().chain(&unseen).all(|subject| is_subject(subject)) {
-        let expected = format!("a subject must have 1 to {SEEN_SUBJECT_BYTES_MAX} bytes, without NUL");
-        return Err(ApiError::BadJson(expected));
-    }
-    for note in seen.values_mut().flatten() {
-        *note = clean(note);
-        if note.chars().count() > NOTE_CHARS_MAX {
+    let mut changes = BTreeMap::new();
+    for (subject, MarkChange { is_seen, note }) in marks {
+        if !is_subject(&subject) {
+            let expected = format!("a subject must have 1 to {SEEN_SUBJECT_BYTES_MAX} bytes, without NUL");
+            return Err(ApiError::BadJson(expected));
+        }
+        let note = note.as_deref().map(clean);
+        if note.as_ref().is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
             let expected = format!("a note must have at most {NOTE_CHARS_MAX} characters");
             return Err(ApiError::BadJson(expected));
         }
+        changes.insert(subject, SeenChange { is_seen, note });
     }
-    Ok(SeenChange { seen, unseen })
+    Ok(changes)
 }
 
 /// PostgreSQL stores no NUL.
@@ -94,9 +101,9 @@ fn clean(note: &str) -> String {
 
 fn respond(app: &App, caller: &Caller, marks: Option<Vec<SeenMark>>) -> Result<Response, ApiError> {
     let marks = marks.ok_or(ApiError::InvalidToken(TokenError::Invalid))?;
-    let seen = marks.iter().map(|SeenMark { subject, at, by, note }| {
-        json!({ "subject": subject, "at": at.to_string(), "by": by, "note": note })
+    let marks = marks.iter().map(|SeenMark { subject, is_seen, at, by, note }| {
+        json!({ "subject": subject, "is_seen": is_seen, "at": at.to_string(), "by": by, "note": note })
     });
-    let body = json!({ "seen": seen.collect::<Value>() }).to_string();
+    let body = json!({ "marks": marks.collect::<Value>() }).to_string();
     Ok(response::json(StatusCode::OK, Body::from(reserved(app, caller, body.into())?)))
 }

@@ -156,6 +156,7 @@ impl SignedIn {
             token: TokenResponse::new(&token, expires_in),
             client_id: session.caller.client.as_str(),
             organisation: &session.org_name,
+            label: &session.label,
         });
         let cookie = set_cookie(secret, session, app.config.is_https, *now);
         if has_new_cookie && let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -171,6 +172,7 @@ struct SessionResponse<'a> {
     token: TokenResponse<'a>,
     client_id: &'a str,
     organisation: &'a str,
+    label: &'a str,
 }
 
 /// Scripts cannot read it, no other site can send it, and only `/session` gets it.

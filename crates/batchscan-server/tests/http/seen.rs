@@ -24,8 +24,14 @@ async fn mark(app: &TestApp, token: &str, body: &Value) -> Value {
 }
 
 fn seen(marks: &[(&str, &str)]) -> Value {
-    let mark = |(subject, at): &(&str, &str)| json!({ "subject": subject, "at": at, "by": "", "note": null });
-    json!({ "seen": marks.iter().map(mark).collect::<Value>() })
+    let mark = |(subject, at): &(&str, &str)| json!({ "subject": subject, "is_seen": true, "at": at, "by": "", "note": "" });
+    json!({ "marks": marks.iter().map(mark).collect::<Value>() })
+}
+
+/// The body that changes marks.
+fn body(is_seen: bool, subjects: &[&str]) -> Value {
+    let mark = |subject: &&str| ((*subject).to_owned(), json!({ "is_seen": is_seen }));
+    json!({ "marks": subjects.iter().map(mark).collect::<Value>() })
 }
 
 #[tokio::test]
@@ -36,14 +42,14 @@ async fn all_credentials_of_an_organisation_share_its_marks() {
     let etag = app.get("/v2/batches", &token).await.header("etag").unwrap();
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
     let first = ("batch-17", "2026-02-01T00:00:00Z");
-    assert_eq!(mark(&app, &token, &json!({ "seen": { "batch-17": null } })).await, seen(&[first]));
+    assert_eq!(mark(&app, &token, &body(true, &["batch-17"])).await, seen(&[first]));
     app.advance_secs(60);
     let second = ("crop \"Möhre\"", "2026-02-01T00:01:00Z");
-    let both = json!({ "seen": { "crop \"Möhre\"": null, "batch-17": null } });
+    let both = body(true, &["crop \"Möhre\"", "batch-17"]);
     assert_eq!(mark(&app, &colleague, &both).await, seen(&[first, second]));
-    assert_eq!(mark(&app, &other, &json!({ "unseen": ["batch-17"] })).await, seen(&[]));
-    assert_eq!(mark(&app, &token, &json!({})).await, seen(&[first, second]));
-    assert_eq!(mark(&app, &token, &json!({ "unseen": ["batch-17", "x"] })).await, seen(&[second]));
+    assert_eq!(mark(&app, &other, &body(false, &["batch-17"])).await, seen(&[]));
+    assert_eq!(mark(&app, &token, &body(true, &[])).await, seen(&[first, second]));
+    assert_eq!(mark(&app, &token, &body(false, &["batch-17", "x"])).await, seen(&[second]));
     let node = app.node(batchscan_server::config::Config::default()).await;
     assert_eq!(node.get(PATH, &colleague).await.json(), seen(&[second]));
     assert_eq!(app.get_with("/v2/batches", &token, "if-none-match", &etag).await.status, 304);
@@ -57,8 +63,8 @@ async fn a_note_is_one_trimmed_line() {
         ("é".repeat(200).as_str(), json!("é".repeat(200))),
         (" \u{0}", Value::Null),
     ] {
-        let marks = mark(&app, &token, &json!({ "seen": { "a": sent } })).await;
-        assert_eq!(marks["seen"][0]["note"], stored, "{sent:?}");
+        let marks = mark(&app, &token, &json!({ "marks": { "a": { "note": sent } } })).await;
+        assert_eq!(marks["marks"][0]["note"], stored, "{sent:?}");
     }
 }
 
@@ -77,7 +83,7 @@ async fn without_a_valid_token_nothing_is_read_or_marked() {
     assert_eq!(Reply::to(with_cookie).await.status, 401);
     app.revoke(&client).await;
     app.get(PATH, &token).await.is_invalid_token();
-    for body in [r#"{"seen":{"a":null}}"#, "not JSON"] {
+    for body in [r#"{"marks":{"a":{"is_seen":true}}}"#, "not JSON"] {
         post(&app, &token, body).await.is_invalid_token();
     }
     assert_eq!(app.get(PATH, &app.token(&credential).await).await.json(), seen(&[]));
@@ -87,41 +93,47 @@ async fn without_a_valid_token_nothing_is_read_or_marked() {
 async fn an_invalid_body_is_a_400_and_changes_nothing() {
     let (app, _, token) = TestApp::signed_in().await;
     let many = |count| (0..count).map(|number| format!("b{number}")).collect::<Vec<_>>();
-    let seen_map = |count| many(count).into_iter().map(|subject| (subject, Value::Null)).collect::<Value>();
+    let marks = |count| {
+        let subjects = many(count);
+        body(true, &subjects.iter().map(String::as_str).collect::<Vec<_>>()).to_string()
+    };
     let too_many = "more than 500 subjects";
     let length = "a subject must have 1 to 1000 bytes, without NUL";
     for (body, problem) in [
         ("{".to_owned(), "EOF while parsing an object at line 1 column 1"),
         (json!([["a"], []]).to_string(), "found an array"),
         (json!("a").to_string(), "invalid type: string \"a\", expected an object at line 1 column 3"),
+        ("{}".to_owned(), "missing field `marks` at line 1 column 2"),
         (
-            json!({ "unseen": ["a"], "more": 1 }).to_string(),
-            "unknown field `more`, expected `seen` or `unseen` at line 1 column 7",
+            json!({ "marks": {}, "more": 1 }).to_string(),
+            "unknown field `more`, expected `marks` at line 1 column 18",
+        ),
+        (json!({ "marks": ["a"] }).to_string(), "invalid type: sequence, expected a map at line 1 column 9"),
+        (
+            json!({ "marks": { "a": true } }).to_string(),
+            "invalid type: boolean `true`, expected an object at line 1 column 18",
         ),
         (
-            json!({ "seen": "a" }).to_string(),
-            "invalid type: string \"a\", expected a map at line 1 column 11",
+            json!({ "marks": { "a": { "note": 17 } } }).to_string(),
+            "invalid type: integer `17`, expected a string at line 1 column 24",
         ),
+        (body(true, &["a", ""]).to_string(), length),
+        (body(false, &["a", &"x".repeat(1_001)]).to_string(), length),
+        (body(true, &["a\0b"]).to_string(), length),
+        (marks(501), too_many),
         (
-            json!({ "seen": { "a": 17 } }).to_string(),
-            "invalid type: integer `17`, expected a string at line 1 column 15",
+            json!({ "marks": { "a": { "note": "é".repeat(201) } } }).to_string(),
+            "a note must have at most 200 characters",
         ),
-        (json!({ "seen": { "a": null, "": null } }).to_string(), length),
-        (json!({ "seen": { "a": null }, "unseen": ["x".repeat(1_001)] }).to_string(), length),
-        (json!({ "seen": { "a\0b": null } }).to_string(), length),
-        (json!({ "seen": seen_map(501) }).to_string(), too_many),
-        (json!({ "seen": seen_map(250), "unseen": many(251) }).to_string(), too_many),
-        (json!({ "seen": { "a": "é".repeat(201) } }).to_string(), "a note must have at most 200 characters"),
     ] {
         let detail = format!("The body is not the expected JSON object: {problem}");
         post(&app, &token, body).await.is_detail(400, &detail);
     }
-    let large = json!({ "unseen": vec!["x".repeat(1_000); 66] }).to_string();
+    let large = json!({ "marks": { "a": { "note": "x".repeat(66_000) } } }).to_string();
     post(&app, &token, large).await.is_detail(413, "The request body is too large");
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
-    let most =
-        post(&app, &token, json!({ "seen": seen_map(499), "unseen": ["€".repeat(333)] }).to_string()).await;
-    assert_eq!((most.status, most.json()["seen"].as_array().unwrap().len()), (200, 499));
+    let most = post(&app, &token, marks(500)).await;
+    assert_eq!((most.status, most.json()["marks"].as_array().unwrap().len()), (200, 500));
 }
 
 #[tokio::test]
@@ -131,7 +143,7 @@ async fn a_page_of_another_origin_cannot_mark() {
                   address in the browser, or let the proxy pass Host";
     for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
         let request = app.request("POST", PATH).bearer_auth(&token).header(name, value);
-        Reply::to(request.body(r#"{"seen":{"a":null}}"#)).await.is_detail(403, detail);
+        Reply::to(request.body(r#"{"marks":{"a":{"is_seen":true}}}"#)).await.is_detail(403, detail);
     }
     assert_eq!(app.get(PATH, &token).await.json(), seen(&[]));
 }

@@ -147,9 +147,10 @@ CREATE TABLE watcher (
 CREATE TABLE seen (
     org_id  BIGINT NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
     subject TEXT COLLATE "C" NOT NULL,
-    at      BIGINT NOT NULL,
+    is_seen BIGINT NOT NULL,                           -- 0 for a note alone
+    at      BIGINT NOT NULL,                           -- of the last change
     by      TEXT NOT NULL,                             -- the label of the credential
-    note    TEXT,
+    note    TEXT NOT NULL,                             -- empty if there is none
     PRIMARY KEY (org_id, subject)
 );
 

@@ -148,9 +148,10 @@ CREATE TABLE watcher (
 CREATE TABLE seen (
     org_id  INTEGER NOT NULL REFERENCES organisation (id) ON DELETE CASCADE,
     subject TEXT NOT NULL,
-    at      INTEGER NOT NULL,
+    is_seen INTEGER NOT NULL,                          -- 0 for a note alone
+    at      INTEGER NOT NULL,                          -- of the last change
     by      TEXT NOT NULL,                             -- the label of the credential
-    note    TEXT,
+    note    TEXT NOT NULL,                             -- empty if there is none
     PRIMARY KEY (org_id, subject)
 ) STRICT, WITHOUT ROWID;
 

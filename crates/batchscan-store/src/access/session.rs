@@ -104,6 +104,8 @@ pub struct ActiveSession {
     pub caller: Caller,
     /// The name of the organisation.
     pub org_name: String,
+    /// The label of the credential.
+    pub label: String,
     /// When the credential expires.
     pub credential_expires_at: Option<UtcInstant>,
     /// When the session started.
@@ -205,6 +207,7 @@ mod tests {
             active: ActiveSession {
                 caller: Caller { org: OrgId(1), client: session.client.clone() },
                 org_name: "Green Valley".to_owned(),
+                label: "Anna".to_owned(),
                 credential_expires_at: None,
                 created_at: session.created_at,
                 expires_at: session.expires_at,

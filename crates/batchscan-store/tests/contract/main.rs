@@ -98,7 +98,7 @@ on_both_stores!(
     repairs::batches_without_an_organisation_are_deleted,
     seen::marks_belong_to_an_organisation,
     seen::marking_again_keeps_the_first_time,
-    seen::a_note_replaces_a_mark,
+    seen::a_note_and_being_seen_are_independent,
     seen::an_invalid_credential_neither_reads_nor_marks,
     seen::only_new_marks_are_kept,
     seen::concurrent_changes_are_all_applied,

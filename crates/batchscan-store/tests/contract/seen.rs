@@ -12,9 +12,16 @@ use crate::fixture::{Fixture, ORG, at, batch, new_caller, new_credential};
 
 const DAY_SECS: i64 = 24 * 3_600;
 
-fn change(seen: &[&str], unseen: &[&str]) -> SeenChange {
-    let seen = seen.iter().map(|subject| ((*subject).to_owned(), None)).collect();
-    SeenChange { seen, unseen: unseen.iter().map(|subject| (*subject).to_owned()).collect() }
+const SEEN: SeenChange = SeenChange { is_seen: Some(true), note: None };
+const UNSEEN: SeenChange = SeenChange { is_seen: Some(false), note: None };
+
+fn noted(note: &str) -> SeenChange {
+    SeenChange { is_seen: None, note: Some(note.to_owned()) }
+}
+
+fn changes(seen: &[&str], unseen: &[&str]) -> BTreeMap<String, SeenChange> {
+    let seen = seen.iter().map(|subject| ((*subject).to_owned(), SEEN));
+    seen.chain(unseen.iter().map(|subject| ((*subject).to_owned(), UNSEEN))).collect()
 }
 
 /// Subjects and the seconds at which they were marked.
@@ -29,7 +36,7 @@ async fn mark(
     unseen: &[&str],
     secs: i64,
 ) -> Vec<(String, i64)> {
-    listed(store.change_seen(caller, change(seen, unseen), at(secs)).await.unwrap())
+    listed(store.change_seen(caller, changes(seen, unseen), at(secs)).await.unwrap())
 }
 
 fn named(marks: &[(&str, i64)]) -> Vec<(String, i64)> {
@@ -61,31 +68,36 @@ pub(crate) async fn marking_again_keeps_the_first_time(fixture: &Fixture) {
     assert_eq!(mark(store, caller, &["b"], &["c", "a"], 8).await, named(&[("b", 8)]));
 }
 
-pub(crate) async fn a_note_replaces_a_mark(fixture: &Fixture) {
+pub(crate) async fn a_note_and_being_seen_are_independent(fixture: &Fixture) {
     let store = &fixture.store;
-    let write = async |caller: &Caller, note: Option<&str>, secs: i64| {
-        let seen = BTreeMap::from([("a".to_owned(), note.map(str::to_owned))]);
-        let change = SeenChange { seen, unseen: Vec::new() };
-        let marks = store.change_seen(caller, change, at(secs)).await.unwrap().unwrap();
+    let write = async |caller: &Caller, change: SeenChange, secs: i64| {
+        let changes = BTreeMap::from([("a".to_owned(), change)]);
+        let marks = store.change_seen(caller, changes, at(secs)).await.unwrap().unwrap();
         assert_eq!(fixture.second.seen(caller, at(secs)).await.unwrap().unwrap(), marks);
-        let [SeenMark { subject, at, by, note }] = <[SeenMark; 1]>::try_from(marks).unwrap();
-        assert_eq!(subject, "a");
-        (at.secs(), by, note)
+        let mark = marks.into_iter().next()?;
+        assert_eq!(mark.subject, "a");
+        Some((mark.is_seen, mark.at.secs(), mark.by, mark.note))
     };
-    let marked = |secs, by: &str, note: Option<&str>| (secs, by.to_owned(), note.map(str::to_owned));
+    let marked = |is_seen, secs, by: &str, note: &str| {
+        Some((is_seen, at(secs).secs(), by.to_owned(), note.to_owned()))
+    };
     let caller = &fixture.caller;
     let colleague = &Caller { org: caller.org, client: ClientId::new("bs_colleague").unwrap() };
     let credential = NewCredential { label: "Anna".into(), ..new_credential(&colleague.client) };
     store.add_credential(ORG, credential).await.unwrap();
-    assert_eq!(write(caller, None, 1).await, marked(1, "test", None));
-    assert_eq!(write(colleague, None, 2).await, marked(1, "test", None));
-    assert_eq!(
-        write(colleague, Some("resown, % \u{1f331}"), 3).await,
-        marked(3, "Anna", Some("resown, % \u{1f331}"))
-    );
-    assert_eq!(write(caller, Some("done"), 4).await, marked(4, "test", Some("done")));
-    assert_eq!(write(caller, None, 5).await, marked(4, "test", Some("done")));
-    assert_eq!(write(colleague, Some(""), 6).await, marked(6, "Anna", None));
+    assert_eq!(write(caller, SEEN, 1).await, marked(true, 1, "test", ""));
+    assert_eq!(write(colleague, SEEN, 2).await, marked(true, 1, "test", ""));
+    let note = "resown, % \u{1f331}";
+    assert_eq!(write(colleague, noted(note), 3).await, marked(true, 3, "Anna", note));
+    assert_eq!(write(caller, noted(note), 4).await, marked(true, 3, "Anna", note));
+    assert_eq!(write(caller, UNSEEN, 5).await, marked(false, 5, "test", note));
+    assert_eq!(write(colleague, noted("done"), 6).await, marked(false, 6, "Anna", "done"));
+    assert_eq!(write(caller, SEEN, 7).await, marked(true, 7, "test", "done"));
+    assert_eq!(write(colleague, noted(""), 8).await, marked(true, 8, "Anna", ""));
+    assert_eq!(write(caller, UNSEEN, 9).await, None);
+    assert_eq!(write(caller, noted(""), 9).await, None);
+    let both = SeenChange { is_seen: Some(true), note: Some("both".into()) };
+    assert_eq!(write(caller, both, 10).await, marked(true, 10, "test", "both"));
 }
 
 pub(crate) async fn an_invalid_credential_neither_reads_nor_marks(fixture: &Fixture) {
@@ -95,7 +107,7 @@ pub(crate) async fn an_invalid_credential_neither_reads_nor_marks(fixture: &Fixt
     mark(store, caller, &["a"], &[], 1).await;
     let rejects = async |caller: &Caller| {
         assert_eq!(store.seen(caller, at(2)).await.unwrap(), None);
-        assert_eq!(store.change_seen(caller, change(&["b"], &["a"]), at(2)).await.unwrap(), None);
+        assert_eq!(store.change_seen(caller, changes(&["b"], &["a"]), at(2)).await.unwrap(), None);
         assert_eq!(fixture.sql("SELECT count(*) FROM seen WHERE subject = 'a'"), "1");
         assert_eq!(fixture.sql("SELECT count(*) FROM seen"), "1");
     };
@@ -114,9 +126,8 @@ pub(crate) async fn only_new_marks_are_kept(fixture: &Fixture) {
     assert_eq!(mark(store, caller, &[], &[], 60 * DAY_SECS + 1).await, named(&[("newer", 1)]));
     let subjects: Vec<String> = (0..2_000).map(|number| format!("{number:04}")).collect();
     for (secs, subjects) in subjects.chunks(500).enumerate() {
-        let seen = subjects.iter().map(|subject| (subject.clone(), None)).collect();
-        let change = SeenChange { seen, unseen: Vec::new() };
-        store.change_seen(caller, change, at(2 + secs.cast_signed() as i64)).await.unwrap();
+        let changes = subjects.iter().map(|subject| (subject.clone(), SEEN)).collect();
+        store.change_seen(caller, changes, at(2 + secs.cast_signed() as i64)).await.unwrap();
     }
     let marks = mark(store, caller, &["last"], &[], 9).await;
     assert_eq!((marks.len(), &*marks[0].0, &*marks[1_999].0), (2_000, "0001", "last"));
@@ -130,26 +141,25 @@ pub(crate) async fn concurrent_changes_are_all_applied(fixture: &Fixture) {
     let backwards: Vec<String> = forwards.iter().rev().cloned().collect();
     let changes = (0..4).map(async |number| {
         let seen = if number % 2 == 0 { &forwards } else { &backwards };
-        let note = (number == 3).then(|| "done".to_owned());
-        let seen = seen.iter().map(|subject| (subject.clone(), note.clone())).collect();
-        let change = SeenChange { seen, unseen: vec![format!("other {number}")] };
+        let change = if number == 3 { noted("done") } else { SEEN };
+        let changes = seen.iter().map(|subject| (subject.clone(), change.clone())).collect();
         let store = if number < 2 { store } else { &fixture.second };
-        store.change_seen(caller, change, at(number)).await.unwrap().unwrap().len()
+        store.change_seen(caller, changes, at(number)).await.unwrap().unwrap().len()
     });
     assert_eq!(futures_util::future::join_all(changes).await, [50; 4]);
 }
 
 pub(crate) async fn copies_and_backups_have_marks(fixture: &Fixture) {
     let (store, caller) = (&fixture.store, &fixture.caller);
-    let noted = BTreeMap::from([("a".to_owned(), Some("resown".to_owned()))]);
-    store.change_seen(caller, SeenChange { seen: noted, unseen: Vec::new() }, at(5)).await.unwrap();
+    store.change_seen(caller, BTreeMap::from([("a".to_owned(), noted("resown"))]), at(5)).await.unwrap();
     let marks = mark(store, caller, &["b"], &[], 5).await;
     let read = async |store: &Store| listed(store.seen(caller, at(6)).await.unwrap());
     for is_postgres in [false, true] {
         let target = fixture.empty_target(is_postgres).await;
         copy_database(store, &target, &|_, _| ()).await.unwrap();
         assert_eq!(target.seen(caller, at(6)).await.unwrap(), store.seen(caller, at(6)).await.unwrap());
-        mark(&target, caller, &["c"], &["a"], 7).await;
+        target.change_seen(caller, BTreeMap::from([("a".to_owned(), noted(""))]), at(7)).await.unwrap();
+        mark(&target, caller, &["c"], &[], 7).await;
         copy_database(store, &target, &|_, _| ()).await.unwrap();
         assert_eq!(read(&target).await, named(&[("b", 5), ("c", 7)]), "a finished copy is in use");
     }
