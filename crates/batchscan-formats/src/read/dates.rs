@@ -181,16 +181,7 @@ fn likely_formats(cell: &str) -> Vec<String> {
     /// Words that are the same in every row. Others may be zones.
     const WORDS: [&str; 14] =
         ["T", "h", "u", "Uhr", "uur", "à", "um", "om", "at", "a", "las", "de", "del", "godz"];
-    let mut runs: Vec<&str> = Vec::new();
-    let mut rest = cell;
-    while let Some(first) = rest.chars().next() {
-        let is_same = |c: char| {
-            c.is_ascii_digit() == first.is_ascii_digit() && c.is_alphabetic() == first.is_alphabetic()
-        };
-        let (run, after) = rest.split_at(rest.find(|c| !is_same(c)).unwrap_or(rest.len()));
-        runs.push(run);
-        rest = after;
-    }
+    let runs = runs(cell);
     let is_digits = |run: &str| run.starts_with(|c: char| c.is_ascii_digit());
     let numbers: Vec<&str> = runs.iter().copied().filter(|run| is_digits(run)).collect();
     let words: Vec<&str> = runs.iter().copied().filter(|run| run.starts_with(char::is_alphabetic)).collect();
@@ -240,11 +231,25 @@ fn likely_formats(cell: &str) -> Vec<String> {
         runs.iter().copied().map(text).collect::<Option<String>>()
     };
     let formats = orders.into_iter().filter(|_| is_plain).filter_map(format);
-    // `03.04. 08:00` has no year: no colon stands in a date, and an hour has minutes or a word.
-    let is_date = |format: &String| {
-        !["%d:", "%m:", "%y:"].iter().any(|part| format.contains(part))
-            && (!format.contains("%H") || format.contains("%M") || !words.is_empty())
-    };
+    // `03.04. 08:00` has no year.
+    let is_time_read_as_date =
+        |format: &String| ["%d:", "%m:", "%y:", "%y.%H"].iter().any(|part| format.contains(part));
+    let formats = formats.filter(|format| !is_time_read_as_date(format));
     // Only those that read it.
-    formats.filter(is_date).filter(|format| parse_with_format(format, cell).is_some()).collect()
+    formats.filter(|format| parse_with_format(format, cell).is_some()).collect()
+}
+
+/// The numbers of a text, its words, and what stands between them.
+fn runs(cell: &str) -> Vec<&str> {
+    let mut runs: Vec<&str> = Vec::new();
+    let mut rest = cell;
+    while let Some(first) = rest.chars().next() {
+        let is_same = |c: char| {
+            c.is_ascii_digit() == first.is_ascii_digit() && c.is_alphabetic() == first.is_alphabetic()
+        };
+        let (run, after) = rest.split_at(rest.find(|c| !is_same(c)).unwrap_or(rest.len()));
+        runs.push(run);
+        rest = after;
+    }
+    runs
 }
