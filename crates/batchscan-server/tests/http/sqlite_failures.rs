@@ -199,7 +199,9 @@ async fn sessions_are_used_while_the_write_lock_is_held() {
         assert_eq!(Reply::to(sign_out).await.status, 204);
     }
     app.post_form("/session", client.form()).await.is_unavailable();
-    let mark = async || Reply::to(app.request("POST", "/session/seen").bearer_auth(&token).body("{}")).await;
+    let mark = async || {
+        Reply::to(app.request("POST", "/session/seen").bearer_auth(&token).body("{\"marks\":{}}")).await
+    };
     mark().await.is_unavailable();
     assert_eq!(app.get("/session/seen", &token).await.status, 200);
     import.execute_batch("COMMIT").unwrap();

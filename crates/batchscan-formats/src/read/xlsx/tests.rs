@@ -188,23 +188,26 @@ fn value(field: Field, cell: DataRef<'_>, is_1904: bool) -> CellValue<'_> {
 
 #[test]
 fn dates_may_begin_in_1904() {
-    let date = |days, is_1904| {
-        let cell = calamine::ExcelDateTime::new(days, calamine::ExcelDateTimeType::DateTime, is_1904);
-        value(Field::BatchCreationDate, DataRef::DateTime(cell), is_1904)
-    };
+    let cell = DataRef::Float(1.25);
     let expected = UtcInstant::parse_any_offset("1904-01-02T06:00:00Z").unwrap();
-    assert_eq!(date(1.25, true), CellValue::Clock(expected));
+    assert_eq!(value(Field::BatchCreationDate, cell, true), CellValue::Clock(expected));
     for days in [f64::INFINITY, 3e6, f64::NAN] {
-        let expected = Value::Other("a date before 1900-03-01 or after 9999");
-        assert_eq!(date(days, false), CellValue::Value(expected));
+        let value = value(Field::BatchCreationDate, DataRef::Float(days), false);
+        assert_eq!(value, CellValue::Value(Value::Other("a date before 1900-03-01 or after 9999")));
     }
 }
 
-/// 41126 may be 4 November 2026.
+/// 041126 may be 4 November 2026.
 #[test]
-fn a_number_without_the_format_of_a_date_is_no_date() {
-    let expected = Value::Other("a number: give the cells the format of a date in Excel");
-    assert_eq!(value(Field::BatchCreationDate, DataRef::Float(41_126.0), false), CellValue::Value(expected));
+fn a_number_with_leading_zeros_is_no_date() {
+    let file = sheet(&REQUIRED, |sheet| {
+        write_row(sheet, 1, "a");
+        let format = Format::new().set_num_format("000000");
+        sheet.write_with_format(1, 2, 41_126, &format).unwrap();
+    });
+    let found = errors(XLSX, file);
+    let expected = "found a number with leading zeros: format the cells as dates";
+    assert!(found.ends_with(expected), "{found}");
 }
 
 #[test]

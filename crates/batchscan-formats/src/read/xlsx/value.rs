@@ -76,10 +76,11 @@ impl<'a> CellValue<'a> {
                 return text(number.to_string().into());
             }
             DataRef::Int(number) => Value::Cell(number.to_string().into()),
-            // It may be 41126 for 4 November 2026.
-            DataRef::Float(_) if field.kind() == Kind::Instant => {
-                Value::Other("a number: give the cells the format of a date in Excel")
+            // Shown as 041126 it may be 4 November 2026.
+            DataRef::Float(_) if field.kind() == Kind::Instant && look.digits > 1 => {
+                Value::Other("a number with leading zeros: format the cells as dates")
             }
+            DataRef::Float(number) if field.kind() == Kind::Instant => return clock(number, is_1904),
             // Excel keeps 15 digits, and writes zeros for the others.
             DataRef::Float(number)
                 if number.abs() >= 1e15 && !matches!(field.kind(), Kind::Count | Kind::Decimal) =>
