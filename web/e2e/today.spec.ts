@@ -215,10 +215,15 @@ test('a decline is the plain average of four weeks against that of the year', as
   await expect(page.getByText('No new batches.')).toBeVisible();
   await expect(page.getByText('90%')).toHaveCount(1);
   await expect(page.getByText('Last 4 weeks on average 90% germinated, the year 94%; 5 of the last 5 batches below the usual range.')).toBeVisible();
+  await button(page, 'Add a note: Leek').click();
+  await page.keyboard.type('call the supplier');
+  await page.keyboard.press('Enter');
+  await expect(page.getByText(/^Anna, .* – call the supplier$/)).toBeVisible();
   await button(page, 'Mark as seen: Leek').click();
   await expect(message(page, 'No new batches')).toBeVisible();
   await page.getByText('1 marked as seen').click();
   await button(page, 'Mark as not seen: Leek').click();
+  await expect(page.getByText(/^Anna, .* – call the supplier$/)).toBeVisible();
   await expect(message(page, 'Leek is germinating worse')).toBeVisible();
   // The first of the five weeks below 91.8, by its Monday.
   await page.getByRole('link', { name: /^↘ Dropped in week \d+ \(\d+ \w+\), still low\.$/ }).click();
