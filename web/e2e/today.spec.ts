@@ -282,9 +282,9 @@ test('a failure is red, a slight deviation orange, and an unusual usable rate is
   const dots = chart(page, 'crop').getByRole('link');
   // Tray 3 is red for its usable rate. The picture is of germination: it has no label.
   await expect(dots).toHaveCount(3);
-  await expect(page.getByRole('link', { name: 'Tray 3, 70% usable' })).toHaveText('');
+  await expect(page.getByRole('link', { name: 'Tray 3, 93%, 70% usable' })).toHaveText('');
   const fillOf = (name: string) => page.getByRole('link', { name }).locator('circle, path').last().evaluate((node) => getComputedStyle(node).fill);
-  expect(await Promise.all(['Tray 1, 41%', 'Tray 2, 85%', 'Tray 3, 70% usable'].map(fillOf))).toEqual([red, orange, red]);
+  expect(await Promise.all(['Tray 1, 41%', 'Tray 2, 85%', 'Tray 3, 93%, 70% usable'].map(fillOf))).toEqual([red, orange, red]);
   await link(page, 'Batches').click();
   await expectRows(page, 34);
   await expect(page.getByRole('gridcell', { name: /^41%/ })).toHaveCSS('color', red);
