@@ -94,6 +94,7 @@ class Session {
     this.token = null;
     this.clientId = '';
     this.organisation = '';
+    this.label = '';
     this.isDialogOpen = false;
     storeSetting(SIGNING_OUT, 'yes');
     // Otherwise the next start does it.
