@@ -1,6 +1,9 @@
 //! Requests without a valid credential, many and hostile: no one else is disturbed, and nothing is counted as broken.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +19,8 @@ const CLIENTS: usize = 60;
 /// Each group of routes is flooded for this time.
 const FLOOD: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(2);
+/// A request may be refused only if the machine itself stood still for this time: less than the service's timeouts.
+const STALL: Duration = Duration::from_millis(500);
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
 
 /// Method and path, a header, and a form. `~` is replaced with hostile text, `%` with the same percent-encoded.
@@ -96,48 +101,91 @@ fn flood_all(site: &Site, connections: impl Fn() -> BTreeSet<String>) {
     let credential = site.credential();
     let (running, urls) = operator::serve(site, &[], "off");
     let [public, operator] = urls.map(|url| url.split_once("://").unwrap().1.to_owned());
-    let normal = Normal { address: public.clone(), credential };
-    let idle = normal.run_for(IDLE);
-    let before = connections();
-    let floods = FLOODS.iter().map(|flood| (flood, &public)).chain([(&OPERATOR_FLOOD, &operator)]);
-    for ((name, routes), address) in floods {
-        let (is_done, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let busy = std::thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let (is_done, sent) = (&is_done, &sent);
-                scope.spawn(move || send_hostile(address, routes, client, is_done, sent));
-            }
-            // Also if a request of the normal client fails.
-            let _end = StopOnDrop(&is_done);
-            normal.run_for(FLOOD)
-        });
-        println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
-    }
+    let problems = Problems::default();
+    let normal = Normal { address: public.clone(), credential, problems: &problems };
+    let has_ended = AtomicBool::new(false);
+    let stall = std::thread::scope(|scope| {
+        let stall = scope.spawn(|| longest_stall(&site.path("stall"), &has_ended));
+        // Also if a request fails.
+        let end = StopOnDrop(&has_ended);
+        let idle = normal.run_for(IDLE);
+        let before = connections();
+        let floods = FLOODS.iter().map(|flood| (flood, &public)).chain([(&OPERATOR_FLOOD, &operator)]);
+        for ((name, routes), address) in floods {
+            let (is_done, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
+            let busy = std::thread::scope(|scope| {
+                for client in 0..CLIENTS {
+                    let hostile = Hostile { address, routes, is_done: &is_done, problems: &problems };
+                    let sent = &sent;
+                    scope.spawn(move || sent.fetch_add(hostile.run(client), Ordering::Relaxed));
+                }
+                let _end = StopOnDrop(&is_done);
+                normal.run_for(FLOOD)
+            });
+            println!("{name}: {} hostile requests; {busy}; idle: {idle}", sent.into_inner());
+        }
+        if !connections().is_superset(&before) {
+            problems.add("a pooled connection was dropped".to_owned());
+        }
+        drop(end);
+        stall.join().unwrap()
+    });
     let metrics = http::request(&operator, "GET /metrics HTTP/1.1", "").unwrap();
-    let metrics = metrics.text();
-    for kind in ["broken", "unreachable"] {
-        assert!(
-            metrics.contains(&format!("batchscan_store_errors_total{{kind=\"{kind}\"}} 0\n")),
-            "{metrics}"
-        );
+    let errors = |kind| format!("batchscan_store_errors_total{{kind=\"{kind}\"}} 0\n");
+    assert!(metrics.text().contains(&errors("broken")), "{}", metrics.text());
+    if !metrics.text().contains(&errors("unreachable")) {
+        problems.add("the database was unreachable".to_owned());
     }
-    assert!(connections().is_superset(&before), "a pooled connection was dropped");
+    let problems = problems.0.into_inner().unwrap();
+    println!("the machine stood still for {stall:?} at most; {} problems", problems.len());
+    assert!(problems.is_empty() || stall >= STALL, "{problems:#?}");
     drop(running);
     assert_no_panic(&std::fs::read_to_string(site.path("serve.log")).unwrap());
 }
 
-/// A client that does what clients do.
-struct Normal {
-    address: String,
-    credential: Credential,
+/// What a machine that stands still may cause, and nothing else.
+#[derive(Default)]
+struct Problems(Mutex<Vec<String>>);
+
+impl Problems {
+    fn add(&self, problem: String) {
+        self.0.lock().unwrap().push(problem);
+    }
 }
 
-impl Normal {
-    /// Sends one request after another. All succeed. Returns their latencies as text.
+/// The longest time that a short pause and a write to the disk took until the end.
+fn longest_stall(file: &Path, has_ended: &AtomicBool) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !has_ended.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        std::thread::sleep(Duration::from_millis(20));
+        File::create(file).unwrap().sync_all().unwrap();
+        longest = longest.max(start.elapsed());
+    }
+    longest
+}
+
+/// A client that does what clients do.
+struct Normal<'a> {
+    address: String,
+    credential: Credential,
+    problems: &'a Problems,
+}
+
+impl Normal<'_> {
+    /// Sends one request after another. Returns their latencies as text.
     fn run_for(&self, time: Duration) -> String {
         let Credential { id, secret } = &self.credential;
         let form = format!("grant_type=client_credentials&client_id={id}&client_secret={secret}");
-        let token = http::request_token(&self.address, id, secret).unwrap().token().unwrap();
+        let token = (0..100).find_map(|_| {
+            let reply = http::request_token(&self.address, id, secret);
+            let token = reply.as_ref().ok().and_then(http::Reply::token);
+            if token.is_none() {
+                self.problems.add(format!("no token: {reply:?}"));
+            }
+            token
+        });
+        let token = token.unwrap();
         let requests = [
             (http::get_head("/v2/batches", &token), String::new()),
             (format!("POST /v2/auth HTTP/1.1\r\n{FORM}"), form.clone()),
@@ -149,42 +197,60 @@ impl Normal {
         while start.elapsed() < time {
             for (head, body) in &requests {
                 let start = Instant::now();
-                http::request(&self.address, head, body).unwrap().ok();
-                latencies.push(start.elapsed());
+                match http::request(&self.address, head, body) {
+                    Ok(reply) if reply.status == 200 => latencies.push(start.elapsed()),
+                    refused => self.problems.add(format!("{head}: {refused:?}")),
+                }
             }
         }
         latencies.sort();
-        let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
+        let percentile = |percent: usize| latencies.get(latencies.len().saturating_sub(1) * percent / 100);
         format!("normal client p50 {:?}, p99 {:?}", percentile(50), percentile(99))
     }
 }
 
-/// Sends hostile requests until the end. The service may reject them, but not fail.
-fn send_hostile(address: &str, routes: &[Route], client: usize, is_done: &AtomicBool, sent: &AtomicUsize) {
-    let mut random = Random(client as u64);
-    while !is_done.load(Ordering::Relaxed) {
-        let (target, header, form) = routes[below(&mut random, routes.len())];
-        let fill = |text: &str, random: &mut Random| {
-            let mut filled = String::new();
-            for c in text.chars() {
-                match c {
-                    '%' => filled.push_str(&encode(hostile(random))),
-                    '~' => filled.push_str(&header_text(hostile(random))),
-                    _ => filled.push(c),
+/// A client that wants to break something.
+struct Hostile<'a> {
+    address: &'a str,
+    routes: &'a [Route],
+    is_done: &'a AtomicBool,
+    problems: &'a Problems,
+}
+
+impl Hostile<'_> {
+    /// Sends requests until the end, and returns their number. The service may reject them, but not fail.
+    fn run(&self, client: usize) -> usize {
+        let (mut random, mut sent) = (Random(client as u64), 0);
+        while !self.is_done.load(Ordering::Relaxed) {
+            let (target, header, form) = self.routes[below(&mut random, self.routes.len())];
+            let [target, header, form] = [target, header, form].map(|text| fill(text, &mut random));
+            // A connection may be closed before its response, for example after a head that is too large.
+            if let Ok(mut body) = http::send(self.address, &format!("{target} HTTP/1.1\r\n{header}"), &form) {
+                // Also if the connection is closed before its end.
+                let rest = body.rest();
+                let problem = || format!("{target} {header}: {} {rest:?}", body.status);
+                match body.status {
+                    503 => self.problems.add(problem()),
+                    status => assert!(status < 500, "{}", problem()),
                 }
+                sent += 1;
             }
-            filled
-        };
-        let (target, header, form) =
-            (fill(target, &mut random), fill(header, &mut random), fill(form, &mut random));
-        // A connection may be closed before its response, for example after a head that is too large.
-        if let Ok(mut body) = http::send(address, &format!("{target} HTTP/1.1\r\n{header}"), &form) {
-            // Also if the connection is closed before its end.
-            let rest = body.rest();
-            assert!(body.status < 500, "{target} {header}: {} {rest:?}", body.status);
-            sent.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+/// With hostile text in its gaps.
+fn fill(text: &str, random: &mut Random) -> String {
+    let mut filled = String::new();
+    for c in text.chars() {
+        match c {
+            '%' => filled.push_str(&encode(hostile(random))),
+            '~' => filled.push_str(&header_text(hostile(random))),
+            _ => filled.push(c),
         }
     }
+    filled
 }
 
 fn below(random: &mut Random, end: usize) -> usize {
