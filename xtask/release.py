@@ -3,7 +3,8 @@
 Linux builds the executables for Linux and Windows, the Debian package, the wheels, the container image and the list of
 components; macOS its executable and wheel. `release.py try WHEEL` tries a wheel only.
 
-The same commit with the same tools gives the same bytes, in whichever folder it is built.
+The same commit with the same tools gives the same bytes, in whichever folder it is built. `release.py compare FOLDER` checks
+that with the release-files of another clone.
 """
 
 import gzip
@@ -48,6 +49,8 @@ def output(*command):
 def main():
     if sys.argv[1:2] == ["try"]:
         return try_wheel(Path(sys.argv[2]))
+    if sys.argv[1:2] == ["compare"]:
+        return compare(Path(sys.argv[2]))
     if platform.system() == "Linux" and os.geteuid() != 0:
         sys.exit("run it as root: each file is tried in a root folder of its own")
     if output("git", "status", "--porcelain"):
@@ -211,6 +214,15 @@ def write_sums():
         lines.append(f"{hashlib.sha256(content).hexdigest()}  {file.name}\n")
         print(f"{len(content):>12,} {lines[-1]}", end="")
     (FILES / "SHA256SUMS").write_text("".join(lines))
+
+
+def compare(other):
+    """Of the files themselves: sums may be of an earlier build."""
+    names = {file.name for folder in [FILES, other] for file in folder.iterdir()}
+    contents = {name: [(folder / name).read_bytes() if (folder / name).exists() else None for folder in [FILES, other]] for name in names}
+    if different := sorted(name for name, (ours, theirs) in contents.items() if ours != theirs):
+        sys.exit(f"different in {FILES} and {other}: {', '.join(different)}")
+    print(f"{len(names)} equal files in {FILES} and {other}")
 
 
 def try_wheel(path):
