@@ -10,7 +10,8 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::http::{App, router};
 use batchscan_store::{
-    DatabaseUrl, IdAndSecret, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions, OrgName, Store,
+    DatabaseUrl, IdAndSecret, ImportEnd, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
+    OrgName, Store,
 };
 use http_body_util::BodyExt;
 use tempfile::TempDir;
@@ -85,7 +86,7 @@ pub(crate) async fn fresh_store(folder: &TempDir, name: &str) -> Result<Store, F
 async fn fill(store: &Store, batches: &[Batch]) -> Result<(), Failure> {
     let (steps, receiver) = tokio::sync::mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await?;
-    steps.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await?;
+    steps.send(ImportStep::End(ImportEnd::default())).await?;
     store.import(ORG, ImportSource::default(), receiver, UtcInstant::EPOCH).await?;
     Ok(())
 }

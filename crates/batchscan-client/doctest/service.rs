@@ -66,11 +66,11 @@ impl Service {
     }
 
     pub(crate) async fn import_batches(&self, batches: &[batchscan_model::Batch]) {
-        use batchscan_store::{ImportRow, ImportSource, ImportStep};
+        use batchscan_store::{ImportEnd, ImportRow, ImportSource, ImportStep};
         let rows = batches.iter().map(ImportRow::from).collect();
         let (steps, received) = tokio::sync::mpsc::channel(2);
         steps.send(ImportStep::Rows(rows)).await.unwrap();
-        steps.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await.unwrap();
+        steps.send(ImportStep::End(ImportEnd::default())).await.unwrap();
         self.store
             .import("Nursery", ImportSource::default(), received, batchscan_model::UtcInstant::EPOCH)
             .await

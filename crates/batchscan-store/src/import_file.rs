@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::errors::AdminError;
 use crate::imports::{ImportResult, ImportSource};
 use crate::store::Store;
-use crate::types::{ImportRow, ImportStep};
+use crate::types::{ImportEnd, ImportRow, ImportStep};
 
 /// Batches per [`ImportStep`].
 const ROWS_PER_STEP: usize = 256;
@@ -108,11 +108,8 @@ fn send_file(
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
     let (warnings, messages) = (summary.warnings.count, texts(&summary.warnings.first));
-    let last_step = match options.dry_run {
-        true => ImportStep::DryRun { warnings, messages },
-        false => ImportStep::Commit { warnings, messages },
-    };
-    [ImportStep::Rows(chunk), last_step]
+    let end = ImportEnd { dry_run: options.dry_run, warnings, messages, missing: summary.missing };
+    [ImportStep::Rows(chunk), ImportStep::End(end)]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))
         .map_err(|_| ReadError::Stopped)

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use batchscan_formats::read::{IdRules, WARNINGS_SHOWN_MAX};
-use batchscan_model::{OrgId, UtcInstant};
+use batchscan_model::{Field, OrgId, UtcInstant};
 
 use crate::change::{self, Actor, Change};
 use crate::errors::{AdminError, StoreError};
 use crate::organisations::{lock_org, org_id};
-use crate::sql::{Columns, Merged, Sql, Staged, values};
+use crate::sql::{Columns, Merged, Sql, values};
 use crate::store::{End, Store};
-use crate::types::{ImportCounts, ImportRows};
+use crate::types::{ImportCounts, ImportEnd, ImportRows};
 use crate::versions::{next_version, set_version};
 
 /// Where the batches of an import come from.
@@ -263,7 +263,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let Staged { is_commit, mut warnings, mut messages } = sql.stage(org, rows).await?;
+        let ImportEnd { dry_run, mut warnings, mut messages, missing } = sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -272,11 +272,14 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, replaced, moved } = sql.merge(org, version).await?;
+        let Merged { counts, repeated, replaced, emptied, moved } = sql.merge(org, version, &missing).await?;
         let rules = self.source.id_rules;
-        for checked in
-            [repeated.map(|id| rules.check_repeated(&id)), replaced.map(|id| rules.check_replaced(&id))]
-        {
+        let fields: Vec<Field> = emptied.iter().map(|(field, _)| *field).collect();
+        for checked in [
+            repeated.map(|id| rules.check_repeated(&id)),
+            replaced.map(|id| rules.check_replaced(&id)),
+            emptied.first().map(|(_, id)| rules.check_emptied(id, &fields)),
+        ] {
             if let Some(warning) = checked.transpose().map_err(AdminError::InvalidIds)?.flatten() {
                 warnings += 1;
                 messages.insert(0, warning.to_string());
@@ -284,8 +287,8 @@ impl Import {
             }
         }
         let mut result = ImportResult { id: None, counts, warnings, messages, is_replay: false };
-        if !is_commit || counts.new + counts.corrected == 0 {
-            return Ok(End::RollBack((result, is_commit)));
+        if dry_run || counts.new + counts.corrected == 0 {
+            return Ok(End::RollBack((result, !dry_run)));
         }
         set_version(sql, org, version, moved, self.now).await?;
         let imported = "UPDATE organisation SET imported_at = $2 WHERE id = $1";

@@ -4,8 +4,10 @@
 //!
 //! Both stores keep these promises; `tests/contract` checks them.
 //!
-//! 1. **Isolation.** Every read of batches takes a [`Caller`] and returns only that organisation's batches.
-//! 2. **One snapshot.** [`Store::page`] reads the credential, the data version and the batches in one snapshot.
+//! 1. **Isolation.** Every read of batches for a client takes a [`Caller`], fails if its credential is revoked or expired,
+//!    and returns only that organisation's batches.
+//! 2. **One snapshot.** [`Store::page`] reads the credential, the data version and the batches in one snapshot. If no
+//!    batches are read, because the client or a cache has the page, the credential is as new as the version or newer.
 //! 3. **Order.** Batches are ordered by creation time, then by the bytes of their id (decision 018).
 //! 4. **Exact bytes.** The JSON text of a batch is returned exactly as it was imported.
 //! 5. **Versions.** Every change of an organisation's batches creates a new [`DataVersion`] in the same transaction. An
@@ -81,8 +83,8 @@ pub use seen::{SEEN_SUBJECT_BYTES_MAX, SeenChange, SeenMark};
 pub use status::{OrgStatus, Status};
 pub use store::Store;
 pub use types::{
-    CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportRow, ImportRows, ImportStep, OpenOptions,
-    Progress, ReadFrom,
+    CONNECTIONS_DEFAULT, Freshness, HostHealth, ImportCounts, ImportEnd, ImportRow, ImportRows, ImportStep,
+    OpenOptions, Progress, ReadFrom,
 };
 pub use url::{DatabaseUrl, DatabaseUrlError};
 pub use watchers::{FOLDER_BYTES_MAX, HOST_BYTES_MAX, WATCHER_TIMEOUT_SECS, Watcher, WatcherState};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 
-use batchscan_model::{BatchId, ClientId, OrgId, UtcInstant};
+use batchscan_model::{BatchId, ClientId, Field, OrgId, UtcInstant};
 
 use crate::errors::{AdminError, StoreError};
-use crate::types::{ImportCounts, ImportRows};
+use crate::types::{ImportCounts, ImportEnd, ImportRows};
 
 /// The result of a statement. SQLite's is ready at once.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, AdminError>> + Send + 'a>>;
@@ -49,21 +49,14 @@ pub(crate) trait Sql: Send {
     ) -> Pending<'a, ()>;
 
     /// Receives the batches of an import.
-    fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged>;
+    fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, ImportEnd>;
 
     /// Merges the received batches, as the version `version`. The organisation is locked.
-    fn merge<'a>(&'a mut self, org: OrgId, version: i64) -> Pending<'a, Merged>;
+    fn merge<'a>(&'a mut self, org: OrgId, version: i64, missing: &'a [Field]) -> Pending<'a, Merged>;
 }
 
-/// How an import ends.
-#[derive(Clone, Debug)]
-pub(crate) struct Staged {
-    /// `false` for a dry run.
-    pub(crate) is_commit: bool,
-    pub(crate) warnings: u64,
-    /// The first warnings.
-    pub(crate) messages: Vec<String>,
-}
+/// A batch that moves by a day or more is probably another one.
+pub(crate) const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// The result of merging an import.
 #[derive(Clone, Debug)]
@@ -71,8 +64,10 @@ pub(crate) struct Merged {
     pub(crate) counts: ImportCounts,
     /// An id that several batches had.
     pub(crate) repeated: Option<String>,
-    /// An id of a batch that had another name and creation time before.
+    /// An id of a batch that had another name and creation time before, or was of another day.
     pub(crate) replaced: Option<String>,
+    /// An id of a batch that had a value in each of these fields, for which the file has no column.
+    pub(crate) emptied: Vec<(Field, String)>,
     /// The lowest and the highest creation time that a batch had before it moved in the order.
     pub(crate) moved: Option<(i64, i64)>,
 }
@@ -307,4 +302,18 @@ impl dyn Columns + '_ {
 
 pub(crate) fn invalid(what: &str) -> StoreError {
     StoreError::Broken(format!("invalid or missing {what}"))
+}
+
+/// For each of these fields, an id of a batch among `rows` whose `json` has a value in it. [`read_ids`] reads the result.
+pub(crate) fn ids_with_values(fields: &[Field], rows: &str) -> String {
+    let id = |field: Field| match fields.contains(&field) {
+        true => format!("min(CASE WHEN replace(json, '\"{field}\":null', '') = json THEN batch_id END)"),
+        false => "NULL".to_owned(),
+    };
+    format!("SELECT {} FROM {rows}", Field::ALL.map(id).join(", "))
+}
+
+pub(crate) fn read_ids(row: &dyn Columns) -> Result<Vec<(Field, String)>, StoreError> {
+    let id = |(index, field)| row.optional_string(index).map(|id| Some((field, id?))).transpose();
+    Field::ALL.into_iter().enumerate().filter_map(id).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use batchscan_model::{Batch, Position};
+use batchscan_model::{Batch, Field, Position};
 use tokio::sync::mpsc;
 
 /// How a store is opened.
@@ -93,23 +93,24 @@ impl From<&Batch> for ImportRow {
 pub enum ImportStep {
     /// More batches, in file order.
     Rows(Vec<ImportRow>),
-    /// The file is complete and valid: commit.
-    Commit {
-        /// How many values cannot be right.
-        warnings: u64,
-        /// The first of them.
-        messages: Vec<String>,
-    },
-    /// The file is complete and valid: roll back.
-    DryRun {
-        /// How many values cannot be right.
-        warnings: u64,
-        /// The first of them.
-        messages: Vec<String>,
-    },
+    /// The file is complete and valid.
+    End(ImportEnd),
 }
 
-/// The receiving end of an import. Nothing is kept if the sender is dropped before [`ImportStep::Commit`].
+/// How an import ends.
+#[derive(Clone, Debug, Default)]
+pub struct ImportEnd {
+    /// Whether to roll back.
+    pub dry_run: bool,
+    /// How many values cannot be right.
+    pub warnings: u64,
+    /// The first of them.
+    pub messages: Vec<String>,
+    /// The fields that the file has no column for.
+    pub missing: Vec<Field>,
+}
+
+/// The receiving end of an import. Nothing is kept if the sender is dropped before [`ImportStep::End`].
 pub type ImportRows = mpsc::Receiver<ImportStep>;
 
 /// The result of an import. Every batch of the file is counted once.

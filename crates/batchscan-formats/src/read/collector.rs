@@ -60,6 +60,8 @@ pub(super) struct Collector<'a> {
     sheets: Vec<String>,
     /// Whether a column is missing: rows are only examples for a preview.
     is_header_wrong: bool,
+    /// The fields that a table has no column for.
+    missing: Vec<Field>,
 }
 
 /// Why reading ends before the end of the file.
@@ -98,6 +100,7 @@ impl<'a> Collector<'a> {
             is_table: false,
             sheets: Vec::new(),
             is_header_wrong: false,
+            missing: Vec::new(),
         }
     }
 
@@ -282,6 +285,13 @@ impl<'a> Collector<'a> {
     /// The columns of the table, for a preview.
     pub(super) fn set_columns<T: AsRef<str>>(&mut self, location: Location, titles: &[T], roles: &[Role]) {
         self.is_table = true;
+        let is_missing = |field: &Field| {
+            let has_column =
+                roles.iter().any(|role| matches!(role, Role::Field(column) if column.field == *field));
+            field.is_nullable() && !has_column && !self.values.iter().any(|(known, _)| known == field)
+        };
+        let missing = Field::ALL.into_iter().filter(is_missing);
+        self.missing.extend(missing.filter(|field| !self.missing.contains(field)).collect::<Vec<_>>());
         self.notes.set_columns(location, titles, roles);
     }
 
@@ -339,7 +349,7 @@ impl<'a> Collector<'a> {
             Err(Stop::Callback) => Err(ReadError::Stopped),
             Err(Stop::Io(error)) => Err(ReadError::Io(error)),
             Ok(()) | Err(Stop::Errors) if errors.is_empty() => {
-                Ok(ReadSummary { batches: self.batches, warnings })
+                Ok(ReadSummary { batches: self.batches, warnings, missing: self.missing })
             }
             Ok(()) | Err(Stop::Errors) => {
                 let Self { repeats, more, only_implausible, .. } = self;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-use batchscan_model::FieldError;
 use batchscan_model::printable::clip;
+use batchscan_model::{Field, FieldError};
 
 use crate::Format;
 
@@ -52,6 +52,8 @@ pub struct ReadSummary {
     pub batches: u64,
     /// Values that cannot be right.
     pub warnings: Warnings,
+    /// The fields that a table has no column for.
+    pub missing: Vec<Field>,
 }
 
 /// Values that were accepted although they cannot be right.
@@ -139,12 +141,24 @@ impl IdRules {
         self.warn(about_id(format!("\"{}\" is the id of several rows; the last one counts", clip(id))))
     }
 
-    /// The warning about an id that belonged to a batch with another name and date, or the error.
+    /// The warning about an id that belonged to a batch with another name and time, or of another day, or the error.
     pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
         self.warn(about_id(format!(
-            "\"{}\" was the id of a batch with another name and date, which this one replaces: are ids used again?",
+            "\"{}\" was the id of a batch with another name and time, or of another day, which this one replaces: are ids used again?",
             clip(id)
         )))
+    }
+
+    /// The warning about a stored batch that loses values because the file has no columns for them, or the error.
+    pub fn check_emptied(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
+        let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+        let problem = format!(
+            "has no column, but batches that are corrected had a value, \"{}\" for example: it is empty now; import a file \
+             with all columns to restore it",
+            clip(id)
+        );
+        let error = FieldError::problem(&names.join(", "), problem);
+        self.warn(LocatedError { location: Location::File, error })
     }
 
     fn warn(self, warning: LocatedError) -> Result<Option<LocatedError>, ReadError> {

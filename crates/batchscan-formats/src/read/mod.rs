@@ -151,13 +151,13 @@ fn read_with_notes(
     bytes_read: &AtomicU64,
     accept: &mut Accept<'_>,
 ) -> (Result<ReadSummary, ReadError>, Notes) {
-    if format.is_text() {
-        return read_stream(format, Box::new(file), options, bytes_read, accept);
-    }
     let mut collector = Collector::new(options, accept);
     let outcome = match format {
         Format::Parquet => parquet::read(file, options, bytes_read, &mut collector),
-        _ => xlsx::read(file, options, bytes_read, &mut collector),
+        Format::Xlsx => xlsx::read(file, options, bytes_read, &mut collector),
+        Format::Csv | Format::Ndjson | Format::Json => {
+            return read_stream(format, Box::new(file), options, bytes_read, accept);
+        }
     };
     collector.finish(outcome)
 }

@@ -262,7 +262,7 @@ const HINTS: [(&[Field], &str); 15] = [
     (&[Field::AvgCoefficientOfVariation], "vk variation variatie"),
     (&[Field::Comment], "comment bemerkung notiz note opmerking remarque observaci uwagi"),
     (&[Field::CropType], "crop kultur gewas culture espèce cultivo"),
-    (&[Field::CropType, Field::BatchName], "sorte ras variety variété odmiana bezeichnung"),
+    (&[Field::CropType, Field::BatchName], "sorte ras variety variété odmiana bezeichnung omschrijving"),
     (&[Field::BatchId], "id nr no nummer numéro number code key ref réf chargennr partijnr"),
     (&[Field::BatchCreationDate], "date datum scan zeit time tijd heure created fecha data skan"),
     (

@@ -13,7 +13,8 @@ use super::error::{ApiError, BASIC_CHALLENGE};
 use super::token::{TokenRequest, grant};
 use crate::auth::TokenError;
 
-/// Verifies the token and applies the rate limit, once per request.
+/// Verifies the token and applies the rate limit, once per request. Whether the credential was revoked since is checked
+/// by every read of the store.
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 

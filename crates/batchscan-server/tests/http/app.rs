@@ -11,8 +11,8 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    DatabaseUrl, IdAndSecret, ImportCounts, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
-    OperatorRole, OrgName, Rotation, Store, new_secret,
+    DatabaseUrl, IdAndSecret, ImportCounts, ImportEnd, ImportRow, ImportSource, ImportStep, NewCredential,
+    OpenOptions, OperatorRole, OrgName, Rotation, Store, new_secret,
 };
 use batchscan_testbed::{Postgres, Settings};
 use reqwest::{Method, RequestBuilder};
@@ -294,7 +294,7 @@ impl TestApp {
     pub(crate) async fn import(&self, org: &str, batches: &[Batch]) -> ImportCounts {
         let (sender, rows) = mpsc::channel(2);
         sender.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-        sender.send(ImportStep::Commit { warnings: 0, messages: Vec::new() }).await.unwrap();
+        sender.send(ImportStep::End(ImportEnd::default())).await.unwrap();
         self.store.import(org, ImportSource::default(), rows, self.now()).await.unwrap().counts
     }
 

@@ -2,14 +2,14 @@
 
 use std::pin::pin;
 
-use batchscan_model::OrgId;
+use batchscan_model::{Field, OrgId};
 use tokio_postgres::Client;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
 use crate::errors::AdminError;
-use crate::sql::{Columns, Merged, Sql, Staged, values};
-use crate::types::{ImportCounts, ImportRows, ImportStep};
+use crate::sql::{Columns, MICROS_PER_DAY, Merged, Sql, ids_with_values, read_ids, values};
+use crate::types::{ImportCounts, ImportEnd, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
 /// Servers before 14 and on Windows do not support it.
@@ -38,13 +38,16 @@ const RECORD_MOVED: &str = "
     SELECT $1, b.batch_id, $2 FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at
     ON CONFLICT (org_id, batch_id) DO UPDATE SET version = excluded.version";
-/// The creation times that these batches had, and an id of which the name changes, too.
+/// The creation times that these batches had, and an id of which the name or the day changes, too.
 const MOVED_RANGE: &str = "
     SELECT min(b.created_at), max(b.created_at), min(b.batch_id) FILTER (WHERE
         split_part(split_part(b.json, '\"batch_name\":', 2), ',\"batch_creation_date\":', 1)
-        <> split_part(split_part(s.json, '\"batch_name\":', 2), ',\"batch_creation_date\":', 1))
+        <> split_part(split_part(s.json, '\"batch_name\":', 2), ',\"batch_creation_date\":', 1)
+        OR abs(b.created_at - s.created_at) >= $2)
     FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at";
+/// The batches that are corrected, as they were.
+const STORED: &str = "(SELECT b.batch_id, b.json FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id) AS stored";
 /// The blocks that batches move out of.
 const DELETE_BLOCKS: &str = "
     DELETE FROM block k
@@ -69,13 +72,13 @@ const ADD: &str = "
 const IN_ORDER: &str = " ORDER BY created_at, batch_id";
 
 /// Copies the rows into the temporary table. Returns also whether they came in their order.
-pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<(Staged, bool), AdminError> {
+pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<(ImportEnd, bool), AdminError> {
     client.batch_execute(DETECT_DISCONNECT).await?;
     client.batch_execute(STAGE).await?;
     let sink = client.copy_in("COPY stage (line, created_at, batch_id, json) FROM STDIN (FORMAT binary)");
     let mut copy = pin!(BinaryCopyInWriter::new(sink.await?, &STAGE_TYPES));
     let (mut line, mut last, mut is_sorted) = (0i64, None, true);
-    let staged = loop {
+    let end = loop {
         match rows.recv().await {
             Some(ImportStep::Rows(rows)) => {
                 for row in rows {
@@ -86,17 +89,12 @@ pub(super) async fn stage(client: &Client, rows: &mut ImportRows) -> Result<(Sta
                     last = Some(row.position);
                 }
             }
-            Some(ImportStep::Commit { warnings, messages }) => {
-                break Staged { is_commit: true, warnings, messages };
-            }
-            Some(ImportStep::DryRun { warnings, messages }) => {
-                break Staged { is_commit: false, warnings, messages };
-            }
+            Some(ImportStep::End(end)) => break end,
             None => return Err(AdminError::Aborted),
         }
     };
     copy.as_mut().finish().await?;
-    Ok((staged, is_sorted))
+    Ok((end, is_sorted))
 }
 
 /// Merges the temporary table into the batches.
@@ -105,6 +103,7 @@ pub(super) async fn merge(
     org: OrgId,
     version: i64,
     is_sorted: bool,
+    missing: &[Field],
 ) -> Result<Merged, AdminError> {
     // The number of rows is enough to plan with, and reading a hundred times as many costs a twentieth of the import.
     sql.execute("SET LOCAL default_statistics_target = 1", &[]).await?;
@@ -119,8 +118,12 @@ pub(super) async fn merge(
             sql.execute(DELETE_BLOCKS, values![org]).await?;
             let range =
                 |row: &dyn Columns| Ok((Some((row.number(0)?, row.number(1)?)), row.optional_string(2)?));
-            sql.first(MOVED_RANGE, values![org], range).await?.unwrap_or_default()
+            sql.first(MOVED_RANGE, values![org, MICROS_PER_DAY], range).await?.unwrap_or_default()
         }
+    };
+    let emptied = match missing {
+        [] => Vec::new(),
+        _ => sql.first(&ids_with_values(missing, STORED), values![org], read_ids).await?.unwrap_or_default(),
     };
     let corrected = sql.execute(CORRECT, values![org, version]).await?;
     if corrected > 0 {
@@ -129,5 +132,5 @@ pub(super) async fn merge(
     let order = if is_sorted { "" } else { IN_ORDER };
     let new = sql.execute(&format!("{ADD}{order}"), values![org, version]).await?;
     let counts = ImportCounts { new, corrected, unchanged, duplicates };
-    Ok(Merged { counts, repeated, replaced, moved })
+    Ok(Merged { counts, repeated, replaced, emptied, moved })
 }

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::pin::pin;
 
-use batchscan_model::OrgId;
+use batchscan_model::{Field, OrgId};
 use bytes::BytesMut;
 use futures_util::TryStreamExt;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -14,10 +14,9 @@ use tokio_postgres::{Client, Row, RowStream};
 use super::import;
 use crate::errors::{AdminError, StoreError};
 use crate::sql::{
-    Columns, Dialect, EachRow, Kind, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Staged, Table, Value,
-    Values,
+    Columns, Dialect, EachRow, Kind, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Table, Value, Values,
 };
-use crate::types::ImportRows;
+use crate::types::{ImportEnd, ImportRows};
 
 static DIALECT: Dialect = Dialect {
     for_update: "FOR UPDATE",
@@ -115,17 +114,17 @@ impl Sql for PostgresSql<'_> {
         })
     }
 
-    fn stage<'a>(&'a mut self, _: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged> {
+    fn stage<'a>(&'a mut self, _: OrgId, rows: &'a mut ImportRows) -> Pending<'a, ImportEnd> {
         Box::pin(async move {
-            let (staged, is_sorted) = import::stage(self.client, rows).await?;
+            let (end, is_sorted) = import::stage(self.client, rows).await?;
             self.is_sorted = is_sorted;
-            Ok(staged)
+            Ok(end)
         })
     }
 
-    fn merge<'a>(&'a mut self, org: OrgId, version: i64) -> Pending<'a, Merged> {
+    fn merge<'a>(&'a mut self, org: OrgId, version: i64, missing: &'a [Field]) -> Pending<'a, Merged> {
         let is_sorted = self.is_sorted;
-        Box::pin(import::merge(self, org, version, is_sorted))
+        Box::pin(import::merge(self, org, version, is_sorted, missing))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Merges the batches of an import, as they arrive, into those of an organisation.
 
-use batchscan_model::OrgId;
+use batchscan_model::{Field, OrgId};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use crate::blocks;
 use crate::errors::{AdminError, StoreError};
-use crate::sql::{Merged, Staged, for_sqlite};
-use crate::types::{ImportCounts, ImportRow, ImportRows, ImportStep};
+use crate::sql::{MICROS_PER_DAY, Merged, for_sqlite, ids_with_values, read_ids};
+use crate::types::{ImportCounts, ImportEnd, ImportRow, ImportRows, ImportStep};
 use crate::versions::RECORD_TOMBSTONE;
 
 const INSERT: &str =
@@ -17,7 +17,7 @@ pub(super) fn merge(
     connection: &Connection,
     org: OrgId,
     rows: &mut ImportRows,
-) -> Result<(Staged, Merged), AdminError> {
+) -> Result<(ImportEnd, Merged), AdminError> {
     // The batches of the file that existed before, the corrected ones as they were. A temporary table, so that it does not use
     // memory.
     connection.execute_batch(
@@ -35,21 +35,16 @@ pub(super) fn merge(
         repeated: None,
         moved: None,
     };
-    let staged = loop {
+    let end = loop {
         match rows.blocking_recv() {
             Some(ImportStep::Rows(rows)) => rows.iter().try_for_each(|row| merge.add(row))?,
-            Some(ImportStep::Commit { warnings, messages }) => {
-                break Staged { is_commit: true, warnings, messages };
-            }
-            Some(ImportStep::DryRun { warnings, messages }) => {
-                break Staged { is_commit: false, warnings, messages };
-            }
+            Some(ImportStep::End(end)) => break end,
             None => return Err(AdminError::Aborted),
         }
     };
-    let replaced = merge.find_replaced()?;
+    let (replaced, emptied) = (merge.find_replaced()?, merge.find_emptied(&end.missing)?);
     let Merge { counts, repeated, moved, .. } = merge;
-    Ok((staged, Merged { counts, repeated, replaced, moved }))
+    Ok((end, Merged { counts, repeated, replaced, emptied, moved }))
 }
 
 /// Merges imported batches into those of one organisation.
@@ -149,13 +144,23 @@ impl Merge<'_> {
         }
     }
 
-    /// The smallest id whose batch had another name and creation time before the import.
+    /// For each of these fields, an id whose batch had a value before the import.
+    fn find_emptied(&self, missing: &[Field]) -> Result<Vec<(Field, String)>, AdminError> {
+        if missing.is_empty() || self.counts.corrected == 0 {
+            return Ok(Vec::new());
+        }
+        let find = ids_with_values(missing, "before_import WHERE json IS NOT NULL");
+        let found = self.connection.query_row(&find, [], |row| Ok(read_ids(row)))?;
+        Ok(found?)
+    }
+
+    /// The smallest id whose batch had another name and creation time before the import, or was of another day.
     fn find_replaced(&self) -> Result<Option<String>, AdminError> {
         if self.moved.is_none() {
             return Ok(None);
         }
         let mut find = self.connection.prepare(
-            "SELECT b.batch_id, old.json, b.json
+            "SELECT b.batch_id, old.json, b.json, abs(b.created_at - old.created_at)
              FROM before_import AS old JOIN batch AS b ON b.org_id = ?1 AND b.batch_id = old.batch_id
              WHERE old.json IS NOT NULL AND b.created_at <> old.created_at
              ORDER BY old.batch_id",
@@ -163,7 +168,7 @@ impl Merge<'_> {
         let mut rows = find.query([self.org.0])?;
         while let Some(row) = rows.next()? {
             let (before, after): (String, String) = (row.get(1)?, row.get(2)?);
-            if name(&before) != name(&after) {
+            if name(&before) != name(&after) || row.get::<_, i64>(3)? >= MICROS_PER_DAY {
                 return Ok(Some(row.get(0)?));
             }
         }

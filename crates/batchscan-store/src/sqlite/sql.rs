@@ -5,17 +5,17 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::{pin::pin, sync::Arc};
 
-use batchscan_model::OrgId;
+use batchscan_model::{Field, OrgId};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Row, ToSql, ffi, params_from_iter};
 
 use super::import;
 use crate::errors::{AdminError, StoreError};
 use crate::sql::{
-    Columns, Dialect, EachRow, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Staged, Table, Value, Values,
+    Columns, Dialect, EachRow, Merged, Pending, ROWS_PER_GROUP, SendRows, Sql, Table, Value, Values,
     for_sqlite,
 };
-use crate::types::ImportRows;
+use crate::types::{ImportEnd, ImportRows};
 
 static DIALECT: Dialect = Dialect {
     for_update: "",
@@ -120,15 +120,15 @@ impl Sql for SqliteSql<'_> {
         Box::pin(ready(self.send_now(table, query, values, send)))
     }
 
-    fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, Staged> {
+    fn stage<'a>(&'a mut self, org: OrgId, rows: &'a mut ImportRows) -> Pending<'a, ImportEnd> {
         let staged = import::merge(self.connection, org, rows);
-        Box::pin(ready(staged.map(|(staged, merged)| {
+        Box::pin(ready(staged.map(|(end, merged)| {
             self.merged = Some(merged);
-            staged
+            end
         })))
     }
 
-    fn merge<'a>(&'a mut self, _: OrgId, _: i64) -> Pending<'a, Merged> {
+    fn merge<'a>(&'a mut self, _: OrgId, _: i64, _: &'a [Field]) -> Pending<'a, Merged> {
         Box::pin(ready(self.merged.take().ok_or(AdminError::Aborted)))
     }
 }

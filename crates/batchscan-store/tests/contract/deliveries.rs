@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use batchscan_model::{Batch, ClientId};
 use batchscan_store::{
-    Actor, AdminError, CredentialStatus, DatabaseUrl, FOLDER_BYTES_MAX, HOST_BYTES_MAX, ImportEntry,
-    ImportFilter, ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
+    Actor, AdminError, CredentialStatus, DatabaseUrl, FOLDER_BYTES_MAX, HOST_BYTES_MAX, ImportEnd,
+    ImportEntry, ImportFilter, ImportResult, ImportRow, ImportSource, ImportStep, NewCredential, OpenOptions,
     OperatorRole, OperatorToken, OrgName, Store, WATCHER_TIMEOUT_SECS, Watcher, WatcherState, copy_database,
 };
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use crate::fixture::{Fixture, ORG, at, batch, commented, new_caller, new_credent
 async fn deliver(store: &Store, key: &str, hash: u8, batches: &[Batch]) -> Result<ImportResult, AdminError> {
     let (steps, rows) = mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-    steps.send(ImportStep::Commit { warnings: 7, messages: Vec::new() }).await.unwrap();
+    steps.send(ImportStep::End(ImportEnd { warnings: 7, ..ImportEnd::default() })).await.unwrap();
     let (file, key, hash) = (Some("a.csv".into()), Some(key.into()), Some([hash; 32]));
     let source = ImportSource { file, key, hash, ..ImportSource::default() };
     store.import(ORG, source, rows, at(8)).await

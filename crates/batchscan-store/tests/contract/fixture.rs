@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use batchscan_model::{Batch, BatchId, ClientId, DateRange, UtcInstant};
 use batchscan_store::{
-    AdminError, ArrayBody, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportRow, ImportSource,
-    ImportStep, NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult, Resume, Store,
+    AdminError, ArrayBody, Caller, DataVersion, DatabaseUrl, Encoding, ImportCounts, ImportEnd, ImportRow,
+    ImportSource, ImportStep, NewCredential, OpenOptions, OrgName, Page, PageLimit, PageRequest, PageResult,
+    Resume, Store,
 };
 use batchscan_testbed::{Postgres, Settings};
 use flate2::read::GzDecoder;
@@ -17,8 +18,12 @@ use tokio::sync::mpsc;
 /// The organisation of every fixture.
 pub(crate) const ORG: &str = "Green Valley";
 /// Last steps of an import.
-pub(crate) const COMMIT: Option<ImportStep> = Some(ImportStep::Commit { warnings: 0, messages: Vec::new() });
-pub(crate) const DRY_RUN: Option<ImportStep> = Some(ImportStep::DryRun { warnings: 0, messages: Vec::new() });
+pub(crate) const COMMIT: Option<ImportStep> = Some(end(false));
+pub(crate) const DRY_RUN: Option<ImportStep> = Some(end(true));
+
+const fn end(dry_run: bool) -> ImportStep {
+    ImportStep::End(ImportEnd { dry_run, warnings: 0, messages: Vec::new(), missing: Vec::new() })
+}
 
 pub(crate) struct Fixture {
     pub(crate) store: Store,

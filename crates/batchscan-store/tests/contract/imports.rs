@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use batchscan_formats::read::{IdRules, RepeatedIds};
-use batchscan_model::Batch;
-use batchscan_store::{AdminError, ImportCounts, ImportRow, ImportSource, ImportStep};
+use batchscan_model::{Batch, Field};
+use batchscan_store::{AdminError, ImportCounts, ImportEnd, ImportRow, ImportSource, ImportStep};
 use tokio::sync::mpsc;
 
 use crate::fixture::{COMMIT, DRY_RUN, Fixture, ORG, at, batch, commented, import, texts_of, whole};
@@ -52,15 +52,25 @@ pub(crate) async fn the_last_of_several_batches_with_one_id_wins(fixture: &Fixtu
     assert_eq!(counts, ImportCounts { new: 0, corrected: 1, unchanged: 0, duplicates: 1 });
 }
 
+/// Imports a file with a warning. Returns the number of warnings and their texts.
+async fn import_table(
+    fixture: &Fixture,
+    id_rules: IdRules,
+    batches: &[Batch],
+    missing: Vec<Field>,
+) -> Result<(u64, Vec<String>), AdminError> {
+    let (steps, rows) = mpsc::channel(2);
+    steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
+    let end = ImportEnd { warnings: 1, messages: vec!["first".into()], missing, ..ImportEnd::default() };
+    steps.send(ImportStep::End(end)).await.unwrap();
+    let source = ImportSource { id_rules, ..ImportSource::default() };
+    fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
+}
+
 /// Decision 040: in files that people edit.
 pub(crate) async fn an_id_of_several_batches_is_a_warning_or_an_error(fixture: &Fixture) {
     let import = async |repeated, has_template, batches: &[Batch]| {
-        let (steps, rows) = mpsc::channel(2);
-        steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-        steps.send(ImportStep::Commit { warnings: 1, messages: vec!["first".into()] }).await.unwrap();
-        let id_rules = IdRules { repeated, has_template };
-        let source = ImportSource { id_rules, ..ImportSource::default() };
-        fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
+        import_table(fixture, IdRules { repeated, has_template }, batches, Vec::new()).await
     };
     let named = |name: &str, second| Batch { batch_name: name.into(), ..batch("a", second) };
     let repeated = "batch_id: \"a\" is the id of several rows; the last one counts".to_owned();
@@ -70,7 +80,7 @@ pub(crate) async fn an_id_of_several_batches_is_a_warning_or_an_error(fixture: &
     for (policy, has_template) in [(RepeatedIds::Reject, false), (RepeatedIds::Accept, true)] {
         assert!(matches!(import(policy, has_template, &rows).await, Err(AdminError::InvalidIds(_))));
     }
-    // The name or the date of a batch may be corrected. Both at once is probably another batch.
+    // The name or the time of a batch may be corrected. Both at once is probably another batch, as is another day.
     for (corrected, warnings) in [(named("x", 3), 1), (named("x", 4), 1), (named("y", 5), 2)] {
         let corrected = std::slice::from_ref(&corrected);
         assert_eq!(import(RepeatedIds::Warn, true, corrected).await.unwrap().0, warnings);
@@ -79,10 +89,30 @@ pub(crate) async fn an_id_of_several_batches_is_a_warning_or_an_error(fixture: &
     // The last one of a file counts.
     assert_eq!(import(RepeatedIds::Warn, false, &[named("z", 6), named("y", 5)]).await.unwrap().0, 2);
     let found = import(RepeatedIds::Warn, false, &[named("z", 5), named("z", 6)]).await.unwrap();
-    assert!(found.1[0].contains("another name and date"), "{found:?}");
+    assert!(found.1[0].contains("another name and time"), "{found:?}");
     let replaced = import(RepeatedIds::Reject, false, &[named("y", 7)]).await.unwrap_err().to_string();
-    assert!(replaced.contains("another name and date"), "{replaced}");
+    assert!(replaced.contains("another name and time"), "{replaced}");
     assert_eq!(import(RepeatedIds::Accept, false, &[named("y", 7), named("x", 8)]).await.unwrap().0, 1);
+    const DAY: i64 = 86_400_000_000;
+    for (created, warnings) in [(8 + DAY - 1, 1), (8 + 2 * DAY - 1, 2), (8, 2)] {
+        assert_eq!(import(RepeatedIds::Warn, false, &[named("x", created)]).await.unwrap().0, warnings);
+    }
+}
+
+pub(crate) async fn a_file_without_the_column_of_a_stored_value_is_a_warning_or_an_error(fixture: &Fixture) {
+    let missing = || vec![Field::CropType, Field::Comment];
+    let rules = |repeated| IdRules { repeated, has_template: false };
+    let import =
+        async |repeated, batches: &[Batch]| import_table(fixture, rules(repeated), batches, missing()).await;
+    fixture.import(&[batch("a", 1), commented(batch("b", 2), "a \"comment\":null"), batch("c", 3)]).await;
+    let expected = "comment: has no column, but batches that are corrected had a value, \"b\" for example";
+    let corrected = [batch("a", 2), batch("b", 2), batch("new", 4)];
+    let error = import(RepeatedIds::Reject, &corrected).await.unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    let (warnings, messages) = import(RepeatedIds::Warn, &corrected).await.unwrap();
+    assert!(warnings == 2 && messages[0].starts_with(expected), "{messages:?}");
+    // Nothing is lost.
+    assert_eq!(import(RepeatedIds::Warn, &[batch("b", 3), batch("c", 3), batch("n", 5)]).await.unwrap().0, 1);
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

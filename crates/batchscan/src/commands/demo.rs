@@ -9,7 +9,7 @@ use batchscan_server::clock::Clock;
 use batchscan_server::config::Config;
 use batchscan_server::serve::{ServeOptions, Server};
 use batchscan_store::{
-    AdminError, DatabaseUrl, ImportRow, ImportSource, ImportStep, OpenOptions, OrgName, Store,
+    AdminError, DatabaseUrl, ImportEnd, ImportRow, ImportSource, ImportStep, OpenOptions, OrgName, Store,
 };
 use tokio::sync::mpsc;
 
@@ -97,7 +97,7 @@ async fn fill(store: &Store, command: &Demo, end: UtcInstant, url: String) -> an
             }
         }
         // If the import has failed, it returns the error.
-        let _ = steps.blocking_send(ImportStep::Commit { warnings: 0, messages: Vec::new() });
+        let _ = steps.blocking_send(ImportStep::End(ImportEnd::default()));
     });
     let imported: Result<_, AdminError> =
         store.import(NURSERY, ImportSource::default(), receiver, Clock::system().now()).await;

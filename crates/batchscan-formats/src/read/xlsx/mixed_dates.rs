@@ -18,6 +18,8 @@ pub(super) struct MixedDates {
     text: Option<(Location, String)>,
     /// Whether Excel could have made a date of a text in any order.
     has_early_texts: bool,
+    /// The first whole number that Excel does not show as a date, and its date.
+    number: Option<(Location, String, String)>,
 }
 
 impl MixedDates {
@@ -39,6 +41,25 @@ impl MixedDates {
             }
             CellValue::Value(_) => {}
         }
+    }
+
+    /// Takes note of a whole number that Excel does not show as a date.
+    pub(super) fn observe_number(&mut self, number: f64, value: &CellValue<'_>, location: Location) {
+        if let CellValue::Clock(_) = value {
+            self.number.get_or_insert_with(|| (location, number.to_string(), value.shown()));
+        }
+    }
+
+    /// 41126 may be 4 November 2026, and is read as 5 August 2012.
+    pub(super) fn warn_about_number(&self) -> Option<LocatedError> {
+        let (location, number, date) = self.number.as_ref()?;
+        let day = date.split(' ').next().unwrap_or_default();
+        let problem = format!(
+            "{number} is not shown as a date by Excel, and is read as {day}: check it; if the cells are formatted as dates, this \
+             warning ends"
+        );
+        let error = FieldError::problem(Field::BatchCreationDate.name(), problem);
+        Some(LocatedError { location: *location, error })
     }
 
     /// The error about dates that are probably wrong, or the warning about others.

@@ -136,6 +136,9 @@ impl<'o> Sheets<'o> {
                     Some(Ok(warning)) => collector.warn(warning.location, warning.error)?,
                     None => {}
                 }
+                if let Some(warning) = table.dates.warn_about_number() {
+                    collector.warn(warning.location, warning.error)?;
+                }
                 collector.finish_rates()?;
                 self.tables.push(name.to_owned());
                 self.check_merged_cells(workbook, name, &table, collector)?;
@@ -520,7 +523,11 @@ impl<'o> Table<'o> {
         {
             row.wrong_unit = row.wrong_unit.take().or_else(|| wrong_unit_in_row(field, text));
         }
+        let number = cell.get_float().filter(|number| number.fract() == 0.0 && !look.is_date);
         let value = CellValue::new(field, cell, look, self.is_1904);
+        if let Some(number) = number.filter(|_| field.kind() == Kind::Instant) {
+            self.dates.observe_number(number, &value, self.location());
+        }
         if let Some(before) = before {
             let before = match &value {
                 // A date may look like a number.

@@ -197,7 +197,7 @@ fn dates_may_begin_in_1904() {
     }
 }
 
-/// 041126 may be 4 November 2026.
+/// 41126 may be 4 November 2026.
 #[test]
 fn a_number_with_leading_zeros_is_no_date() {
     let file = sheet(&REQUIRED, |sheet| {

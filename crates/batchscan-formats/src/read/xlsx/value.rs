@@ -33,6 +33,7 @@ pub(super) enum CellValue<'a> {
 #[derive(Default)]
 pub(super) struct Look {
     pub(super) is_percent: bool,
+    pub(super) is_date: bool,
     /// Whether it shows more than the digits of a whole number, such as `"B-"0000` or `00-000`.
     is_decorated: bool,
     /// Its format, if it has words such as a unit.
@@ -48,16 +49,19 @@ impl Look {
         let is_general = code.eq_ignore_ascii_case("General") || code == "@";
         let is_decorated = !is_general && code.bytes().any(|byte| !matches!(byte, b'0' | b'#'));
         let digits = if is_decorated { 0 } else { code.bytes().filter(|byte| *byte == b'0').count() };
-        let (mut is_quoted, mut is_percent, mut code) = (false, false, code.chars());
+        let (mut is_quoted, mut is_percent, mut is_date, mut code) = (false, false, false, code.chars());
         while let Some(c) = code.next() {
             match c {
                 '"' => is_quoted = !is_quoted,
                 '\\' | '_' | '*' if !is_quoted => drop(code.next()),
+                // A colour or a language.
+                '[' if !is_quoted => drop(code.by_ref().find(|c| *c == ']')),
                 '%' if !is_quoted => is_percent = true,
+                'y' | 'Y' | 'd' | 'D' | 'h' | 'H' if !is_quoted => is_date = true,
                 _ => {}
             }
         }
-        Self { is_percent, is_decorated, words, digits }
+        Self { is_percent, is_date, is_decorated, words, digits }
     }
 }
 
@@ -147,7 +151,7 @@ impl<'a> CellValue<'a> {
                     CellValue::Text(join_date_and_time(day, &cell_text(text)).into())
                 }
                 (None, None) => CellValue::Text(join_date_and_time(&cell_text(a), &cell_text(b)).into()),
-                _ => CellValue::Value(Value::Other("not one date without a time and one time of day")),
+                _ => CellValue::Value(Value::Other("two cells that are not a date and a time of day")),
             },
             [_] => CellValue::Value(Value::Other(ONE_OF_TWO)),
             _ => CellValue::Value(Value::Null),
