@@ -4,7 +4,7 @@ Linux builds the executables for Linux and Windows, the Debian package, the whee
 components; macOS its executable and wheel. `release.py try WHEEL` tries a wheel only.
 
 The same commit with the same tools gives the same bytes, in whichever folder it is built. `release.py compare FOLDER` checks
-that with the release-files of another clone.
+that with the target/release-files of another clone.
 """
 
 import gzip
@@ -218,6 +218,8 @@ def write_sums():
 
 def compare(other):
     """Of the files themselves: sums may be of an earlier build."""
+    if not (other / "SHA256SUMS").exists() or other.samefile(FILES):
+        sys.exit(f"{other} is not the target/release-files of another clone")
     names = {file.name for folder in [FILES, other] for file in folder.iterdir()}
     contents = {name: [(folder / name).read_bytes() if (folder / name).exists() else None for folder in [FILES, other]] for name in names}
     if different := sorted(name for name, (ours, theirs) in contents.items() if ours != theirs):

@@ -16,15 +16,13 @@ $Folder = $Folder.TrimEnd('\')
 if (-not [IO.Path]::IsPathRooted($Folder) -or $Folder.Length -lt 4) { throw "-Folder must be a full path, for example C:\Scans" }
 $TokenFile = (Resolve-Path -LiteralPath $TokenFile).ProviderPath
 $TaskName = 'batchscan watch ' + ($Folder -replace '[\\/:*?"<>|]+', '-')
-# Windows does not replace a program that runs, so the tasks of other folders also stop for a moment.
-$Running = @(Get-ScheduledTask -TaskName 'batchscan watch *' | Where-Object State -eq 'Running')
-$Running | Stop-ScheduledTask
+Get-ScheduledTask -TaskName $TaskName -ErrorAction SilentlyContinue | Stop-ScheduledTask
 
-# Where only administrators can replace it. A task that stops may hold it a little longer.
+# Where only administrators can replace it. Windows moves a program that runs, for another folder, but does not replace it.
 $Installed = Join-Path (New-Item -ItemType Directory -Force "$env:ProgramFiles\batchscan") 'batchscan.exe'
-if ($Running) { Start-Sleep -Seconds 5 }
+Remove-Item "$Installed.*.old" -ErrorAction SilentlyContinue
+if (Test-Path -LiteralPath $Installed) { Move-Item -LiteralPath $Installed "$Installed.$PID.old" }
 Copy-Item -LiteralPath $Program -Destination $Installed
-$Running | Where-Object TaskName -ne $TaskName | Start-ScheduledTask
 
 # Without a user, the account of services with the fewest permissions. Ids, because the names are in the language of Windows.
 $User = if ($Credential) { $Credential.UserName } else { '*S-1-5-19' }
