@@ -76,7 +76,7 @@ impl Format {
     /// The format to read a file as, by its extension in any case.
     pub fn for_reading(path: &Path) -> Option<Self> {
         match extension(path)?.as_str() {
-            "tsv" => Some(Format::Csv),
+            "tsv" | "tab" | "txt" => Some(Format::Csv),
             // With macros, which are ignored.
             "xlsm" => Some(Format::Xlsx),
             _ => Self::for_writing(path),
@@ -132,6 +132,7 @@ mod tests {
             ("a.b.json", Some(Format::Json), Some(Format::Json)),
             ("a.Csv", Some(Format::Csv), Some(Format::Csv)),
             ("a.tsv", Some(Format::Csv), None),
+            ("a.TXT", Some(Format::Csv), None),
             ("a.parquet", Some(Format::Parquet), Some(Format::Parquet)),
             ("a.xlsx", Some(Format::Xlsx), Some(Format::Xlsx)),
             ("a.XLSM", Some(Format::Xlsx), None),

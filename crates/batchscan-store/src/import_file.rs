@@ -43,7 +43,7 @@ pub struct ImportOptions {
     pub now: UtcInstant,
     /// Whether to roll back at the end.
     pub dry_run: bool,
-    /// How to read it.
+    /// How to read it, with the settings of the organisation ([`Store::read_options`]).
     pub read: ReadOptions,
 }
 
@@ -62,7 +62,7 @@ pub async fn import_file(
     options: ImportOptions,
     bytes_read: Arc<AtomicU64>,
 ) -> Result<ImportResult, ImportError> {
-    let read = ReadOptions { now: Some(options.now), ..store.read_options(org, options.read).await? };
+    let read = ReadOptions { now: Some(options.now), ..options.read };
     let options = ImportOptions { read, ..options };
     let (steps, rows) = mpsc::channel(STEPS_QUEUED_MAX);
     let source = ImportSource { id_rules: options.read.id_rules(format), ..options.source.clone() };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use batchscan_formats::read::{IdRules, WARNINGS_SHOWN_MAX};
+use batchscan_formats::read::{IdRules, RepeatedIds, WARNINGS_SHOWN_MAX};
 use batchscan_model::{Field, OrgId, UtcInstant};
 
 use crate::change::{self, Actor, Change};
@@ -219,13 +219,13 @@ pub(crate) async fn last(
     sql.first(&query, values![org, is_rejected], import_entry).await
 }
 
-/// Rejected files and those with warnings that were not imported again since, nor acknowledged; newest first. Imports
-/// without a file name count as one file.
+/// Files with warnings, which have changed batches, then rejected ones, that were not imported again since, nor
+/// acknowledged; newest first. Imports without a file name count as one file.
 pub(crate) async fn open(sql: &mut dyn Sql, org: OrgId) -> Result<Vec<ImportEntry>, AdminError> {
     let query = format!(
         "SELECT {COLUMNS} FROM import WHERE org_id = $1 AND (is_rejected = 1 OR warnings > 0) AND is_acknowledged = 0
            AND id IN (SELECT max(id) FROM import WHERE org_id = $1 GROUP BY file)
-         ORDER BY id DESC"
+         ORDER BY is_rejected, id DESC"
     );
     sql.all(&query, values![org], import_entry).await
 }
@@ -272,8 +272,9 @@ impl Import {
             return Ok(End::RollBack((first, false)));
         }
         let version = next_version(sql, org).await?;
-        let Merged { counts, repeated, replaced, emptied, moved } = sql.merge(org, version, &missing).await?;
         let rules = self.source.id_rules;
+        let missing = if rules.repeated == RepeatedIds::Accept { Vec::new() } else { missing };
+        let Merged { counts, repeated, replaced, emptied, moved } = sql.merge(org, version, &missing).await?;
         let fields: Vec<Field> = emptied.iter().map(|(field, _)| *field).collect();
         for checked in [
             repeated.map(|id| rules.check_repeated(&id)),

@@ -304,13 +304,17 @@ pub(crate) fn invalid(what: &str) -> StoreError {
     StoreError::Broken(format!("invalid or missing {what}"))
 }
 
-/// For each of these fields, an id of a batch among `rows` whose `json` has a value in it. [`read_ids`] reads the result.
-pub(crate) fn ids_with_values(fields: &[Field], rows: &str) -> String {
+/// For each of these fields, an id of a batch among `corrected` (`batch_id`, `old` and `new`) that loses its value.
+/// [`read_ids`] reads the result.
+pub(crate) fn ids_of_emptied(fields: &[Field], corrected: &str) -> String {
     let id = |field: Field| match fields.contains(&field) {
-        true => format!("min(CASE WHEN replace(json, '\"{field}\":null', '') = json THEN batch_id END)"),
+        true => format!(
+            "min(CASE WHEN old NOT LIKE '%\"{field}\":null%' AND old NOT LIKE '%\"{field}\":\"\"%'
+                       AND new LIKE '%\"{field}\":null%' THEN batch_id END)"
+        ),
         false => "NULL".to_owned(),
     };
-    format!("SELECT {} FROM {rows}", Field::ALL.map(id).join(", "))
+    format!("SELECT {} FROM ({corrected}) AS corrected", Field::ALL.map(id).join(", "))
 }
 
 pub(crate) fn read_ids(row: &dyn Columns) -> Result<Vec<(Field, String)>, StoreError> {

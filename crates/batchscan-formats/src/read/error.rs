@@ -141,10 +141,10 @@ impl IdRules {
         self.warn(about_id(format!("\"{}\" is the id of several rows; the last one counts", clip(id))))
     }
 
-    /// The warning about an id that belonged to a batch with another name and time, or of another day, or the error.
+    /// The warning about an id that belonged to a batch with another name and time, or at least a day away, or the error.
     pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
         self.warn(about_id(format!(
-            "\"{}\" was the id of a batch with another name and time, or of another day, which this one replaces: are ids used again?",
+            "\"{}\" replaces a batch with another name and time, or with a time at least a day away: are ids used again?",
             clip(id)
         )))
     }
@@ -153,8 +153,9 @@ impl IdRules {
     pub fn check_emptied(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
         let problem = format!(
-            "has no column, but batches that are corrected had a value, \"{}\" for example: it is empty now; import a file \
-             with all columns to restore it",
+            "no column in the file: batches that it corrects lose {}, \"{}\" for example; import a file with all columns \
+             instead",
+            if fields.len() == 1 { "this value" } else { "these values" },
             clip(id)
         );
         let error = FieldError::problem(&names.join(", "), problem);

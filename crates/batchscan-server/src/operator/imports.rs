@@ -272,6 +272,7 @@ async fn import(
         let _turn = app.imports.wait_for_turn(held.slot.org()).await;
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
+        let read = operator.store.read_options(&org, read).await?;
         let now = app.clock.now();
         let options = ImportOptions { source, now, dry_run, read };
         let imported =

@@ -8,7 +8,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
 use crate::errors::AdminError;
-use crate::sql::{Columns, MICROS_PER_DAY, Merged, Sql, ids_with_values, read_ids, values};
+use crate::sql::{Columns, MICROS_PER_DAY, Merged, Sql, ids_of_emptied, read_ids, values};
 use crate::types::{ImportCounts, ImportEnd, ImportRows, ImportStep};
 
 /// A merge may take a minute. Without this, the server would finish it for a killed process and block the next import.
@@ -46,8 +46,9 @@ const MOVED_RANGE: &str = "
         OR abs(b.created_at - s.created_at) >= $2)
     FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id
     WHERE b.created_at <> s.created_at";
-/// The batches that are corrected, as they were.
-const STORED: &str = "(SELECT b.batch_id, b.json FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id) AS stored";
+/// The batches that are corrected, as they were and as they become.
+const CORRECTED: &str = "
+    SELECT b.batch_id, b.json AS old, s.json AS new FROM stage s JOIN batch b ON b.org_id = $1 AND b.batch_id = s.batch_id";
 /// The blocks that batches move out of.
 const DELETE_BLOCKS: &str = "
     DELETE FROM block k
@@ -123,7 +124,9 @@ pub(super) async fn merge(
     };
     let emptied = match missing {
         [] => Vec::new(),
-        _ => sql.first(&ids_with_values(missing, STORED), values![org], read_ids).await?.unwrap_or_default(),
+        _ => {
+            sql.first(&ids_of_emptied(missing, CORRECTED), values![org], read_ids).await?.unwrap_or_default()
+        }
     };
     let corrected = sql.execute(CORRECT, values![org, version]).await?;
     if corrected > 0 {

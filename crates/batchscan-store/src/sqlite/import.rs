@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use crate::blocks;
 use crate::errors::{AdminError, StoreError};
-use crate::sql::{MICROS_PER_DAY, Merged, for_sqlite, ids_with_values, read_ids};
+use crate::sql::{MICROS_PER_DAY, Merged, for_sqlite, ids_of_emptied, read_ids};
 use crate::types::{ImportCounts, ImportEnd, ImportRow, ImportRows, ImportStep};
 use crate::versions::RECORD_TOMBSTONE;
 
@@ -42,9 +42,24 @@ pub(super) fn merge(
             None => return Err(AdminError::Aborted),
         }
     };
-    let (replaced, emptied) = (merge.find_replaced()?, merge.find_emptied(&end.missing)?);
+    let replaced = merge.find_replaced()?;
     let Merge { counts, repeated, moved, .. } = merge;
-    Ok((end, Merged { counts, repeated, replaced, emptied, moved }))
+    Ok((end, Merged { counts, repeated, replaced, emptied: Vec::new(), moved }))
+}
+
+/// For each of these fields, an id of a batch that the import has corrected and that lost its value.
+pub(super) fn find_emptied(
+    connection: &Connection,
+    org: OrgId,
+    missing: &[Field],
+) -> Result<Vec<(Field, String)>, AdminError> {
+    const CORRECTED: &str = "
+        SELECT b.batch_id, before.json AS old, b.json AS new
+        FROM before_import AS before JOIN batch AS b ON b.org_id = ?1 AND b.batch_id = before.batch_id
+        WHERE before.json IS NOT NULL";
+    let found =
+        connection.query_row(&ids_of_emptied(missing, CORRECTED), [org.0], |row| Ok(read_ids(row)))?;
+    Ok(found?)
 }
 
 /// Merges imported batches into those of one organisation.
@@ -144,17 +159,7 @@ impl Merge<'_> {
         }
     }
 
-    /// For each of these fields, an id whose batch had a value before the import.
-    fn find_emptied(&self, missing: &[Field]) -> Result<Vec<(Field, String)>, AdminError> {
-        if missing.is_empty() || self.counts.corrected == 0 {
-            return Ok(Vec::new());
-        }
-        let find = ids_with_values(missing, "before_import WHERE json IS NOT NULL");
-        let found = self.connection.query_row(&find, [], |row| Ok(read_ids(row)))?;
-        Ok(found?)
-    }
-
-    /// The smallest id whose batch had another name and creation time before the import, or was of another day.
+    /// The smallest id whose batch had another name and creation time before the import, or a time at least a day away.
     fn find_replaced(&self) -> Result<Option<String>, AdminError> {
         if self.moved.is_none() {
             return Ok(None);

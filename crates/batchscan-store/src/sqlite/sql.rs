@@ -128,8 +128,14 @@ impl Sql for SqliteSql<'_> {
         })))
     }
 
-    fn merge<'a>(&'a mut self, _: OrgId, _: i64, _: &'a [Field]) -> Pending<'a, Merged> {
-        Box::pin(ready(self.merged.take().ok_or(AdminError::Aborted)))
+    fn merge<'a>(&'a mut self, org: OrgId, _: i64, missing: &'a [Field]) -> Pending<'a, Merged> {
+        let merged = self.merged.take().ok_or(AdminError::Aborted);
+        Box::pin(ready(merged.and_then(|mut merged| {
+            if merged.counts.corrected > 0 && !missing.is_empty() {
+                merged.emptied = import::find_emptied(self.connection, org, missing)?;
+            }
+            Ok(merged)
+        })))
     }
 }
 

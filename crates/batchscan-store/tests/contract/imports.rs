@@ -105,7 +105,8 @@ pub(crate) async fn a_file_without_the_column_of_a_stored_value_is_a_warning_or_
     let import =
         async |repeated, batches: &[Batch]| import_table(fixture, rules(repeated), batches, missing()).await;
     fixture.import(&[batch("a", 1), commented(batch("b", 2), "a \"comment\":null"), batch("c", 3)]).await;
-    let expected = "comment: has no column, but batches that are corrected had a value, \"b\" for example";
+    let expected =
+        "comment: no column in the file: batches that it corrects lose this value, \"b\" for example";
     let corrected = [batch("a", 2), batch("b", 2), batch("new", 4)];
     let error = import(RepeatedIds::Reject, &corrected).await.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -113,6 +114,15 @@ pub(crate) async fn a_file_without_the_column_of_a_stored_value_is_a_warning_or_
     assert!(warnings == 2 && messages[0].starts_with(expected), "{messages:?}");
     // Nothing is lost.
     assert_eq!(import(RepeatedIds::Warn, &[batch("b", 3), batch("c", 3), batch("n", 5)]).await.unwrap().0, 1);
+    let crop = |id| Batch { crop_type: Some("Leek".into()), ..commented(batch(id, 6), "") };
+    fixture.import(&[commented(batch("b", 6), "value"), crop("d"), crop("e")]).await;
+    assert_eq!(import(RepeatedIds::Accept, &[batch("d", 7)]).await.unwrap().0, 1);
+    // A row that has the value, from another sheet, loses nothing. Nor does an empty text.
+    let rows = [commented(batch("c", 7), "kept"), batch("b", 7), batch("e", 7), batch("d", 8)];
+    let (_, messages) = import(RepeatedIds::Warn, &rows).await.unwrap();
+    let expected =
+        "crop_type, comment: no column in the file: batches that it corrects lose these values, \"e\"";
+    assert!(messages[0].starts_with(expected), "{messages:?}");
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

@@ -388,7 +388,8 @@ pub(crate) struct Audit {
 ///
 /// A batch whose id exists is replaced as a whole: columns missing from the file become null. Each file is one
 /// transaction: all of it is imported, or nothing. If a file is rejected, up to 20 errors are listed with their lines.
-/// Rates outside 0 to 100, negative counts, more seedlings than cells and ignored columns are warnings.
+/// Rates outside 0 to 100, negative counts, more seedlings than cells, ignored columns and values that a correction
+/// empties are warnings.
 ///
 /// To import a file from elsewhere, start with --preview: it shows which column has which field, and what is missing. State
 /// the rest in a mapping: write it with --write-mapping, edit it, and use it with --mapping.
@@ -415,6 +416,9 @@ pub(crate) struct Import {
     /// How to read the files: columns, time zone, numbers (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
+    /// Do not use the mapping that is stored for the organisation
+    #[arg(long, conflicts_with = "mapping")]
+    pub(crate) no_mapping: bool,
     /// Write what is recognised as a mapping to be edited, and import nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "json"])]
     pub(crate) write_mapping: Option<PathBuf>,
@@ -679,7 +683,7 @@ A mapping (all keys are optional):
   [values]                            # of fields that no column has
   warnings = false
 
-File extensions: .ndjson .jsonl .json .csv .tsv .parquet .xlsx .xlsm
+File extensions: .ndjson .jsonl .json .csv .tsv .tab .txt .parquet .xlsx .xlsm
 
 A minimal CSV:
   batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate

@@ -36,7 +36,11 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     let options = import_preview::read_options(&command)?;
     let store = open(&command.database).await?;
     let org = store.org(&command.org).await?;
-    let options = store.read_options(&command.org, options).await?;
+    let mut options = store.read_options(&command.org, options).await?;
+    if command.no_mapping {
+        let stored = std::mem::take(&mut options.mapping);
+        options.timezone = options.timezone.or(stored.timezone);
+    }
     if is_preview(&command) {
         for (file, format) in command.files.iter().zip(formats) {
             preview(&store, &command, (file, format), &options).await?;
@@ -297,7 +301,9 @@ fn advice(command: &Import, format: Format, options: &ReadOptions, error: &Impor
         (None, true) if is_of_whole_file(error) => String::new(),
         (None, true) => ", or --write-mapping FILE to begin a mapping".to_owned(),
         (None, false) => {
-            format!(". The mapping stored for it was used: `batchscan org mapping {org} --show`")
+            format!(
+                ". The mapping stored for it was used (`batchscan org mapping {org} --show`); for a file of another kind, add --no-mapping"
+            )
         }
     };
     format!("{FIX}, or add --preview to see how it is read{mapping}")

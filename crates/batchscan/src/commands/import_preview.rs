@@ -40,7 +40,7 @@ pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
         anyhow!("the mapping {name} has errors. Nothing was changed; fix them:\n{errors}")
     })?;
     if mapping == Mapping::default() {
-        bail!("the mapping {name} states nothing: without it, the same is recognised");
+        bail!("the mapping {name} states nothing: without it, the same is recognised, or with --no-mapping");
     }
     Ok((text, mapping))
 }

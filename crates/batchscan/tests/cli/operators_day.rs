@@ -195,6 +195,18 @@ fn the_settings_of_an_organisation_apply_to_its_files() {
         let batch = site.run(&["batch", "show", "--org", ORG, "b-1"]).succeeds();
         assert!(batch.contains("\"batch_creation_date\":\"2026-11-16T07:00:00Z\""), "{batch}");
         assert!(batch.contains("\"avg_germination_rate\":\"92.50\""), "{batch}");
+        // What `pull` writes has another decimal mark.
+        let mapping = site.write("comma.toml", "decimal = \",\"\n");
+        site.run(&["org", "mapping", ORG, "--set", &mapping]).succeeds();
+        let pulled = site.write(
+            "pulled.csv",
+            "batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate\n\
+             b-1,Roma,2026-11-16T07:00:00Z,12,false,92.50\n",
+        );
+        let rejected = site.run(&["import", "--org", ORG, &pulled]);
+        assert!(rejected.err.contains("for a file of another kind, add --no-mapping"), "{rejected:?}");
+        let unchanged = site.run(&["import", "--org", ORG, &pulled, "--no-mapping"]).succeeds();
+        assert!(unchanged.contains("1 unchanged"), "{unchanged}");
         // Ids of the mapping must differ.
         let template = site.write("template.toml", "batch_id = \"{batch_name}\"\n");
         let line = "Roma;2026-11-16T08:00:00Z;12;nein\n";

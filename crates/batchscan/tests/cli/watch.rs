@@ -192,11 +192,11 @@ fn files_are_imported_or_fail_with_their_errors(to: To) {
     inbox.write("cut.json", &scans::array(6..8, "x")[..900]);
     inbox.write("not a workbook.xlsx", "x");
     inbox.write("old.xls", "x");
-    inbox.write("notes.txt", "not batches");
+    inbox.write("notes.md", "not batches");
     std::fs::create_dir(inbox.path("sub.csv")).unwrap();
     let watcher = inbox.watch();
     inbox.wait_for_status(" ok: 3 imported, 4 rejected, 0 waiting, 1 left alone");
-    inbox.wait_for_files("", &["notes.txt"]);
+    inbox.wait_for_files("", &["notes.md"]);
     inbox.wait_for_files("done", &["a.ndjson", "b.CSV", "c.parquet"]);
     let reasons = ["cut.json", "not a workbook.xlsx", "old.xls", "wrong.csv"]
         .map(|name| [name.to_owned(), name.to_owned() + ".txt"]);
@@ -224,7 +224,7 @@ fn files_are_imported_or_fail_with_their_errors(to: To) {
         (" WARN ", 6),
         (": rejected file=", 4),
         (": imported with a warning file=\"wrong.csv\" warning=\"line 2: ", 1),
-        (": leaving alone: its name has no ending of a file to import file=notes.txt", 1),
+        (": leaving alone: its name has no ending of a file to import file=notes.md", 1),
     ] {
         assert_eq!(log.matches(text).count(), count, "{text}: {log}");
     }

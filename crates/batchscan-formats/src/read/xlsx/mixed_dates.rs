@@ -55,8 +55,8 @@ impl MixedDates {
         let (location, number, date) = self.number.as_ref()?;
         let day = date.split(' ').next().unwrap_or_default();
         let problem = format!(
-            "{number} is not shown as a date by Excel, and is read as {day}: check it; if the cells are formatted as dates, this \
-             warning ends"
+            "{number} is not shown as a date by Excel, and is read as {day}: format the cells as dates, and check what Excel \
+             then shows"
         );
         let error = FieldError::problem(Field::BatchCreationDate.name(), problem);
         Some(LocatedError { location: *location, error })

@@ -523,7 +523,7 @@ impl<'o> Table<'o> {
         {
             row.wrong_unit = row.wrong_unit.take().or_else(|| wrong_unit_in_row(field, text));
         }
-        let number = cell.get_float().filter(|number| number.fract() == 0.0 && !look.is_date);
+        let number = cell.get_float().filter(|number| number.fract() == 0.0);
         let value = CellValue::new(field, cell, look, self.is_1904);
         if let Some(number) = number.filter(|_| field.kind() == Kind::Instant) {
             self.dates.observe_number(number, &value, self.location());

@@ -33,12 +33,11 @@ pub(super) enum CellValue<'a> {
 #[derive(Default)]
 pub(super) struct Look {
     pub(super) is_percent: bool,
-    pub(super) is_date: bool,
     /// Whether it shows more than the digits of a whole number, such as `"B-"0000` or `00-000`.
     is_decorated: bool,
     /// Its format, if it has words such as a unit.
     words: Option<String>,
-    /// The number of digits of a format such as `00000`, for ids.
+    /// The number of zeros of a format such as `00000`, for ids, or `00\.00\.00`.
     digits: usize,
 }
 
@@ -48,8 +47,8 @@ impl Look {
         let words = (code.contains('"') || code.contains('\\')).then(|| code.to_owned());
         let is_general = code.eq_ignore_ascii_case("General") || code == "@";
         let is_decorated = !is_general && code.bytes().any(|byte| !matches!(byte, b'0' | b'#'));
-        let digits = if is_decorated { 0 } else { code.bytes().filter(|byte| *byte == b'0').count() };
-        let (mut is_quoted, mut is_percent, mut is_date, mut code) = (false, false, false, code.chars());
+        let (mut is_quoted, mut is_percent, mut is_whole, mut digits) = (false, false, true, 0);
+        let mut code = code.chars();
         while let Some(c) = code.next() {
             match c {
                 '"' => is_quoted = !is_quoted,
@@ -57,11 +56,13 @@ impl Look {
                 // A colour or a language.
                 '[' if !is_quoted => drop(code.by_ref().find(|c| *c == ']')),
                 '%' if !is_quoted => is_percent = true,
-                'y' | 'Y' | 'd' | 'D' | 'h' | 'H' if !is_quoted => is_date = true,
+                // Decimals, or the format of negative numbers.
+                '.' | ';' if !is_quoted => is_whole = false,
+                '0' if !is_quoted && is_whole => digits += 1,
                 _ => {}
             }
         }
-        Self { is_percent, is_date, is_decorated, words, digits }
+        Self { is_percent, is_decorated, words, digits }
     }
 }
 
@@ -116,7 +117,8 @@ impl<'a> CellValue<'a> {
                     && number.fract() == 0.0
                     && matches!(field.kind(), Kind::Id | Kind::Name | Kind::Text) =>
             {
-                Value::Cell(format!("{number:0>digits$}", digits = look.digits).into())
+                let digits = if look.is_decorated { 0 } else { look.digits };
+                Value::Cell(format!("{number:0>digits$}").into())
             }
             DataRef::Float(number) => Value::Cell(number.to_string().into()),
             // Excel makes dates of numbers such as 1.5 if its language has a decimal comma.

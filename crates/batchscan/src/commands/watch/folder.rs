@@ -300,7 +300,7 @@ mod tests {
             ("c.JSON", 1),
             ("a corrected.csv", 2),
             ("a.csv", 2),
-            ("notes.txt", 1),
+            ("notes.md", 1),
             (".hidden.csv", 1),
             ("~$open.xlsx", 1),
             ("x.csv.part", 1),
@@ -312,7 +312,7 @@ mod tests {
         }
         fs::write(path("new and empty.csv"), "").unwrap();
         assert_eq!(names(&mut folder), ["c.JSON", "a.csv", "a corrected.csv", "b.csv"]);
-        assert_eq!(folder.ignored(), 3, "notes.txt, x.csv.part and empty.csv");
+        assert_eq!(folder.ignored(), 3, "notes.md, x.csv.part and empty.csv");
         let last = folder.list().unwrap().pop().unwrap();
         let claimed = folder.claim(&last).unwrap();
         assert_eq!(names(&mut folder), ["c.JSON", "b.csv", "a.csv", "a corrected.csv"]);

@@ -201,6 +201,7 @@ async fn import_into_database(
     file: ClaimedFile,
     read: ReadOptions,
 ) -> Result<Outcome, Failure> {
+    let read = store.read_options(org, read).await.map_err(|error| Failure::Temporary(error.to_string()))?;
     let key = Some(file.key());
     let source =
         ImportSource { file: Some(file.name), key, hash: Some(file.hash), ..ImportSource::default() };
