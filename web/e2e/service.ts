@@ -60,7 +60,12 @@ export class Database {
   addOrganisation(name: string, batches: Partial<Batch>[]): Credentials {
     this.#run('org', 'add', name);
     if (batches.length > 0) this.importBatches(name, batches);
-    const issued = JSON.parse(this.#run('credential', 'issue', '--org', name, '--label', 'Anna', '--json')) as Record<string, string>;
+    return this.issue(name, 'Anna');
+  }
+
+  /** Another access to an organisation. */
+  issue(name: string, label: string): Credentials {
+    const issued = JSON.parse(this.#run('credential', 'issue', '--org', name, '--label', label, '--json')) as Record<string, string>;
     return { clientId: issued['client_id']!, clientSecret: issued['client_secret']! };
   }
 

@@ -4,19 +4,25 @@ import type { Batch } from './data/batch';
 import { csv } from './data/csv';
 import { exportColumns, withOthers } from './data/export-columns';
 import { activeFilters } from './data/filter';
+import type { Reason } from './data/usual';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
 import { seen } from './seen.svelte';
 import { locale } from './text/language';
 import { view } from './view.svelte';
-import { reasonText, seenText } from './views/shared-text';
+import { joined, noteText, reasonText, seenText } from './views/shared-text';
 
 /** Saves the shown batches with all columns, the given ones first. */
 export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[]): Promise<void> {
   const { sortedRows: rows } = results;
-  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, [...reasons.map(reasonText), seenText(seen.mark(results.columns.batch(row).batch_id), view.today)].join(' ').trim().replaceAll('\u2060', '')]));
+  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, whyText(results.columns.batch(row).batch_id, reasons)]));
   const columns = exportColumns(results.columns, withOthers(fields), reasons);
   save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
+}
+
+function whyText(id: string, reasons: readonly Reason[]): string {
+  const texts = [...reasons.map(reasonText), seenText(seen.mark(id), view.today), noteText(seen.note(id), view.today)];
+  return joined(' ', ...texts).replaceAll('\u2060', '');
 }
 
 function save(file: Blob, name: string): void {

@@ -1,11 +1,13 @@
 // What somebody in the organisation has marked as seen or written a note about: batches by their ids, and crops that decline.
-// The service keeps the marks. This device stores them too, and the changes that the service does not have yet.
+// The service keeps the marks. This device stores them too, and the changes that the service does not have yet. A note is a mark
+// with a subject of its own: who wrote it need not be who marked the batch as seen.
 import { fetchSeen, type SeenChange, type SeenMark } from './data/api';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
 
 // The service limits the length of a request. The others follow with the next one.
 const SENT_MAX = 25;
+const NOTE = 'note: ';
 
 interface Stored {
   marks: SeenMark[];
@@ -17,6 +19,12 @@ class Seen {
   #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
   #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
+  /** The notes by what they are about: batches by their ids. */
+  notes: ReadonlyMap<string, string> = $derived.by(() => {
+    const subjects = [...this.#marks.keys(), ...Object.keys(this.#stored.unsent)].filter((subject) => subject.startsWith(NOTE));
+    const notes = subjects.map((subject) => [subject.slice(NOTE.length), this.mark(subject).note] as const);
+    return new Map(notes.filter(([, note]) => note !== ''));
+  });
 
   constructor() {
     // Another tab.
@@ -29,6 +37,14 @@ class Seen {
     const mark = this.#marks.get(subject) ?? none;
     const change = this.#stored.unsent[subject];
     return change === undefined ? mark : { ...mark, at: '', by: '', ...change };
+  }
+
+  note(subject: string): SeenMark {
+    return this.mark(NOTE + subject);
+  }
+
+  write(note: string, subjects: readonly string[]): void {
+    this.set({ note }, subjects.map((subject) => NOTE + subject));
   }
 
   /** Without a connection, the change is sent with the next refresh. */
@@ -54,7 +70,10 @@ class Seen {
   }
 
   #store(stored: Stored): void {
-    storeSetting(this.#setting, JSON.stringify(stored));
+    const text = JSON.stringify(stored);
+    // What is shown depends on it.
+    if (text === readSetting(this.#setting)) return;
+    storeSetting(this.#setting, text);
     this.#changes++;
   }
 }

@@ -36,10 +36,14 @@ export function sinceText({ from }: Period, today: string): string {
   return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
 }
 
-/** "Seen by Anna, 16 Nov, 07:12 – resown", or "Anna, 16 Nov, 07:12 – resown". */
-export function seenText({ is_seen, at, by, note }: SeenMark, today: string): string {
-  const when = at && momentText(at, today, recentDate);
-  return joined(' – ', is_seen ? text.today.seenBy(by, when) : joined(', ', by, when), note);
+/** "Seen by Anna, 16 Nov, 07:12", or nothing. */
+export function seenText({ is_seen, at, by }: SeenMark, today: string): string {
+  return is_seen ? text.today.seenBy(by, at && momentText(at, today, recentDate)) : '';
+}
+
+/** "“resown” – Jan, 16 Nov, 07:12", or nothing. */
+export function noteText({ at, by, note }: SeenMark, today: string): string {
+  return note && joined(' – ', text.quoted(note), joined(', ', by, at && momentText(at, today, recentDate)));
 }
 
 /** "Anna: resown", and the comment of the scan. */
@@ -48,7 +52,7 @@ export function commentText({ by, note }: SeenMark, comment: string | null): str
 }
 
 /** The texts that are not empty. */
-const joined = (separator: string, ...texts: string[]): string => texts.filter((text) => text !== '').join(separator);
+export const joined = (separator: string, ...texts: string[]): string => texts.filter((text) => text !== '').join(separator);
 
 export function cropLabel(crop: string | null): string {
   return crop ?? text.cropNotRecorded;
