@@ -1,5 +1,5 @@
-import { count, expectFigures, lastDays, matches, tally } from './expected';
-import { fetchBatches } from './service';
+import { count, expectFigures, lastDays, matches, tally, today } from './expected';
+import { fetchBatches, serve } from './service';
 import {
   batchCount,
   button,
@@ -188,4 +188,24 @@ test('a bookmark of the unusual batches of a day without any is reported as empt
     await expect(page.getByText('Comparing with the last 365 days…')).toBeHidden();
     await expect(message(page, 'No batches').or(grid(page))).toBeVisible();
   }
+});
+
+test('batches that nobody has seen, or with a note, are found, and each filter counts what the others leave', async ({ page }) => {
+  const batches = ['Leek', 'Leek', 'Basil'].map((crop_type, at) => ({
+    ...{ batch_id: `b${at}`, batch_name: `Tray ${at}`, crop_type, batch_creation_date: `${today()}T00:00:0${at}Z` },
+    avg_germination_rate: at === 1 ? '94.00' : '20.00',
+  }));
+  await openSignedIn(page, await serve('Seen', batches));
+  await button(page, 'Mark as seen: Tray 0').click();
+  await button(page, 'Add a note: Tray 2').click();
+  await page.keyboard.type('resown on Monday');
+  await page.keyboard.press('Enter');
+  await link(page, 'Batches').click();
+  for (const [shown, rows] of [['Unusual', 2], ['Not seen yet', 1], ['With a note', 1], ['All batches', 3]] as const) {
+    await warnings(page).selectOption(shown);
+    await expectRows(page, rows);
+  }
+  await field(page, 'Search').fill('resown');
+  await expectRows(page, 1);
+  await expect((await openMenu(page, 'Crop')).getByRole('listitem')).toHaveText([/Basil\s*1/, /Leek\s*0/]);
 });

@@ -2,7 +2,7 @@
 // something on the screen reads it.
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
-import { NO_FILTER, select, type Filter } from './data/filter';
+import { isSearch, NO_FILTER, NO_MARKS, select, type Filter } from './data/filter';
 import { morningOf } from './data/morning';
 import { mean, presentValues } from './data/percentile';
 import { fourWeeks, usualRangePeriod } from './data/period';
@@ -37,14 +37,11 @@ class Results {
   headline = $derived(headline(this.columns, this.rows));
   dots = $derived(dots(this.columns, this.rows));
 
-  crops = $derived(this.#counts('crop'));
-  people = $derived(this.#counts('person'));
-  /** For the filter: also the crops that are loaded, but not in the period. */
+  /** For the filters: how many batches match the other filters. Also the crops that are loaded, but not in the period. */
+  people = $derived(this.#counts('person', this.rowsWith({ people: [] })));
   knownCrops = $derived.by(() => {
     void batches.version;
-    const others = new Set(batches.loaders.flatMap(({ columns }) => columns.crops));
-    for (const { name } of this.crops) others.delete(name ?? '');
-    return [...this.crops, ...[...others].sort().map((name) => ({ name, batches: 0 }))];
+    return this.#counts('crop', this.rowsWith({ crops: [] }), batches.loaders.flatMap(({ columns }) => columns.crops));
   });
 
   /** The batches of the last 365 days, when they are loaded. */
@@ -89,11 +86,12 @@ class Results {
     const columns = batches.main?.covers(period) ? batches.main.columns : null;
     if (columns === null || this.isComparing) return null;
     const rows = select(columns, NO_FILTER, period);
-    return { columns, ...morningOf(columns, rows, this.ranges, view.today, (id) => seen.mark(id).is_seen) };
+    return { columns, ...morningOf(columns, rows, this.ranges, view.today, seen.isSeen) };
   });
 
   // Other filters do not depend on them.
-  #rangesOfFilter = $derived(this.#filter.warnings === 'unusual' ? this.ranges : NO_RANGES);
+  #rangesOfFilter = $derived(['unusual', 'unseen'].includes(this.#filter.warnings) ? this.ranges : NO_RANGES);
+  #marksOfFilter = $derived(isSearch(this.#filter) || ['unseen', 'noted'].includes(this.#filter.warnings) ? seen : NO_MARKS);
   /** Why batches that are shown are unusual, by row. None until everything is compared. */
   reasons = $derived(new Map((this.isComparing ? [] : findUnusual(this.columns, this.rows, this.ranges)).map(({ row, reasons }) => [row, reasons])));
   /** How many batches of the last 365 days match the filter; null if it is not known. */
@@ -105,7 +103,7 @@ class Results {
   /** The rows that match the filter with a change to it. */
   rowsWith(change: Partial<Filter>, columns = this.columns, period = this.#period): Int32Array {
     void batches.version;
-    return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter);
+    return select(columns, { ...this.#filter, ...change }, period, this.#rangesOfFilter, this.#marksOfFilter);
   }
 
   #averagesOf(measure: Measure): ReadonlyMap<string | null, Averages> {
@@ -116,8 +114,11 @@ class Results {
     return new Map(rowsBy('crop', columns, rows).map(({ name, rows }) => [name, averages(columns, rows, firstDay, measure, failures)]));
   }
 
-  #counts(by: 'crop' | 'person'): { name: string | null; batches: number }[] {
-    return rowsBy(by, this.columns, this.periodRows).map(({ name, rows }) => ({ name, batches: rows.length }));
+  #counts(by: 'crop' | 'person', rows: Int32Array, others: string[] = []): { name: string | null; batches: number }[] {
+    const found = rowsBy(by, this.columns, rows).map(({ name, rows }) => ({ name, batches: rows.length }));
+    const missing = new Set([...rowsBy(by, this.columns, this.periodRows).map(({ name }) => name), ...others.sort()]);
+    for (const { name } of found) missing.delete(name);
+    return [...found, ...Array.from(missing, (name) => ({ name, batches: 0 }))];
   }
 
   /** What a mark of a crop's decline is called; null if it does not decline. A later decline is another one. */

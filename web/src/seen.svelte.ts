@@ -2,6 +2,7 @@
 // The service keeps the marks. This device stores them too, and the changes that the service does not have yet. A note is a mark
 // with a subject of its own: who wrote it need not be who marked the batch as seen.
 import { fetchSeen, type SeenChange, type SeenMark } from './data/api';
+import type { Marks } from './data/filter';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
 
@@ -14,7 +15,7 @@ interface Stored {
   unsent: Record<string, SeenChange>;
 }
 
-class Seen {
+class Seen implements Marks {
   #changes = $state(0);
   #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
@@ -38,6 +39,8 @@ class Seen {
     const change = this.#stored.unsent[subject];
     return change === undefined ? mark : { ...mark, at: '', by: '', ...change };
   }
+
+  readonly isSeen = (subject: string): boolean => this.mark(subject).is_seen;
 
   note(subject: string): SeenMark {
     return this.mark(NOTE + subject);

@@ -45,6 +45,15 @@ describe('select', () => {
     expect(unusual('bench 7')).toEqual([22]);
   });
 
+  it('selects what nobody has seen yet, and what has a note, and searches notes', () => {
+    const columns = sampleColumns([{ warnings: true }, { warnings: true }, { batch_name: 'Bench 7' }]);
+    const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', 'Resown, lid 4'], ['unknown', 'lost']]) };
+    const withMarks = (filter: Partial<Filter>): number[] => [...select(columns, { ...NO_FILTER, ...filter }, undefined, new Map(), marks)];
+    expect(withMarks({ warnings: 'unseen' })).toEqual([1]);
+    expect(withMarks({ warnings: 'noted' })).toEqual([2]);
+    expect(['resown', 'lid 4 bench', 'sown', 'lost'].map((text) => withMarks({ text }))).toEqual([[2], [2], [2], []]);
+  });
+
   it('selects the days of a period, both inclusive', () => {
     const columns = sampleColumns(
       [
@@ -116,6 +125,17 @@ describe('select', () => {
       ['Montag', [3]],
       ['bench Sunday', [2]],
       ['Samstag', []],
+      ['this week', [3]],
+      ['bench last week', [2]],
+      ['letzte Woche', [2]],
+      ['since Monday', [3]],
+      ['seit Sonntag', [2, 3]],
+      ['since last week', [2, 3]],
+      ['bench seit gestern', [2, 3]],
+      ['since 13 March', [1, 2, 3]],
+      ['seit KW 46', [2, 3]],
+      ['since November', [2, 3]],
+      ['since 2030-01-01', []],
     ] as const) {
       expect(selected(columns, { text }), text).toEqual(rows);
     }

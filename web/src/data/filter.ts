@@ -9,13 +9,23 @@ import { findUnusual, type UsualRanges } from './usual';
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  /** 'unusual' includes those with warnings. */
-  warnings: 'all' | 'with' | 'without' | 'unusual';
+  /** 'unusual' includes those with warnings; 'unseen' are those of them that nobody marked as seen. */
+  warnings: (typeof SHOWN)[number];
   /** Empty: all. '' stands for "person not recorded". */
   people: string[];
-  /** Words that must all occur in a batch's name, crop, comment or person; or a day or week; or the start of its id. */
+  /** Words that must all occur in a batch's name, crop, comment, person or note; or a day or week; or the start of its id. */
   text: string;
 }
+
+export const SHOWN = ['all', 'unusual', 'unseen', 'noted', 'with', 'without'] as const;
+
+/** What the organisation knows of batches, by their ids. */
+export interface Marks {
+  isSeen: (batchId: string) => boolean;
+  notes: ReadonlyMap<string, string>;
+}
+
+export const NO_MARKS: Marks = { isSeen: () => false, notes: new Map() };
 
 export const NO_FILTER: Filter = Object.freeze({
   crops: Object.freeze([]) as unknown as string[],
@@ -32,21 +42,24 @@ export function activeFilters(filter: Filter): number {
 }
 
 /** The rows that match, oldest first. Whether a batch is unusual depends on the `ranges`. */
-export function select(columns: Columns, filter: Filter, period?: Period, ranges: UsualRanges = new Map()): Int32Array {
-  const matching = selectMatching(columns, filter, period);
-  if (filter.warnings !== 'unusual') return matching;
-  return Int32Array.from(findUnusual(columns, matching, ranges), ({ row }) => row);
+export function select(columns: Columns, filter: Filter, period?: Period, ranges: UsualRanges = new Map(), marks = NO_MARKS): Int32Array {
+  const matching = selectMatching(columns, filter, period, marks);
+  if (filter.warnings === 'noted') return matching.filter((row) => marks.notes.has(columns.batch(row).batch_id));
+  if (filter.warnings !== 'unusual' && filter.warnings !== 'unseen') return matching;
+  const unusual = Int32Array.from(findUnusual(columns, matching, ranges), ({ row }) => row);
+  return filter.warnings === 'unusual' ? unusual : unusual.filter((row) => !marks.isSeen(columns.batch(row).batch_id));
 }
 
-function selectMatching(columns: Columns, filter: Filter, period?: Period): Int32Array {
+function selectMatching(columns: Columns, filter: Filter, period: Period | undefined, { notes }: Marks): Int32Array {
   const buffer = new Int32Array(columns.length);
   const words = searchWords(filter.text);
   const date = parseSearchDate(filter.text);
   // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
   const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')}`;
   const searched = date === null ? phrases(words, (word) => word.length > 2 && crops.includes(` ${word}`)) : [whole(words).join(' ').replaceAll('  ', ' ')];
-  let count = collect(columns, filter, period, searched, date, buffer);
-  if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, buffer);
+  const noteTexts = new Map(Array.from(notes, ([id, note]) => [columns.rowOf(id), ` ${searchWords(note).join(' ')} `]));
+  let count = collect(columns, filter, period, searched, date, noteTexts, buffer);
+  if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, noteTexts, buffer);
   // Copied, so that a small selection does not keep a large buffer alive.
   const rows = buffer.slice(0, count);
   if (columns.oldestFirst) return rows;
@@ -54,7 +67,7 @@ function selectMatching(columns: Columns, filter: Filter, period?: Period): Int3
   return rows.sort((a, b) => ms[a]! - ms[b]! || a - b);
 }
 
-function collect(columns: Columns, filter: Filter, period: Period | undefined, phrases: readonly string[], date: SearchDate | null, into: Int32Array): number {
+function collect(columns: Columns, filter: Filter, period: Period | undefined, phrases: readonly string[], date: SearchDate | null, notes: ReadonlyMap<number, string>, into: Int32Array): number {
   const { length, day, warning, crop, person, searchText, searchId } = columns;
   const first = period === undefined ? -Infinity : dayNumber(period.from);
   const last = period === undefined ? Infinity : dayNumber(period.to);
@@ -70,8 +83,9 @@ function collect(columns: Columns, filter: Filter, period: Period | undefined, p
     if (wanted !== -1 && warning[row] !== wanted) continue;
     if (crops !== null && crops[crop[row]! + 1] === 0) continue;
     if (people !== null && people[person[row]! + 1] === 0) continue;
-    const isFound = isTextMatchable && includesAll(searchText[row]!, phrases);
-    const isOnDate = date?.days.has(day[row]!) && includesAll(searchText[row]!, datePhrases);
+    const text = searchText[row]! + (notes.get(row) ?? '');
+    const isFound = isTextMatchable && includesAll(text, phrases);
+    const isOnDate = date?.days.has(day[row]!) && includesAll(text, datePhrases);
     if (!isFound && !isOnDate && !isStartOf(id, searchId[row]!)) continue;
     into[count++] = row;
   }

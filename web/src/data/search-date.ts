@@ -1,5 +1,5 @@
 // A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46",
-// "November", "nov 2026", "today", "gestern", "Monday".
+// "November", "nov 2026", "today", "gestern", "Monday", "last week", and since any of them.
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
@@ -38,15 +38,16 @@ const PATTERNS = [
   String.raw`(?<month>\p{L}{3,})\.?,?\s?(?<year>20\d\d)`,
   `(?<month>${monthNames.join('|')})`,
   `(?<weekday>${dayNames.join('|')})`,
+  String.raw`(?:this|dieser?|(?<last>last|letzter?))\s(?<relative>week|woche)`,
   '(?<today>today|heute)|yesterday|gestern',
-].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
+].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])(?<since>(?:since|seit)\s+)?(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
 export function parseSearchDate(text: string): SearchDate | null {
   const searched = normalize(text);
   for (const pattern of PATTERNS) {
     const found = pattern.exec(searched);
     if (found === null) continue;
-    const days = daysOf(found.groups!);
+    const days = found.groups!['since'] === undefined ? daysOf(found.groups!) : daysSince(daysOf(found.groups!));
     if (days.length > 0) return { days: new Set(days), rest: searched.replace(found[0], ' ') };
   }
   return null;
@@ -55,15 +56,25 @@ export function parseSearchDate(text: string): SearchDate | null {
 const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
 const twoDigits = (n: number): string => String(n).padStart(2, '0');
 
-function daysOf({ year, month, day, week, weekday, today }: Record<string, string | undefined>): number[] {
+function daysOf({ year, month, day, week, weekday, relative, last, today }: Record<string, string | undefined>): number[] {
   const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
   if (week !== undefined) return daysOfWeek(years, Number(week));
+  if (relative !== undefined) return sevenDays(weekStart(dayNumberAt(Date.now())) - (last === undefined ? 0 : 7));
   if (weekday !== undefined) return [lastDay(dayNames.indexOf(weekday) % 7)];
   if (month === undefined) return [dayNumberAt(Date.now()) - (today === undefined ? 1 : 0)];
   const daysOfMonth = day === undefined ? Array.from({ length: 31 }, (_, at) => at + 1) : [Number(day)];
   const prefixes = years.map((year) => `${year}-${twoDigits(monthNumber(month))}`);
   const days = prefixes.flatMap((prefix) => daysOfMonth.map((day) => dayNumber(`${prefix}-${twoDigits(day)}`)));
   return days.filter((day) => !Number.isNaN(day));
+}
+
+const sevenDays = (first: number): number[] => Array.from({ length: 7 }, (_, at) => first + at);
+
+/** From the first of the latest days until today: from the Monday of the latest week 46, for example. */
+function daysSince(days: number[]): number[] {
+  const today = dayNumberAt(Date.now());
+  const first = days.findLast((day, at) => day <= today && days[at - 1] !== day - 1) ?? today + 1;
+  return Array.from({ length: today - first + 1 }, (_, at) => first + at);
 }
 
 /** The last such day, which may be today; `weekday` counts from Thursday. */
@@ -78,7 +89,7 @@ function daysOfWeek(years: number[], week: number): number[] {
     const january4 = dayNumber(`${year}-01-04`);
     const monday = weekStart(january4) + (week - 1) * 7;
     const isOfYear = dayText(monday + 3).startsWith(`${year}`);
-    return isOfYear ? Array.from({ length: 7 }, (_, at) => monday + at) : [];
+    return isOfYear ? sevenDays(monday) : [];
   });
 }
 

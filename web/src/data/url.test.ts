@@ -9,6 +9,7 @@ import {
   type View,
 } from './url';
 import { FIELDS } from './batch';
+import { SHOWN } from './filter';
 import { dayNumber, dayText } from '../time/day';
 import { PRESETS, presetPeriod } from './period';
 import { seededRandom } from './test-data';
@@ -67,7 +68,7 @@ function randomView(random: () => number): View {
         : presetPeriod(preset, TODAY),
     filter: {
       crops: some(['', ...UNUSUAL], 4),
-      warnings: pick(['all', 'with', 'without', 'unusual']),
+      warnings: pick([...SHOWN]),
       people: some(['', ...UNUSUAL], 4),
       text: pick(['', text()]),
     },

@@ -5,7 +5,7 @@
 // within LIST_MAX, a text within TEXT_CHARS_MAX, well-formed Unicode. The URLs of other screens have no query.
 
 import { isFieldName, type Batch } from './batch';
-import type { Filter } from './filter';
+import { SHOWN, type Filter } from './filter';
 import { DEFAULT_PRESET, isPeriod, parsePreset, presetPeriod, type Period, type Preset } from './period';
 import type { SortKey } from './sort';
 
@@ -65,7 +65,7 @@ export function parseUrl(url: URL, today: string, preset: Preset = DEFAULT_PRESE
     ...parsePeriod(query, today, preset),
     filter: {
       crops: parseList(query, 'crop'),
-      warnings: parseWarnings(query.get('warnings')),
+      warnings: SHOWN.find((shown) => shown === query.get('warnings')) ?? 'all',
       people: parseList(query, 'by'),
       text: truncate(query.get('q') ?? ''),
     },
@@ -143,10 +143,6 @@ function parsePeriod(query: URLSearchParams, today: string, other: Preset): Pick
 
 function parseList(query: URLSearchParams, name: string): string[] {
   return [...new Set(query.getAll(name))].slice(0, LIST_MAX);
-}
-
-function parseWarnings(text: string | null): Filter['warnings'] {
-  return text === 'with' || text === 'without' || text === 'unusual' ? text : 'all';
 }
 
 function parseSort(text: string | null): SortKey {

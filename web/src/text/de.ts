@@ -97,13 +97,13 @@ export const de: Text = {
       some: (n) => `${count(n)} Kulturen`,
     },
     show: 'Anzeigen',
-    shown: { all: 'Alle Chargen', unusual: 'Auffällige', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
+    shown: { all: 'Alle Chargen', unusual: 'Auffällige', unseen: 'Noch nicht gesehen', noted: 'Mit Notiz', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
     people: {
       all: 'Alle Personen',
       some: (n) => `${count(n)} Personen`,
     },
     search: 'Suche',
-    searchExample: 'Suche: Name, heute, KW 46',
+    searchExample: 'Suche: Name, Notiz, letzte Woche',
     clear: 'Filter zurücksetzen',
   },
 

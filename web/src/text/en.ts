@@ -99,13 +99,13 @@ export const en = {
       some: (n: number): string => `${count(n)} crops`,
     },
     show: 'Show',
-    shown: { all: 'All batches', unusual: 'Unusual', with: 'With warnings', without: 'Without warnings' },
+    shown: { all: 'All batches', unusual: 'Unusual', unseen: 'Not seen yet', noted: 'With a note', with: 'With warnings', without: 'Without warnings' },
     people: {
       all: 'Scanned by anyone',
       some: (n: number): string => `${count(n)} people`,
     },
     search: 'Search',
-    searchExample: 'Search: name, today, week 46',
+    searchExample: 'Search: name, note, last week',
     clear: 'Clear filters',
   },
 
