@@ -129,6 +129,8 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   await button(page, 'Add a note: Tray 1').click();
   const note = page.getByRole('textbox', { name: 'Note for everyone' });
   await expect(note).toBeFocused();
+  // The card is a link, but not below the field.
+  await note.click();
   await note.fill(' resown ');
   await note.press('Enter');
   await expect(button(page, 'Change the note: Tray 1')).toBeFocused();
@@ -177,6 +179,9 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await page.getByText('3 marked as seen').click();
   await button(page, 'Mark as not seen: Tray 2').click();
   await expect(message(page, '2 of 5 batches need a look')).toBeVisible();
+  await button(page, 'Undo the last mark (2 batches)').click();
+  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Undo' })).toHaveCount(0);
 });
 
 test('an earlier batch stays for seven days', async ({ page }) => {
