@@ -19,11 +19,10 @@ it('fits an axis to rates, at least twenty points long and within 0 and 100', ()
 });
 
 it('puts a label where it is clear whose it is', () => {
-  const anchors = (...x: number[]) => placeLabels(x.map((x) => ({ x, y: 40 })), 200).map((label) => label?.anchor ?? null);
+  const anchors = (...x: number[]) => placeLabels(x.map((x) => ({ x, y: 40, labelPx: 38 })), 200).map((label) => label?.anchor ?? null);
   expect(anchors(50)).toEqual(['start']);
   expect(anchors(190), 'near the end').toEqual(['end']);
-  expect(anchors(50, 52), 'the same place, on both sides').toEqual(['start', 'end']);
-  expect(anchors(190, 191), 'the same place, near the end').toEqual(['end', null]);
+  expect(placeLabels([{ x: 50, y: 40, labelPx: 90 }, { x: 130, y: 45, labelPx: 0 }], 300), 'by the length of the text').toEqual([{ x: 41, y: 40, anchor: 'end' }, null]);
   expect(anchors(50, 80), 'not between two dots').toEqual(['end', 'start']);
   expect(anchors(50, 65, 35), 'between two others').toEqual(['middle', 'start', 'end']);
 });

@@ -54,42 +54,36 @@ export function rateEnds(rates: readonly (number | null | undefined)[]): { low: 
 export const RATE_CLIP = 60;
 
 export type Point = { x: number; y: number };
-export type Label = Point & { anchor: 'start' | 'middle' | 'end' };
+type Label = Point & { anchor: 'start' | 'middle' | 'end' };
+type Box = { left: number; right: number; top: number; bottom: number };
 
-// A label such as "41 %", its distance from its dot, how near a dot can be without seeming to be its own, how near dots look
-// like one, and half of a dot.
-const [LABEL_PX, LINE_PX, BESIDE_PX, OTHER_PX, SAME_PX, DOT_PX] = [38, 15, 9, 14, 4, 2];
+// How high a label is, how far from its dot, and how near another dot can be to its end without seeming to be its own.
+const [LINE_PX, BESIDE_PX, OTHER_PX] = [15, 9, 14];
 
 /** Places for the labels of dots: next to a dot, above or below it, where it is clear whose it is and no other dot is covered.
-    Those of the first go first, and the first always has one. */
-export function placeLabels(dots: readonly Point[], width: number, height = Infinity, others: readonly Point[] = []): (Label | null)[] {
-  const placed: Point[] = [];
+    Those of the first go first, and the first always has one. A dot without a label has a width of 0. */
+export function placeLabels(dots: readonly (Point & { labelPx: number })[], width: number, height = Infinity, others: readonly Point[] = []): (Label | null)[] {
+  const placed: Box[] = [];
   return dots.map((dot, index) => {
-    const all = candidates(dot, width, height);
-    const free = all.filter(({ label, middle }) => {
-      const isNear = (other: Point, to: Point, px: number): boolean => Math.abs(other.x - to.x) < px && Math.abs(other.y - to.y) < LINE_PX;
-      const isInWay = (other: Point): boolean => {
-        if (label.anchor === 'middle') return isNear(other, dot, OTHER_PX) || isNear(other, middle, LABEL_PX / 2);
-        const aside = (other.x - dot.x) * Math.sign(middle.x - dot.x);
-        return aside > SAME_PX && isNear(other, middle, LABEL_PX / 2 + OTHER_PX);
-      };
-      return !dots.some((other) => other !== dot && isInWay(other)) && !placed.some((other) => isNear(other, middle, LABEL_PX));
-    });
-    const covered = ({ middle }: { middle: Point }): number =>
-      others.filter((other) => Math.abs(other.x - middle.x) < LABEL_PX / 2 + DOT_PX && Math.abs(other.y - middle.y) < LINE_PX / 2 + DOT_PX).length;
+    const all = candidates(dot).filter(({ box }) => dot.labelPx > 0 && box.right <= width && box.bottom <= height);
+    const free = all.filter(({ box, clear }) => !dots.some((other) => other !== dot && touches(pointBox(other), clear)) && !placed.some((label) => touches(label, box)));
+    const covered = ({ box }: { box: Box }): number => others.filter((other) => touches(pointBox(other), box)).length;
     const best = (free.length === 0 ? all : free).toSorted((a, b) => covered(a) - covered(b))[0];
     if (best === undefined || (index > 0 && (free.length === 0 || covered(best) > 0))) return null;
-    placed.push(best.middle);
+    placed.push(best.box);
     return best.label;
   });
 }
 
-function candidates({ x, y }: Point, width: number, height: number): { label: Label; middle: Point }[] {
-  const aside = BESIDE_PX + LABEL_PX / 2;
-  const found = [
-    { label: { x: x + BESIDE_PX, y, anchor: 'start' as const }, middle: { x: x + aside, y } },
-    { label: { x: x - BESIDE_PX, y, anchor: 'end' as const }, middle: { x: x - aside, y } },
-    ...[-LINE_PX, LINE_PX].map((by) => ({ label: { x, y: y + by, anchor: 'middle' as const }, middle: { x, y: y + by } })),
+const touches = (a: Box, b: Box): boolean => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+const pointBox = ({ x, y }: Point): Box => ({ left: x - 2, right: x + 2, top: y - 2, bottom: y + 2 });
+
+function candidates({ x, y, labelPx }: Point & { labelPx: number }): { label: Label; box: Box; clear: Box }[] {
+  const boxOf = (left: number, middle: number): Box => ({ left, right: left + labelPx, top: middle - LINE_PX / 2, bottom: middle + LINE_PX / 2 });
+  const [right, left] = [boxOf(x + BESIDE_PX, y), boxOf(x - BESIDE_PX - labelPx, y)];
+  return [
+    { label: { x: x + BESIDE_PX, y, anchor: 'start' }, box: right, clear: { ...right, right: right.right + OTHER_PX } },
+    { label: { x: x - BESIDE_PX, y, anchor: 'end' }, box: left, clear: { ...left, left: left.left - OTHER_PX } },
+    ...[y - LINE_PX, y + LINE_PX].map((y) => ({ label: { x, y, anchor: 'middle' as const }, box: boxOf(x - labelPx / 2, y), clear: boxOf(x - labelPx / 2, y) })),
   ];
-  return found.filter(({ middle }) => middle.x + LABEL_PX / 2 <= width && middle.y + LINE_PX / 2 <= height);
 }

@@ -106,7 +106,7 @@ function groupsOf(columns: Columns, open: OpenBatch[]): OpenGroup[] {
   return [...groups, ...rest.map((batch) => ({ cause: null, batches: [batch] }))].sort((a, b) => place(a) - place(b));
 }
 
-/** The most frequent crops, and all with a batch that needs a look. By name: each is at its place every morning. */
+/** The most frequent crops, and all with a batch that needs a look, by name. */
 function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<Morning, 'crops' | 'omitted'> {
   const openCrops = new Set(open.map(({ row }) => columns.cropName(columns.crop[row]!)));
   const all = rowsBy('crop', columns, rows.filter((row) => !Number.isNaN(columns.germination[row]!)));
