@@ -62,9 +62,12 @@ test('a printed table is in landscape, with each batch on one line', async ({ pa
   await openSignedIn(page, demo, '/batches?window=30d');
   const pdf = (await page.pdf({ format: 'A4', preferCSSPageSize: true })).toString('latin1');
   expect(new Set(pdf.match(/MediaBox \[0 0 \d+/g))).toEqual(new Set(['MediaBox [0 0 842']));
+  // The comments too.
   await page.emulateMedia({ media: 'print' });
   const lines = await grid(page).locator('tbody td').evaluateAll((all) => all.filter((td) => td.getBoundingClientRect().height > 30).length);
   expect(lines).toBe(0);
+  const box = await grid(page).locator('tbody a').first().evaluate((link) => getComputedStyle(link, '::before').borderStyle);
+  expect(box, 'a box to tick off').toBe('solid');
 });
 
 test('a batch is printed on one page', async ({ page, demo }) => {
