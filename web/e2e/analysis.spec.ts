@@ -70,10 +70,10 @@ test('two crops, or a crop in two periods, are compared when the user chooses th
   await expect(chart(page, 'comparison')).toHaveCount(0);
   await panel.getByLabel('First crop').selectOption('Leek');
   await panel.getByLabel('Compare with').selectOption('Basil');
-  await expect(panel).toContainText('Leek: 80.0%, 10 batches. Basil: 70.0%, 10 batches.');
+  await expect(panel).toContainText(/\d{4} – .*\d{4}\. Leek: 80\.0%, 10 batches\. Basil: 70\.0%, 10 batches\. Difference: \+10\.0 points\./);
   await expect(chart(page, 'comparison')).toBeVisible();
   await panel.getByLabel('Compare with').selectOption('same crop, previous period');
-  await expect(panel).toContainText(/: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\./);
+  await expect(panel).toContainText(/Leek\. .*: 80\.0%, 10 batches\. .*: 90\.0%, 10 batches\. Difference: -10\.0 points\./);
   expect(new URL(page.url()).searchParams.get('compare')).toBe('before');
   await page.reload();
   await loaded(page);

@@ -188,7 +188,7 @@ test.describe('failures', () => {
   test('a wrong secret is reported, and the right one then signs in', async ({ page, demo }) => {
     await page.goto(demo.url);
     await signIn(page, { ...demo, clientSecret: 'not-the-secret' });
-    await expect(page.getByRole('alert')).toContainText('Wrong client ID or secret');
+    await expect(page.getByRole('alert')).toContainText('Wrong user name or password');
     await expect(page.getByLabel('Client ID')).toHaveValue(demo.clientId);
     await expect(page.getByLabel('Client secret')).toHaveValue('');
     await signIn(page, demo);
@@ -198,7 +198,7 @@ test.describe('failures', () => {
   test('a link with wrong credentials is reported, and the user stays signed in', async ({ page, demo }) => {
     await openSignedIn(page, demo);
     await page.goto(`${demo.url}/#sign-in=${demo.clientId}:not-the-secret`);
-    const notice = page.getByText('Sign-in link failed. Wrong client ID or secret.');
+    const notice = page.getByText('Sign-in link failed. Wrong user name or password.');
     await expect(notice).toBeVisible();
     await expect(page).toHaveURL(`${demo.url}/`);
     await button(page, 'Dismiss').click();

@@ -236,7 +236,8 @@ test('a decline is the plain average of four weeks against that of the year', as
   await expect(message(page, 'Leek is germinating worse')).toBeVisible();
   // The first of the five weeks below 91.8, by its Monday.
   await page.getByRole('link', { name: /^↘ Dropped in week \d+ \(\d+ \w+\), still low\.$/ }).click();
-  await expect(chart(page, 'rates')).toBeInViewport({ ratio: 1 });
+  await expect(page.getByRole('heading', { name: 'Germination rate over time' })).toBeInViewport({ ratio: 1 });
+  await expect(chart(page, 'rates').getByText(/^↘ Week \d+, from \d+ \w+$/)).toBeInViewport({ ratio: 1 });
   expect(await page.evaluate(() => scrollY), 'scrolled to the chart').toBeGreaterThan(200);
   const row = region(page, 'Germination rate by crop').getByRole('row', { name: /^Leek/ });
   await expect(row).toContainText(/↘ 90\.0%\s*93\.6%/);

@@ -33,7 +33,7 @@ class CurrentView {
   scrollPx: number | null = 0;
 
   /** The part of a screen that a link leads to: its id. */
-  part = '';
+  part = $state('');
 
   constructor() {
     this.#correctUrl();

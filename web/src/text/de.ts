@@ -61,16 +61,16 @@ export const de: Text = {
   signIn: {
     title: 'Anmelden',
     intro: 'Sehen Sie, was Ihre Scanner gemessen haben: Keimung, brauchbare Sämlinge und Gleichmäßigkeit.',
-    ask: 'Client-ID und Secret oder einen Anmeldelink erhalten Sie von Ihrem Administrator.',
-    clientId: 'Client-ID',
-    clientSecret: 'Client-Secret',
+    ask: 'Sie haben einen Anmeldelink? Öffnen Sie ihn, dann ist nichts einzugeben. Einen Link oder Benutzernamen und Passwort erhalten Sie von der Person, die batchscan für Sie eingerichtet hat.',
+    clientId: 'Benutzername (Client-ID)',
+    clientSecret: 'Passwort (Client-Secret)',
     keep: 'Auf diesem Gerät angemeldet bleiben',
-    keepNote: '90 Tage lang oder bis zur Abmeldung. Das Secret wird nie gespeichert.',
+    keepNote: '90 Tage lang oder bis zur Abmeldung. Das Passwort wird nicht gespeichert.',
     submitting: 'Anmeldung läuft\u00a0…',
     again: 'Erneut anmelden',
-    expired: 'Ihre Sitzung ist abgelaufen. Melden Sie sich erneut an, oder bitten Sie um einen neuen Anmeldelink.',
+    expired: 'Sie wurden abgemeldet. Melden Sie sich erneut an, oder bitten Sie um einen neuen Anmeldelink.',
     errors: {
-      'wrong-credentials': 'Client-ID oder Secret ist falsch. Prüfen Sie beide und versuchen Sie es erneut.',
+      'wrong-credentials': 'Benutzername oder Passwort ist falsch. Prüfen Sie beide und versuchen Sie es erneut.',
       'used-link': 'Dieser Anmeldelink wurde schon benutzt oder ist abgelaufen. Bitten Sie um einen neuen.',
       unavailable: 'Der Dienst ist nicht verfügbar. Versuchen Sie es in einigen Sekunden erneut.',
       offline: 'Der Dienst ist nicht erreichbar. Prüfen Sie Ihre Verbindung und versuchen Sie es erneut.',
@@ -105,6 +105,7 @@ export const de: Text = {
     search: 'Suche',
     searchExample: 'Suche: Name, Notiz, letzte Woche',
     clear: 'Filter zurücksetzen',
+    ranges: 'Filter ändern nichts an den üblichen Bereichen.',
   },
 
   loading: {
@@ -125,7 +126,7 @@ export const de: Text = {
     refresh: 'Aktualisieren',
     unavailableTitle: 'Der Dienst ist nicht verfügbar',
     unreachableTitle: 'Der Dienst ist nicht erreichbar',
-    expiredTitle: 'Ihre Sitzung ist abgelaufen',
+    expiredTitle: 'Sie wurden abgemeldet',
     signInToContinue: 'Melden Sie sich erneut an.',
     rejectedTitle: 'Der Dienst hat die Anfrage abgelehnt',
     status: (detail, status) => `${detail} (Status ${status})`,
@@ -235,6 +236,7 @@ export const de: Text = {
   crops: {
     title: (measure) => `${measure} nach Kultur`,
     key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage.',
+    allBatches: 'Filter ändern nichts an den üblichen Bereichen und den Durchschnitten von 4 Wochen und 365 Tagen.',
     order: 'Sortiert nach dem Durchschnitt gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
     average: 'Durchschnitt',
     range: 'Üblicher Bereich',
@@ -249,6 +251,7 @@ export const de: Text = {
     weekOf: (week, day) => `KW ${week}, ab ${day}`,
     soFar: { day: 'Heute bisher', week: 'Diese Woche bisher', month: 'Diesen Monat bisher' },
     key: 'Linie: Durchschnitt. Band: üblicher Bereich.',
+    sinceKey: '↘ Gestrichelt: die Woche, in der der Rückgang begann.',
     unusualKey: (points) => `Orange oder rot: eine auffällige Charge, ${count(points)} oder mehr Punkte darunter, mit ihrer Rate.`,
     runningKey: { day: 'Offener Punkt: heute, noch nicht zu Ende.', week: 'Offener Punkt: diese Woche, noch nicht zu Ende.', month: 'Offener Punkt: dieser Monat, noch nicht zu Ende.' },
     average: (crop, mean, n) => `${crop}: Durchschnitt ${mean} aus ${batches(n)}.`,
@@ -266,6 +269,7 @@ export const de: Text = {
     before: 'dieselbe Kultur, vorheriger Zeitraum',
     year: 'dieselbe Kultur, ein Jahr früher',
     loading: 'Der andere Zeitraum wird geladen\u00a0…',
+    difference: (points) => `Unterschied: ${points} Punkte.`,
   },
 
   reasons: {

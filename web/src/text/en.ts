@@ -62,16 +62,16 @@ export const en = {
   signIn: {
     title: 'Sign in',
     intro: 'See what your tray scanners measured: germination, usable seedlings and uniformity.',
-    ask: 'Ask your administrator for the client ID and secret, or for a sign-in link.',
-    clientId: 'Client ID',
-    clientSecret: 'Client secret',
+    ask: 'Got a sign-in link? Open it: there is nothing to type. For a link, or a user name and password, ask the person who set up batchscan for you.',
+    clientId: 'User name (client ID)',
+    clientSecret: 'Password (client secret)',
     keep: 'Keep me signed in on this device',
-    keepNote: 'For 90 days, or until you sign out. The secret is never stored.',
+    keepNote: 'For 90 days, or until you sign out. The password is not stored.',
     submitting: 'Signing in…',
     again: 'Sign in again',
-    expired: 'Your session has expired. Sign in again, or ask for a new sign-in link.',
+    expired: 'You have been signed out. Sign in again, or ask for a new sign-in link.',
     errors: {
-      'wrong-credentials': 'Wrong client ID or secret. Check both and try again.',
+      'wrong-credentials': 'Wrong user name or password. Check both and try again.',
       'used-link': 'This sign-in link was already used or has expired. Ask for a new one.',
       unavailable: 'The service is unavailable. Try again in a few seconds.',
       offline: 'The service is unreachable. Check your connection and try again.',
@@ -107,6 +107,7 @@ export const en = {
     search: 'Search',
     searchExample: 'Search: name, note, last week',
     clear: 'Clear filters',
+    ranges: 'Filters do not change usual ranges.',
   },
 
   loading: {
@@ -127,7 +128,7 @@ export const en = {
     refresh: 'Refresh',
     unavailableTitle: 'The service is unavailable',
     unreachableTitle: 'The service is unreachable',
-    expiredTitle: 'Your session has expired',
+    expiredTitle: 'You have been signed out',
     signInToContinue: 'Sign in again to continue.',
     rejectedTitle: 'The service rejected the request',
     status: (detail: string, status: number): string => `${detail} (status ${status})`,
@@ -237,6 +238,7 @@ export const en = {
   crops: {
     title: (measure: string): string => `${measure} by crop`,
     key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
+    allBatches: 'Filters do not change the usual ranges and the averages of 4 weeks and 365 days.',
     order: 'Sorted by the average against that of the last 365 days, the largest decline first.',
     average: 'Average',
     range: 'Usual range',
@@ -251,6 +253,7 @@ export const en = {
     weekOf: (week: number, day: string): string => `Week ${week}, from ${day}`,
     soFar: { day: 'Today so far', week: 'This week so far', month: 'This month so far' },
     key: 'Line: average. Band: usual range.',
+    sinceKey: '↘ Dashed: the week in which the decline began.',
     unusualKey: (points: number): string => `Orange or red: an unusual batch, ${count(points)} or more points below, with its rate.`,
     runningKey: { day: 'Hollow dot: today, not finished.', week: 'Hollow dot: this week, not finished.', month: 'Hollow dot: this month, not finished.' },
     average: (crop: string, mean: string, n: number): string => `${crop}: average ${mean} of ${batches(n)}.`,
@@ -268,6 +271,7 @@ export const en = {
     before: 'same crop, previous period',
     year: 'same crop, a year earlier',
     loading: 'Loading the other period…',
+    difference: (points: string): string => `Difference: ${points} points.`,
   },
 
   reasons: {

@@ -37,6 +37,7 @@ export function formatter(tag: string, timeZone: string) {
       const shown = digits ?? (typeof value === 'string' ? digitsOf(value) : 2);
       return number(Number(value), `decimal${shown}`, fixed(shown));
     },
+    signed: (n: number) => number(n, 'signed', { ...fixed(1), signDisplay: 'exceptZero' }),
     /** A day, 'YYYY-MM-DD', or the day of an instant, with its year. */
     date: (text: string | null) => (text === null ? NONE : day(text, 'date', { dateStyle: 'medium' })),
     weekday: (text: string) => day(text, 'weekday', { weekday: 'long', day: 'numeric', month: 'short', year: 'numeric' }),
@@ -79,4 +80,4 @@ function formatterCache<O, F>(make: (options: O) => F): (name: string, options: 
   };
 }
 
-export const { count, percent, decimal, date, weekday, shortDate, month, instant, time, ago } = formatter(locale, timeZone);
+export const { count, percent, decimal, signed, date, weekday, shortDate, month, instant, time, ago } = formatter(locale, timeZone);
