@@ -214,7 +214,7 @@ export const de: Text = {
     },
     weeks: 'Keimrate, letzte vier Wochen',
     unusualKey: (low, high) => `Auffällig (Rate ${count(low)}–${count(high)} Punkte darunter)`,
-    rangeKey: 'Üblicher Bereich (8 von 10 Chargen)',
+    rangeKey: 'Üblicher Bereich (8 von 10)',
     severeKey: (points) => `${count(points)}+ Punkte darunter`,
     belowKey: (rate) => `Unter ${rate}`,
     row: (crop, n, unusual) => `${crop}: ${batches(n)} in vier Wochen, ${count(unusual)} auffällig.`,

@@ -216,7 +216,7 @@ export const en = {
     },
     weeks: 'Germination, last four weeks',
     unusualKey: (low: number, high: number): string => `Unusual (rate ${count(low)}–${count(high)} points below)`,
-    rangeKey: 'Usual range (8 of 10 batches)',
+    rangeKey: 'Usual range (8 in 10)',
     severeKey: (points: number): string => `${count(points)}+ points below`,
     belowKey: (rate: string): string => `Below ${rate}`,
     row: (crop: string, n: number, unusual: number): string => `${crop}: ${batches(n)} in four weeks, ${count(unusual)} unusual.`,
