@@ -52,11 +52,7 @@ export const de: Text = {
     linkFailed: (why) => `Die Anmeldung mit dem Link ist fehlgeschlagen. ${why}`,
   },
 
-  notFound: {
-    title: 'Seite nicht gefunden',
-    text: 'Unter dieser Adresse gibt es keine Seite.',
-    back: 'Zur Startseite',
-  },
+  notFound: { title: 'Seite nicht gefunden', text: 'Unter dieser Adresse gibt es keine Seite.', back: 'Zur Startseite' },
 
   signIn: {
     title: 'Anmelden',
@@ -92,16 +88,10 @@ export const de: Text = {
   filters: {
     label: 'Zeitraum und Filter',
     button: (active) => (active === 0 ? 'Filter' : `Filter (${count(active)})`),
-    crops: {
-      all: 'Alle Kulturen',
-      some: (n) => `${count(n)} Kulturen`,
-    },
+    crops: { all: 'Alle Kulturen', some: (n) => `${count(n)} Kulturen` },
     show: 'Anzeigen',
     shown: { all: 'Alle Chargen', unusual: 'Auffällige', unseen: 'Noch nicht gesehen', noted: 'Mit Notiz', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
-    people: {
-      all: 'Alle Personen',
-      some: (n) => `${count(n)} Personen`,
-    },
+    people: { all: 'Alle Personen', some: (n) => `${count(n)} Personen` },
     search: 'Suche',
     searchExample: 'Suche: Name, Notiz, letzte Woche',
     clear: 'Filter zurücksetzen',
@@ -184,10 +174,7 @@ export const de: Text = {
     newBatches: 'Neue Chargen',
     cards: 'Chargen zum Prüfen',
     earlierCards: 'Früher in den letzten 7 Tagen',
-    causes: {
-      place: (n, place) => `${batches(n)} in ${place}`,
-      crop: (n, crop) => `${batches(n)} ${crop}`,
-    },
+    causes: { place: (n, place) => `${batches(n)} in ${place}`, crop: (n, crop) => `${batches(n)} ${crop}` },
     andMore: (n) => `und ${count(n)} weitere`,
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Gesehen',
@@ -207,11 +194,7 @@ export const de: Text = {
     outside: (points, range) => `${count(Math.abs(points))} Punkte ${points < 0 ? 'unter den' : 'über den'} üblichen ${range}`,
     nothingMeasured: 'des Scanners: nichts gemessen',
     warning: 'des Scanners: Platten selbst prüfen',
-    reasons: {
-      'low-germination': 'gekeimt',
-      'low-usable': 'brauchbar',
-      'high-variation': 'Größenstreuung',
-    },
+    reasons: { 'low-germination': 'gekeimt', 'low-usable': 'brauchbar', 'high-variation': 'Größenstreuung' },
     weeks: 'Keimrate, letzte vier Wochen',
     unusualKey: (low, high) => `Auffällig (Rate ${count(low)}–${count(high)} Punkte darunter)`,
     rangeKey: 'Üblicher Bereich (8 von 10)',
@@ -222,16 +205,9 @@ export const de: Text = {
     showAll: (n) => `Alle ${count(n)} anzeigen`,
   },
 
-  figures: {
-    label: 'Kennzahlen',
-    warnings: 'Mit Warnungen',
-  },
+  figures: { label: 'Kennzahlen', warnings: 'Mit Warnungen' },
 
-  panel: {
-    asTable: 'Als Tabelle anzeigen',
-    tableLabel: (title) => `${title} als Tabelle`,
-    noBatches: 'keine Chargen',
-  },
+  panel: { asTable: 'Als Tabelle anzeigen', tableLabel: (title) => `${title} als Tabelle`, noBatches: 'keine Chargen' },
 
   crops: {
     title: (measure) => `${measure} nach Kultur`,

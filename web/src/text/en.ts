@@ -53,11 +53,7 @@ export const en = {
     linkFailed: (why: string): string => `Sign-in link failed. ${why}`,
   },
 
-  notFound: {
-    title: 'Page not found',
-    text: 'There is no page at this address.',
-    back: 'Go to the start page',
-  },
+  notFound: { title: 'Page not found', text: 'There is no page at this address.', back: 'Go to the start page' },
 
   signIn: {
     title: 'Sign in',
@@ -94,16 +90,10 @@ export const en = {
   filters: {
     label: 'Period and filters',
     button: (active: number): string => (active === 0 ? 'Filters' : `Filters (${count(active)})`),
-    crops: {
-      all: 'All crops',
-      some: (n: number): string => `${count(n)} crops`,
-    },
+    crops: { all: 'All crops', some: (n: number): string => `${count(n)} crops` },
     show: 'Show',
     shown: { all: 'All batches', unusual: 'Unusual', unseen: 'Not seen yet', noted: 'With a note', with: 'With warnings', without: 'Without warnings' },
-    people: {
-      all: 'Scanned by anyone',
-      some: (n: number): string => `${count(n)} people`,
-    },
+    people: { all: 'Scanned by anyone', some: (n: number): string => `${count(n)} people` },
     search: 'Search',
     searchExample: 'Search: name, note, last week',
     clear: 'Clear filters',
@@ -209,11 +199,7 @@ export const en = {
     outside: (points: number, range: string): string => `${count(Math.abs(points))} points ${points < 0 ? 'below' : 'above'} the usual ${range}`,
     nothingMeasured: 'from the scanner: nothing measured',
     warning: 'from the scanner: check the trays by eye',
-    reasons: {
-      'low-germination': 'germinated',
-      'low-usable': 'usable',
-      'high-variation': 'size variation',
-    },
+    reasons: { 'low-germination': 'germinated', 'low-usable': 'usable', 'high-variation': 'size variation' },
     weeks: 'Germination, last four weeks',
     unusualKey: (low: number, high: number): string => `Unusual (rate ${count(low)}–${count(high)} points below)`,
     rangeKey: 'Usual range (8 in 10)',
@@ -224,16 +210,9 @@ export const en = {
     showAll: (n: number): string => `Show all ${count(n)}`,
   },
 
-  figures: {
-    label: 'Key figures',
-    warnings: 'With warnings',
-  },
+  figures: { label: 'Key figures', warnings: 'With warnings' },
 
-  panel: {
-    asTable: 'Show as table',
-    tableLabel: (title: string): string => `${title} as a table`,
-    noBatches: 'no batches',
-  },
+  panel: { asTable: 'Show as table', tableLabel: (title: string): string => `${title} as a table`, noBatches: 'no batches' },
 
   crops: {
     title: (measure: string): string => `${measure} by crop`,

@@ -2,10 +2,7 @@
 // change it, the page is loaded again: everywhere else, texts and formats are constants.
 import { readSetting, storeSetting } from '../settings';
 
-export const LANGUAGES = [
-  { id: 'en', name: 'English' },
-  { id: 'de', name: 'Deutsch' },
-] as const;
+export const LANGUAGES = [{ id: 'en', name: 'English' }, { id: 'de', name: 'Deutsch' }] as const;
 
 type Language = (typeof LANGUAGES)[number]['id'];
 
