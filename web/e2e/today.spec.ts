@@ -117,7 +117,7 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await button(page, 'Mark as not seen: Tray 2').click();
   await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   await colleague.reload();
-  await expect(button(colleague, 'Mark as seen')).toBeVisible();
+  await expect(button(colleague, 'Mark as seen: Tray 1')).toBeVisible();
   await colleague.close();
 });
 
