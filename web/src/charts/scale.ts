@@ -65,9 +65,9 @@ const [LINE_PX, BESIDE_PX, OTHER_PX] = [15, 9, 14];
 export function placeLabels(dots: readonly (Point & { labelPx: number })[], width: number, height = Infinity, others: readonly Point[] = []): (Label | null)[] {
   const placed: Box[] = [];
   return dots.map((dot, index) => {
-    const all = candidates(dot).filter(({ box }) => dot.labelPx > 0 && box.right <= width && box.bottom <= height);
+    const all = candidates(dot, width).filter(({ box }) => dot.labelPx > 0 && box.right <= width && box.bottom <= height);
     const free = all.filter(({ box, clear }) => !dots.some((other) => other !== dot && touches(pointBox(other), clear)) && !placed.some((label) => touches(label, box)));
-    const covered = ({ box }: { box: Box }): number => others.filter((other) => touches(pointBox(other), box)).length;
+    const covered = ({ box }: { box: Box }): number => [...others, ...dots].filter((other) => other !== dot && touches(pointBox(other), box)).length;
     const best = (free.length === 0 ? all : free).toSorted((a, b) => covered(a) - covered(b))[0];
     if (best === undefined || (index > 0 && (free.length === 0 || covered(best) > 0))) return null;
     placed.push(best.box);
@@ -78,12 +78,13 @@ export function placeLabels(dots: readonly (Point & { labelPx: number })[], widt
 const touches = (a: Box, b: Box): boolean => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
 const pointBox = ({ x, y }: Point): Box => ({ left: x - 2, right: x + 2, top: y - 2, bottom: y + 2 });
 
-function candidates({ x, y, labelPx }: Point & { labelPx: number }): { label: Label; box: Box; clear: Box }[] {
+function candidates({ x, y, labelPx }: Point & { labelPx: number }, width: number): { label: Label; box: Box; clear: Box }[] {
   const boxOf = (left: number, middle: number): Box => ({ left, right: left + labelPx, top: middle - LINE_PX / 2, bottom: middle + LINE_PX / 2 });
+  const middle = Math.min(x, width - labelPx / 2);
   const [right, left] = [boxOf(x + BESIDE_PX, y), boxOf(x - BESIDE_PX - labelPx, y)];
   return [
     { label: { x: x + BESIDE_PX, y, anchor: 'start' }, box: right, clear: { ...right, right: right.right + OTHER_PX } },
     { label: { x: x - BESIDE_PX, y, anchor: 'end' }, box: left, clear: { ...left, left: left.left - OTHER_PX } },
-    ...[y - LINE_PX, y + LINE_PX].map((y) => ({ label: { x, y, anchor: 'middle' as const }, box: boxOf(x - labelPx / 2, y), clear: boxOf(x - labelPx / 2, y) })),
+    ...[y - LINE_PX, y + LINE_PX].map((y) => ({ label: { x: middle, y, anchor: 'middle' as const }, box: boxOf(middle - labelPx / 2, y), clear: boxOf(middle - labelPx / 2, y) })),
   ];
 }
