@@ -179,7 +179,7 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await page.getByText('3 marked as seen').click();
   await button(page, 'Mark as not seen: Tray 2').click();
   await expect(message(page, '2 of 5 batches need a look')).toBeVisible();
-  await button(page, 'Undo the last mark (2 batches)').click();
+  await button(page, 'Undo (2 batches)').click();
   await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
   await expect(page.getByRole('button', { name: 'Undo' })).toHaveCount(0);
 });

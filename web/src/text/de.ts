@@ -180,7 +180,7 @@ export const de: Text = {
     markSeen: 'Gesehen',
     markAllSeen: (n) => `Alle ${count(n)} gesehen`,
     markUnseen: 'Doch nicht gesehen',
-    undo: (n) => (n === 1 ? 'Letztes „Gesehen“ zurücknehmen' : `Letztes „Gesehen“ zurücknehmen (${batches(n)})`),
+    undo: (n) => (n === 1 ? 'Rückgängig' : `Rückgängig (${batches(n)})`),
     isSeen: 'Gesehen',
     seenBy: (by, when) => `Gesehen${by && ` von ${by}`}${when && `, ${when}`}`,
     forAll: (organisation) => `„Gesehen“ und Notizen gelten für alle bei ${organisation}.`,

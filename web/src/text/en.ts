@@ -185,7 +185,7 @@ export const en = {
     markSeen: 'Mark as seen',
     markAllSeen: (n: number): string => `Mark all ${count(n)} as seen`,
     markUnseen: 'Mark as not seen',
-    undo: (n: number): string => (n === 1 ? 'Undo the last mark' : `Undo the last mark (${batches(n)})`),
+    undo: (n: number): string => (n === 1 ? 'Undo' : `Undo (${batches(n)})`),
     isSeen: 'Seen',
     seenBy: (by: string, when: string): string => `Seen${by && ` by ${by}`}${when && `, ${when}`}`,
     forAll: (organisation: string): string => `Marks and notes are for everyone at ${organisation}.`,
