@@ -93,7 +93,7 @@ export const de: Text = {
     shown: { all: 'Alle Chargen', unusual: 'Auffällige', unseen: 'Noch nicht gesehen', noted: 'Mit Notiz', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
     people: { all: 'Alle Personen', some: (n) => `${count(n)} Personen` },
     search: 'Suche',
-    searchExample: 'Suche: Name, Notiz, letzte Woche',
+    searchExample: 'Suche: Name, Notiz, KW 46',
     clear: 'Filter zurücksetzen',
     ranges: 'Filter ändern nichts an den üblichen Bereichen.',
   },
