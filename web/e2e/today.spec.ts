@@ -133,8 +133,8 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   await note.click();
   await note.fill(' resown ');
   await note.press('Enter');
-  await expect(button(page, 'Change the note: Tray 1')).toBeFocused();
-  const written = /^“resown” – Anna, \d+ \w+, \d\d:\d\d$/;
+  await expect(button(page, 'Add a note: Tray 1')).toBeFocused();
+  const written = /^“resown” – Anna, \d+ \w+, \d\d:\d\d/;
   await expect(cards(page).getByText(written)).toBeVisible();
   await expect(region(page, 'New batches').getByText('Anna: resown')).toBeVisible();
   // With another access: who marked it is not who wrote the note.
@@ -142,20 +142,30 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   await openSignedIn(colleague, { ...service, ...database.issue('Noted', 'Ben') });
   const said = /^✓ Seen by Ben, \d+ \w+, \d\d:\d\d$/;
   await button(colleague, 'Mark as seen: Tray 1').click();
-  await colleague.getByText('1 marked as seen').click();
+  // The note stays in sight.
+  const line = colleague.getByText(/^Tray 1, seen: “resown” – Anna, \d+ \w+, \d\d:\d\d$/);
+  await line.click();
   await expect(colleague.getByRole('group').getByText(said)).toBeVisible();
-  await expect(colleague.getByRole('group').getByText(written)).toBeVisible();
   await link(colleague, 'Tray 1').last().click();
   await expect(colleague.getByText(said)).toBeVisible();
   await button(colleague, 'Mark as not seen: Tray 1').click();
   await expect(colleague.getByText(said)).toHaveCount(0);
   await expect(colleague.getByText(written)).toBeVisible();
-  await button(colleague, 'Change the note: Tray 1').click();
+  await button(colleague, 'Add a note: Tray 1').click();
   await colleague.keyboard.press('Escape');
-  await button(colleague, 'Change the note: Tray 1').click();
-  await colleague.getByRole('textbox', { name: 'Note for everyone' }).fill('');
+  await button(colleague, 'Add a note: Tray 1').click();
+  await button(colleague, 'Cancel').click();
+  await button(colleague, 'Add a note: Tray 1').click();
+  await colleague.getByRole('textbox', { name: 'Note for everyone' }).fill('lid was open');
   await button(colleague, 'Save').click();
+  // One below the other, also where it is short.
+  await expect(colleague.getByText(/^“.+” – /)).toHaveText([written, /^“lid was open” – Ben, \d+ \w+, \d\d:\d\d/]);
+  await link(colleague, 'Today').click();
+  await expect(region(colleague, 'New batches').getByText('Anna: resown · Ben: lid was open · Bench 11: heating off')).toBeVisible();
+  colleague.once('dialog', (dialog) => void dialog.accept());
+  await button(colleague, 'Remove: resown').click();
   await expect(button(colleague, 'Add a note: Tray 1')).toBeFocused();
+  await expect(colleague.getByText('resown')).toHaveCount(0);
   await link(colleague, 'Batches').click();
   await expect(colleague.getByRole('gridcell', { name: /^41%/ })).not.toHaveText(/✓/);
   await colleague.close();
@@ -173,15 +183,22 @@ test('several batches of a house are one card, which is seen at once', async ({ 
   await expect(page.getByText(/3 batches in House 3: 20–\u206042%\. Tray \d+: 41%\./)).toBeVisible();
   const card = cards(page).filter({ hasText: '3 batches in House 3' });
   await expect(card).toHaveText(/20–\u206042% germinated.*“House 3: vents open”.*Tray 1\s*20%.*Tray 0\s*31%.*Tray 2\s*42%/s);
+  await button(page, 'Add a note: 3 batches in House 3').click();
+  await page.keyboard.type('vents repaired');
+  await page.keyboard.press('Enter');
   await button(page, 'Mark all 3 as seen: 3 batches in House 3').click();
   await expect(message(page, '1 of 5 batches needs a look')).toBeVisible();
-  await expect(page.getByText('3 marked as seen')).toBeFocused();
-  await page.getByText('3 marked as seen').click();
-  await button(page, 'Mark as not seen: Tray 2').click();
-  await expect(message(page, '2 of 5 batches need a look')).toBeVisible();
-  await button(page, 'Undo (2 batches)').click();
+  const line = page.getByText('3 batches in House 3, seen: “vents repaired” – Anna');
+  await expect(line).toBeFocused();
+  await button(page, 'Undo (3 batches)').click();
   await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
   await expect(page.getByRole('button', { name: 'Undo' })).toHaveCount(0);
+  await button(page, 'Mark all 3 as seen: 3 batches in House 3').click();
+  await page.reload();
+  await line.click();
+  await expect(page.getByRole('group').getByRole('listitem').getByRole('link')).toHaveText(['Tray 2', 'Tray 1', 'Tray 0']);
+  await button(page, 'Mark as not seen: 3 batches in House 3').click();
+  await expect(message(page, '4 of 5 batches need a look')).toBeVisible();
 });
 
 test('an earlier batch stays for seven days', async ({ page }) => {
@@ -228,14 +245,14 @@ test('a decline is the plain average of four weeks against that of the year', as
   await page.keyboard.type('call the supplier');
   await page.keyboard.press('Enter');
   await expect(page.getByText(/^“call the supplier” – Anna, /)).toBeVisible();
-  await button(page, 'Mark as seen: Leek').click();
+  await button(page, 'Mark trend as seen: Leek').click();
   await expect(message(page, 'No new batches')).toBeVisible();
-  await page.getByText('1 marked as seen').click();
-  await button(page, 'Mark as not seen: Leek').click();
+  await page.getByText(/^Leek ↘, seen: “call the supplier” – Anna/).click();
+  await button(page, 'Mark as not seen: Leek ↘').click();
   await expect(page.getByText(/^“call the supplier” – Anna, /)).toBeVisible();
   await expect(message(page, 'Leek is germinating worse')).toBeVisible();
   // The first of the five weeks below 91.8, by its Monday.
-  await page.getByRole('link', { name: /^↘ Dropped in week \d+ \(\d+ \w+\), still low\.$/ }).click();
+  await page.getByRole('link', { name: /^↘ Leek dropped in week \d+ \(\d+ \w+\) and is still low\.$/ }).click();
   await expect(page.getByRole('heading', { name: 'Germination rate over time' })).toBeInViewport({ ratio: 1 });
   await expect(chart(page, 'rates').getByText(/^↘ Week \d+, from \d+ \w+$/)).toBeInViewport({ ratio: 1 });
   expect(await page.evaluate(() => scrollY), 'scrolled to the chart').toBeGreaterThan(200);

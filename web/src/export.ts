@@ -21,7 +21,7 @@ export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)
 }
 
 function whyText(id: string, reasons: readonly Reason[]): string {
-  const texts = [...reasons.map(reasonText), seenText(seen.mark(id), view.today), noteText(seen.note(id), view.today)];
+  const texts = [...reasons.map(reasonText), seenText(seen.mark(id), view.today), ...seen.notesOn([id]).map((note) => noteText(note, view.today))];
   return joined(' ', ...texts).replaceAll('\u2060', '');
 }
 

@@ -1,14 +1,16 @@
 // What somebody in the organisation has marked as seen or written a note about: batches by their ids, and crops that decline.
-// The service keeps the marks. This device stores them too, and the changes that the service does not have yet. A note is a mark
-// with a subject of its own: who wrote it need not be who marked the batch as seen.
+// The service keeps the marks. This device stores them too, and the changes that the service does not have yet. Each note is a
+// mark with a subject of its own, which no other note replaces: "note m3x0k1: b-17".
 import { fetchSeen, type SeenChange, type SeenMark } from './data/api';
 import type { Marks } from './data/filter';
+import { groupBy } from './data/percentile';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
+import { instantMs } from './time/day';
 
 // The service limits the length of a request. The others follow with the next one.
 const SENT_MAX = 25;
-const NOTE = 'note: ';
+const NOTE = /^(note\b[^:]*): (.*)$/s;
 
 interface Stored {
   marks: SeenMark[];
@@ -20,11 +22,11 @@ class Seen implements Marks {
   #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
   #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
-  /** The notes by what they are about: batches by their ids. */
-  notes: ReadonlyMap<string, string> = $derived.by(() => {
-    const subjects = [...this.#marks.keys(), ...Object.keys(this.#stored.unsent)].filter((subject) => subject.startsWith(NOTE));
-    const notes = subjects.map((subject) => [subject.slice(NOTE.length), this.mark(subject).note] as const);
-    return new Map(notes.filter(([, note]) => note !== ''));
+  /** The notes by what they are about, oldest first: batches by their ids. */
+  notes: ReadonlyMap<string, SeenMark[]> = $derived.by(() => {
+    const subjects = new Set([...this.#marks.keys(), ...Object.keys(this.#stored.unsent)]);
+    const notes = Array.from(subjects, (subject) => this.mark(subject)).filter(({ subject, note }) => note !== '' && NOTE.test(subject));
+    return new Map(groupBy(notes, ({ subject }) => NOTE.exec(subject)![2]!));
   });
 
   constructor() {
@@ -42,12 +44,17 @@ class Seen implements Marks {
 
   readonly isSeen = (subject: string): boolean => this.mark(subject).is_seen;
 
-  note(subject: string): SeenMark {
-    return this.mark(NOTE + subject);
+  /** The notes on some batches, oldest first. One that was written on several is one, with all its subjects. */
+  notesOn(subjects: readonly string[]): (SeenMark & { subjects: string[] })[] {
+    const notes = groupBy(subjects.flatMap((subject) => this.notes.get(subject) ?? []), ({ subject, note }) => NOTE.exec(subject)![1] + note);
+    const found = notes.map(([, same]) => ({ ...same[0]!, subjects: same.map(({ subject }) => subject) }));
+    // Those that were not sent yet have no time.
+    return found.sort((a, b) => Number(a.at === '') - Number(b.at === '') || instantMs(a.at) - instantMs(b.at));
   }
 
   write(note: string, subjects: readonly string[]): void {
-    this.set({ note }, subjects.map((subject) => NOTE + subject));
+    const key = Math.floor(Math.random() * 2 ** 48).toString(36);
+    this.set({ note }, subjects.map((subject) => `note ${key}: ${subject}`));
   }
 
   /** Without a connection, the change is sent with the next refresh. */

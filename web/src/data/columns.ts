@@ -90,7 +90,7 @@ export class Columns {
     this.warning[row] = batch.warnings ? 1 : 0;
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
     this.person[row] = indexOf(batch.scanned_by_email, this.people, this.#personIndex);
-    this.searchText[row] = searchTextOf(batch);
+    this.searchText[row] = searchable([batch.batch_name, batch.crop_type, batch.comment, batch.scanned_by_email]);
     this.searchId[row] = normalize(batch.batch_id);
   }
 
@@ -130,10 +130,13 @@ export function searchWords(text: string): string[] {
 // Between two fields, so that no phrase matches across them.
 const SEPARATOR = ' \u0000 ';
 
-/** The words of the fields that people search, each between spaces. */
-function searchTextOf({ batch_name, crop_type, comment, scanned_by_email }: Batch): string {
-  const words = (text: string | null): string => searchWords(text ?? '').join(' ');
-  return ` ${[batch_name, crop_type, comment, scanned_by_email].map(words).join(SEPARATOR)} `;
+/** How people write "house" before its number. */
+export const HOUSE = /^(?:house|haus|h)$/;
+
+/** The words of texts that people search, each between spaces. H3 and Haus 3 are a house 3 too. */
+export function searchable(texts: readonly (string | null)[]): string {
+  const wordsOf = (text: string | null): string[] => searchWords(text ?? '').map((word) => (HOUSE.test(word) ? `${word} house` : word));
+  return ` ${texts.map((text) => wordsOf(text).join(' ')).join(SEPARATOR)} `;
 }
 
 // A Map, not a plain object: a crop may be called "__proto__". A blank name counts as none.

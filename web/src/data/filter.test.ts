@@ -47,7 +47,7 @@ describe('select', () => {
 
   it('selects what nobody has seen yet, and what has a note, and searches notes', () => {
     const columns = sampleColumns([{ warnings: true }, { warnings: true }, { batch_name: 'Bench 7' }]);
-    const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', 'Resown, lid 4'], ['unknown', 'lost']]) };
+    const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', [{ note: 'Resown' }, { note: 'Lid 4' }]], ['unknown', [{ note: 'lost' }]]]) };
     const withMarks = (filter: Partial<Filter>): number[] => [...select(columns, { ...NO_FILTER, ...filter }, undefined, new Map(), marks)];
     expect(withMarks({ warnings: 'unseen' })).toEqual([1]);
     expect(withMarks({ warnings: 'noted' })).toEqual([2]);
@@ -176,6 +176,8 @@ describe('select', () => {
     expect(selected(columns, { text: 'kw3' })).toEqual([3]);
     expect(selected(columns, { text: '13' })).toEqual([1]);
     expect(selected(columns, { text: 'row 13' })).toEqual([]);
+    const houses = sampleColumns(['H3', 'Basil house 3', 'Haus 3a', 'H 3', 'H13', 'bench 3', 'House 1, H 30'].map((batch_name) => ({ batch_name })));
+    expect(['house 3', 'Haus 3', 'h3', 'haus', 'house 3a'].map((text) => selected(houses, { text }))).toEqual([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3], [2], [2]]);
   });
 
   it('finds an id by its start, or a short one as a whole', () => {

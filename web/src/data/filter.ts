@@ -1,6 +1,6 @@
 // Which rows match the filter.
 
-import { normalize, searchWords, type Columns } from './columns';
+import { HOUSE, normalize, searchable, searchWords, type Columns } from './columns';
 import { dayNumber } from '../time/day';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
@@ -22,7 +22,7 @@ export const SHOWN = ['all', 'unusual', 'unseen', 'noted', 'with', 'without'] as
 /** What the organisation knows of batches, by their ids. */
 export interface Marks {
   isSeen: (batchId: string) => boolean;
-  notes: ReadonlyMap<string, string>;
+  notes: ReadonlyMap<string, readonly { note: string }[]>;
 }
 
 export const NO_MARKS: Marks = { isSeen: () => false, notes: new Map() };
@@ -57,7 +57,7 @@ function selectMatching(columns: Columns, filter: Filter, period: Period | undef
   // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
   const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')}`;
   const searched = date === null ? phrases(words, (word) => word.length > 2 && crops.includes(` ${word}`)) : [whole(words).join(' ').replaceAll('  ', ' ')];
-  const noteTexts = new Map(Array.from(notes, ([id, note]) => [columns.rowOf(id), ` ${searchWords(note).join(' ')} `]));
+  const noteTexts = new Map(Array.from(notes, ([id, notes]) => [columns.rowOf(id), searchable(notes.map(({ note }) => note))]));
   let count = collect(columns, filter, period, searched, date, noteTexts, buffer);
   if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, noteTexts, buffer);
   // Copied, so that a small selection does not keep a large buffer alive.
@@ -102,12 +102,12 @@ function selectedFlags(selected: readonly string[], names: readonly string[]): U
 const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
 
 /** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. But "basil 47" finds basil of
- * W47. A letter belongs to the number before it: "9A" does not find 9B. */
+ * W47. A letter belongs to the number before it: "9A" does not find 9B. "Haus 3" finds House 3 and H3. */
 function phrases(words: readonly string[], isCrop: (word: string) => boolean): string[] {
   const found: string[] = [];
   for (const word of words) {
     const isOfNumber = word.length === 1 && found.at(-1)?.endsWith(' ');
-    if (isNumber(word)) found.push(`${isCrop(found.at(-1) ?? '') ? '' : (found.pop() ?? '')} ${word} `);
+    if (isNumber(word)) found.push(`${isCrop(found.at(-1) ?? '') ? '' : (found.pop() ?? '').replace(HOUSE, 'house')} ${word} `);
     else found.push(isOfNumber ? `${found.pop()}${word} ` : word);
   }
   return found;

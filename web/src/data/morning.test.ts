@@ -42,7 +42,7 @@ it('drops those that are seen or older than seven days', () => {
   const failed = { avg_germination_rate: '41.00' };
   const { open, seen } = morning([on(7, failed), on(6, failed), on(1, { ...failed, crop_type: 'Leek' }), on(0, failed)], ['b-22', 'b-23']);
   expect(open.map(({ row }) => row)).toEqual([21]);
-  expect(seen.map(({ row }) => row)).toEqual([23, 22]);
+  expect(seen.flatMap(({ batches }) => batches).map(({ row }) => row)).toEqual([23, 22]);
 });
 
 it('has a row for each crop by name, and always for one that needs a look', () => {
@@ -73,10 +73,10 @@ it('puts together what several have in common: a place or a crop', () => {
   const failed = (change: Partial<Batch>) => on(1, { avg_germination_rate: '41.00', ...change });
   const groupsOf = (changes: Partial<Batch>[]) =>
     morning(changes).groups.map(({ cause, batches }) => [cause?.kind ?? null, cause?.name ?? null, batches.length]);
-  const places = ['House 3, bench 4', 'greenhouse 3', 'Leek', 'house 3'].map((batch_name, at) =>
+  const places = ['House 3, bench 4', 'greenhouse 3', 'Leek', 'house 3', 'Basil H3', 'Haus 3', 'H7996, 12h3'].map((batch_name, at) =>
     failed({ batch_name, crop_type: `Crop ${at}`, comment: at === 2 ? 'Fell over in HOUSE  3.' : null }),
   );
-  expect(groupsOf(places)).toEqual([['place', 'House 3', 3], [null, null, 1]]);
+  expect(groupsOf(places)).toEqual([[null, null, 1], ['place', 'House 3', 5], [null, null, 1]]);
   expect(groupsOf([failed({}), failed({}), failed({}), failed({ crop_type: 'Leek' })])).toEqual([[null, null, 1], ['crop', 'Tomato', 3]]);
   const crops = (count: number) => Array.from({ length: count }, (_, at) => failed({ crop_type: at === 0 ? null : `Crop ${at}` }));
   expect(groupsOf(crops(4)).length, 'only the day').toBe(4);

@@ -1,10 +1,11 @@
 // What the start page shows: the batches since the last working day, those that need a look, and four weeks of each crop.
 
-import type { Columns } from './columns';
+import { HOUSE, type Columns } from './columns';
 import { dayNumber } from '../time/day';
 import { groupBy } from './percentile';
 import { plusDays, recentPeriod } from './period';
 import { rowsBy, type Group } from './statistics';
+import { text } from '../text';
 import { findUnusual, isSevere, severity, type Reason, type UnusualBatch, type UsualRanges } from './usual';
 
 export interface Morning {
@@ -16,8 +17,8 @@ export interface Morning {
   newlyOpen: number;
   /** `open` in the same order, but together what has something in common. */
   groups: OpenGroup[];
-  /** The unusual batches of the last seven days that were marked as seen, newest first. */
-  seen: UnusualBatch[];
+  /** The unusual batches of the last seven days that were marked as seen, newest first, together as `groups`. */
+  seen: OpenGroup[];
   /** How many of `recent` are of a crop with a usual range. */
   compared: number;
   crops: Group[];
@@ -51,11 +52,10 @@ export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRange
   const firstOpen = dayNumber(plusDays(today, 1 - OPEN_DAYS));
   const isNew = (row: number): boolean => columns.day[row]! >= firstNew;
   const unusual = findUnusual(columns, rows, ranges);
-  const late = unusual.filter(({ row }) => columns.day[row]! >= firstOpen);
+  const late = unusual.filter(({ row }) => columns.day[row]! >= firstOpen).map((batch) => ({ ...batch, isNew: isNew(batch.row) }));
   const seen = late.filter(({ row }) => isSeen(columns.batch(row).batch_id)).reverse();
   const open = late
     .filter((batch) => !seen.includes(batch))
-    .map((batch) => ({ ...batch, isNew: isNew(batch.row) }))
     .sort((a, b) => Number(b.isNew) - Number(a.isNew) || severity(b.reasons) - severity(a.reasons) || b.row - a.row);
   const recent = rows.filter(isNew).reverse();
   return {
@@ -63,7 +63,7 @@ export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRange
     open,
     newlyOpen: open.filter(({ isNew }) => isNew).length,
     groups: groupsOf(columns, open),
-    seen,
+    seen: groupsOf(columns, seen),
     compared: recent.filter((row) => ranges.has(columns.cropName(columns.crop[row]!))).length,
     ...cropRows(columns, rows, open),
     reasons: new Map(unusual.map(({ row, reasons }) => [row, reasons])),
@@ -72,14 +72,16 @@ export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRange
 }
 
 // Where a batch is, in its name or comment, in English or German.
-const PLACE = /(?<!\p{L})(?:greenhouse|house|tunnel|bay|bench|gewächshaus|haus|halle|abteil|tisch)\s*\d+\p{L}?(?![\p{L}\d])/giu;
+const PLACE = /(?<![\p{L}\d])(?:(?:greenhouse|house|tunnel|bay|bench|gewächshaus|haus|halle|abteil|tisch)\s*|h(?=\d))\d+\p{L}?(?![\p{L}\d])/giu;
 
-/** `House 3` for any spelling of it. */
+/** `House 3` for any spelling of it, also H3. */
 function placesOf(columns: Columns, row: number): string[] {
   const { batch_name, comment } = columns.batch(row);
   const found = `${batch_name}\n${comment ?? ''}`.match(PLACE) ?? [];
-  return [...new Set(found.map((place) => place[0]!.toUpperCase() + place.slice(1).toLowerCase().replace(/\s*(?=\d)/, ' ')))];
+  return [...new Set(found.map((place) => capital(place.toLowerCase().replace(/\s*(?=\d)/, ' ').replace(/^\S+/, (word) => (HOUSE.test(word) ? text.today.house : word)))))];
 }
+
+const capital = (text: string): string => text[0]!.toUpperCase() + text.slice(1);
 
 // The most telling first.
 const CAUSES = [

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Batch } from './batch';
 import type { Columns } from './columns';
 import { dayNumber } from '../time/day';
-import { averages, BATCHES_FOR_RANGE_MIN, countBelow, findUnusual, isUnusual, pointsOutside, usualRanges } from './usual';
+import { averages, BATCHES_FOR_RANGE_MIN, countBelow, findUnusual, isSevere, isUnusual, pointsOutside, usualRanges } from './usual';
 import { allRows, sampleColumns } from './test-data';
 
 /** Germination rates 80.00, 81.00 … 100.00. By hand: 10 % of 21 values are 82, 90 % are 98. */
@@ -55,13 +55,20 @@ describe('findUnusual', () => {
       { avg_coefficient_of_variation: '1.00' },
       { avg_germination_rate: '40.00', avg_usable_seedling_rate: '40.00' },
       { avg_germination_rate: '75.00', avg_usable_seedling_rate: '30.00' },
+      { avg_germination_rate: '75.00', avg_usable_seedling_rate: '69.00' },
+      { avg_germination_rate: '75.00', avg_usable_seedling_rate: '71.00' },
     ]);
     expect(rows.map(({ row, reasons }) => [row, reasons.map(({ kind }) => kind)])).toEqual([
       [0, ['low-usable']],
       [1, ['high-variation']],
       [3, ['low-germination', 'low-usable']],
       [4, ['low-usable', 'low-germination']],
+      [5, ['low-usable', 'low-germination']],
+      [6, ['low-germination', 'low-usable']],
     ]);
+    expect(rows.map(({ reasons }) => [isSevere(reasons), isSevere(reasons.slice(0, 1))]), 'the number that is shown is as red as its batch').toEqual(
+      [true, false, true, true, true, false].map((severe) => [severe, severe]),
+    );
   });
 
   it('finds warnings, and less than half in a crop without a range', () => {

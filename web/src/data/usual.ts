@@ -31,7 +31,7 @@ export const BATCHES_FOR_RANGE_MIN = 10;
 export const FAR_POINTS = 5;
 
 // A rate that is bad for any crop: without a usual range, less is unusual.
-const LOW_RATE = 50;
+export const LOW_RATE = 50;
 
 export function usualRanges(columns: Columns, rows: Int32Array): UsualRanges {
   const ranges = new Map<string | null, CropRanges>();
@@ -107,8 +107,8 @@ function reasonsOf(columns: Columns, row: number, ranges: CropRanges | undefined
   return reasons.sort((a, b) => rankOf(b) - rankOf(a));
 }
 
-// Seedlings that did not germinate are not usable either: only a clearly worse usable rate comes first.
-const rankOf = (reason: Reason): number => pointsOf(reason) + (reason.kind === 'low-germination' ? 2 * FAR_POINTS : 0);
+// Seedlings that did not germinate are not usable either: only a clearly worse usable rate comes first, or one that is red alone.
+const rankOf = (reason: Reason): number => pointsOf(reason) + (reason.kind === 'low-germination' ? 2 * FAR_POINTS : 0) + (isSevere([reason]) ? 100 : 0);
 
 // Lost seedlings count more than uneven ones, and those more than a warning.
 const VARIATION_WEIGHT = 0.1;
@@ -126,7 +126,7 @@ export const severity = (reasons: readonly Reason[]): number => Math.max(0, ...r
 // From here on it is a failure, not a dip.
 export const SEVERE_POINTS = 15;
 
-/** Whether a batch is red wherever it is shown. */
+/** Whether a batch, or one of its numbers, is red wherever it is shown. The first reason of a red batch is red. */
 export const isSevere = (reasons: readonly Reason[] = []): boolean => severity(reasons) >= SEVERE_POINTS;
 
 const LAST_BATCHES = 6;

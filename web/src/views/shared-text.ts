@@ -6,7 +6,7 @@ import type { Failure } from '../data/errors';
 import { isSearch } from '../data/filter';
 import { dayCount, plusDays, type Period } from '../data/period';
 import type { View } from '../data/url';
-import type { Range, Reason } from '../data/usual';
+import { LOW_RATE, type Range, type Reason } from '../data/usual';
 import { instantMs } from '../time/day';
 import { dayOf } from '../time/zone';
 import { text } from '../text';
@@ -41,14 +41,14 @@ export function seenText({ is_seen, at, by }: SeenMark, today: string): string {
   return is_seen ? text.today.seenBy(by, at && momentText(at, today, recentDate)) : '';
 }
 
-/** "“resown” – Jan, 16 Nov, 07:12", or nothing. */
+/** "“resown” – Jan, 16 Nov, 07:12". */
 export function noteText({ at, by, note }: SeenMark, today: string): string {
-  return note && joined(' – ', text.quoted(note), joined(', ', by, at && momentText(at, today, recentDate)));
+  return joined(' – ', text.quoted(note), joined(', ', by, at && momentText(at, today, recentDate)));
 }
 
 /** "Anna: resown", and the comment of the scan. */
-export function commentText({ by, note }: SeenMark, comment: string | null): string {
-  return joined(' · ', note && joined(': ', by, note), comment ?? '');
+export function commentText(notes: readonly SeenMark[], comment: string | null): string {
+  return joined(' · ', ...notes.map(({ by, note }) => joined(': ', by, note)), comment ?? '');
 }
 
 /** The texts that are not empty. */
@@ -58,9 +58,9 @@ export function cropLabel(crop: string | null): string {
   return crop ?? text.cropNotRecorded;
 }
 
-/** "usually 76–95%". */
-export function usuallyText({ low, high }: Range): string {
-  return text.today.usually(text.range(low, high));
+/** "usually 76–95%", or why a rate is unusual without a range. */
+export function usuallyText(range: Range | null): string {
+  return range === null ? text.today.lowRate(percent(LOW_RATE, 0)) : text.today.usually(text.range(range.low, range.high));
 }
 
 /** The period, its length, and the filters: a printed page has no other sign of them. */
@@ -87,7 +87,7 @@ export function periodAround(day: string, today: string): Period {
 export function reasonText(reason: Reason): string {
   if (reason.kind === 'warning') return reason.isMeasured ? text.reasons.warning : text.reasons.warningOnly;
   const { kind, value, range } = reason;
-  return `${percent(value, 0)} ${text.today.reasons[kind]}${range === null ? '' : `, ${usuallyText(range)}`}.`;
+  return `${percent(value, 0)} ${text.today.reasons[kind]}, ${usuallyText(range)}.`;
 }
 
 /** "41%", "41–64%" or "71% usable": the unusual values of the same kind as the first. */
