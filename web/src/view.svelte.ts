@@ -55,9 +55,11 @@ class CurrentView {
     return parseSignIn(url);
   }
 
-  /** The URL of another screen with the same period and filters. */
+  /** The URL of another screen with the same period and filters. An analysis of what nobody has seen says nothing. */
   href(screen: Screen): string {
-    return toUrl({ ...this.current, screen });
+    const { filter } = this.current;
+    const isLost = screen.name === 'analysis' && this.current.screen.name !== 'analysis' && filter.warnings === 'unseen';
+    return toUrl({ ...this.current, screen, filter: isLost ? { ...filter, warnings: 'all' } : filter });
   }
 
   /** The URL of the table or the analysis with some of the shown batches. */

@@ -158,7 +158,7 @@ export const de: Text = {
     droppedIn: (crop, week, monday) => `${crop}: eingebrochen in KW ${week} (${monday}), seitdem niedrig`,
     decline: (weeks, year, below, last) =>
       `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
-    others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,
+    others: (n, rates) => `${count(n)} weitere: ${rates}`,
     lastScan: (when) => `Letzter Scan ${when} Uhr.`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),
     nothingUnusual: (n) => `${batches(n)}, nichts Auffälliges`,
@@ -177,7 +177,6 @@ export const de: Text = {
     cards: 'Chargen zum Prüfen',
     earlierCards: 'Früher in den letzten 7 Tagen',
     causes: { place: (n, place) => `${batches(n)} in ${place}`, crop: (n, crop) => `${batches(n)} ${crop}` },
-    andMore: (n) => `und ${count(n)} weitere`,
     more: (n) => `${count(n)} weitere anzeigen`,
     markSeen: 'Als gesehen markieren',
     markTrendSeen: 'Trend als gesehen markieren',
