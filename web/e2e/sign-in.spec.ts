@@ -88,7 +88,7 @@ test('a reload, a new tab and a bookmark keep the session', async ({ page, conte
   await page.goto(demo.url);
   await signIn(page, demo);
   await loaded(page);
-  await expect(page.getByRole('banner')).toContainText('Green Valley Nursery');
+  await expect(page.getByRole('contentinfo')).toContainText('Green Valley Nursery');
   await page.reload();
   await loaded(page);
   const tab = await context.newPage();
@@ -175,10 +175,10 @@ test.describe('failures', () => {
     const service = await database.serve(database.addOrganisation('Nursery', []));
     const link = database.signInLink(service);
     await page.goto(link);
-    await expect(page.getByRole('banner')).toContainText('Nursery');
+    await expect(page.getByRole('contentinfo')).toContainText('Nursery');
     expect(page.url()).not.toContain('sign-in-link');
     await page.reload();
-    await expect(page.getByRole('banner')).toContainText('Nursery');
+    await expect(page.getByRole('contentinfo')).toContainText('Nursery');
     await context.clearCookies();
     await page.goto('about:blank');
     await page.goto(link);
