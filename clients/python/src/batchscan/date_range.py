@@ -30,9 +30,12 @@ def bound_text(name: str, bound: Bound, time_of_day: time) -> str | None:
     if isinstance(bound, str):
         if not is_text(bound):
             raise BadSettings(f"{name} is {bound!r}, which is not valid text; give text such as {_EXAMPLE}")
-        # Other text is sent unchanged: the service validates it and reports the error of each field.
-        day = _parse_day(bound)
-        return bound if day is None else bound_text(name, day, time_of_day)
+        if (day := _parse_day(bound)) is not None:
+            return bound_text(name, day, time_of_day)
+        if len(bound) < len("2026-01-31T08"):
+            raise BadSettings(f"{name} is {bound!r}; give a date such as 2026-01-31, or {_EXAMPLE}")
+        # The service validates other text, and reports the error of each field.
+        return bound
     if isinstance(bound, datetime):
         return _utc_text(_to_utc(name, bound))
     if isinstance(bound, date):
