@@ -115,10 +115,8 @@ test('the keyboard alone signs in, filters, sorts, opens a batch and comes back'
   await expect(page.getByRole('heading', { level: 1 })).toBeFocused();
   await loaded(page);
 
-  await tabTo(page, link(page, 'Batches'), 'Shift+Tab');
-  await page.keyboard.press('Enter');
-  await expect(heading(page, 'Batches')).toBeFocused();
-  await tabTo(page, page.getByRole('searchbox'), 'Shift+Tab');
+  await page.keyboard.press('/');
+  await expect(page.getByRole('searchbox')).toBeFocused();
   await loaded(page);
   const crop = page.getByRole('search').getByRole('button', { name: /^Crop/ });
   await tabTo(page, crop);

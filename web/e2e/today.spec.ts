@@ -272,6 +272,13 @@ test('all batches since yesterday are one click away', async ({ page }) => {
   await expect(region(page, 'New batches').getByRole('listitem')).toHaveCount(7);
 });
 
+test('a slash goes to the search', async ({ page, demo }) => {
+  await openSignedIn(page, demo);
+  await page.keyboard.press('/');
+  await expect(heading(page, 'Batches')).toBeVisible();
+  await expect(page.getByRole('searchbox')).toBeFocused();
+});
+
 test('on a bad night, each batch of a house has its usual range, and failures are no decline', async ({ page }) => {
   await openSignedIn(page, await serve('Many', nursery('many')));
   const card = cards(page).filter({ hasText: '5 batches in House 3' });
@@ -279,7 +286,7 @@ test('on a bad night, each batch of a house has its usual range, and failures ar
   await expect(cards(page)).toHaveCount(5);
   const single = cards(page).filter({ hasText: 'Tomato House 8' });
   await expect(single).toContainText('69% germinated, 23 points below the usual 92–\u206096%');
-  const last = /5 batches in House 3: 21–\u206045%\. 4 more: 51–\u206069%\. Last scan yesterday, \d\d:\d\d\./;
+  const last = /5 batches in House 3: 21–\u206045%\. 4 more \(House 5–8\): 51–\u206069%\. Last scan yesterday, \d\d:\d\d\./;
   await expect(page.getByText(last)).toBeVisible();
   await expect(page.getByText('is germinating worse')).toHaveCount(0);
   // Two dots at nearly the same place are one link, to both.

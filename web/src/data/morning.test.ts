@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Batch } from './batch';
-import { morningOf } from './morning';
+import { morningOf, placesText } from './morning';
 import { plusDays } from './period';
 import { allRows, sampleColumns } from './test-data';
 import { usualRanges } from './usual';
@@ -57,6 +57,16 @@ it('has a row for each crop by name, and always for one that needs a look', () =
   expect(rows.map(({ name }) => name)).toContain('Zinnia');
   expect(rows.map(({ name }) => name)).toEqual(rows.map(({ name }) => name).sort());
   expect([rows.length, omitted]).toEqual([10, 5]);
+});
+
+it('names the places of batches, or else their crops', () => {
+  const textOf = (...names: string[]) => {
+    const columns = sampleColumns(names.map((batch_name) => ({ batch_name })));
+    return placesText(columns, names.map((_, row) => ({ row, reasons: [], isNew: true })));
+  };
+  expect(textOf('house 7', 'H5, bench 7', 'House 6', 'House 5')).toBe('House 5–7');
+  expect(textOf('bench 10', 'bench 9', 'House 3a', 'tray')).toBe('Bench 9, 10, House 3a, Tomato');
+  expect(textOf(...[1, 3, 5, 7, 9, 11, 13].map((at) => `Bench ${at}`))).toBe('Bench 1, 3, 5, 7, 9, 11 …');
 });
 
 it('puts together what several have in common: a place or a crop', () => {

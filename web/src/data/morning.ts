@@ -119,3 +119,20 @@ function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<M
 
 export const isSevereGroup = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => isSevere(reasons));
 export const isSlight = ({ batches }: OpenGroup): boolean => batches.every(({ reasons }) => !isSevere(reasons) && reasons.every(({ kind }) => kind !== 'warning'));
+
+const PLACES_MAX = 6;
+
+/** "House 5–8": where batches are, or else of which crop. */
+export function placesText(columns: Columns, batches: OpenBatch[]): string {
+  const names = batches.map(({ row }) => placesOf(columns, row)[0] ?? columns.cropName(columns.crop[row]!) ?? '');
+  const numbered = groupBy([...new Set(names)].sort(BY_NUMBER.compare), (name) => /^\S+(?= \d+$)/.exec(name)?.[0] ?? name);
+  return numbered.map(([word, some]) => `${word}${numbersText(some.map((name) => name.slice(word.length)))}`).join(', ');
+}
+
+const BY_NUMBER = new Intl.Collator('en', { numeric: true });
+
+function numbersText(numbers: string[]): string {
+  const [first, last] = [numbers[0]!, numbers.at(-1)!];
+  if (numbers.length > 2 && Number(last) - Number(first) === numbers.length - 1) return `${first}–${last.trim()}`;
+  return `${numbers.slice(0, PLACES_MAX).join(',')}${numbers.length > PLACES_MAX ? ' …' : ''}`;
+}

@@ -158,7 +158,7 @@ export const de: Text = {
     droppedIn: (crop, week, monday) => `${crop}: eingebrochen in KW ${week} (${monday}), seitdem niedrig`,
     decline: (weeks, year, below, last) =>
       `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
-    others: (n, rates) => `${count(n)} weitere: ${rates}`,
+    others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,
     lastScan: (when) => `Letzter Scan ${when} Uhr.`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),
     nothingUnusual: (n) => `${batches(n)}, nichts Auffälliges`,

@@ -160,7 +160,7 @@ export const en = {
     droppedIn: (crop: string, week: number, monday: string): string => `${crop} dropped in week ${week} (${monday}) and is still low`,
     decline: (weeks: string, year: string, below: number, last: number): string =>
       `Last 4 weeks on average ${weeks} germinated, the year ${year}${below === 0 ? '' : `; ${count(below)} of the last ${count(last)} batches below the usual range`}.`,
-    others: (n: number, rates: string): string => `${count(n)} more: ${rates}`,
+    others: (n: number, places: string, rates: string): string => `${count(n)} more${places && ` (${places})`}: ${rates}`,
     lastScan: (when: string): string => `Last scan ${when}.`,
     fine: (n: number): string => (n === 1 ? '1 batch, as usual' : `${batches(n)}, all as usual`),
     nothingUnusual: (n: number): string => `${batches(n)}, nothing unusual`,
