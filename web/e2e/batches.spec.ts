@@ -70,6 +70,8 @@ test.describe('on a phone', () => {
     await openSignedIn(page, demo, '/batches');
     await page.evaluate(() => scrollTo(0, 3_000));
     const place = page.getByRole('main').getByRole('listitem').nth(12);
+    // The cards of this place are drawn.
+    await expect(place).toBeInViewport();
     const name = (await place.getByRole('heading').textContent())!;
     const top = (await place.boundingBox())!.y;
     await place.getByRole('link').click();
