@@ -55,7 +55,7 @@ class CurrentView {
     return parseSignIn(url);
   }
 
-  /** The URL of another screen with the same period and filters. An analysis of what nobody has seen says nothing. */
+  /** The URL of another screen with the same period and filters. Averages of only the batches not seen yet would mislead. */
   href(screen: Screen): string {
     const { filter } = this.current;
     const isLost = screen.name === 'analysis' && this.current.screen.name !== 'analysis' && filter.warnings === 'unseen';

@@ -45,7 +45,7 @@ describe('select', () => {
     expect(unusual('bench 7')).toEqual([22]);
   });
 
-  it('selects what nobody has seen yet, and what has a note, and searches notes', () => {
+  it('finds batches not seen yet, batches with a note, and text in notes', () => {
     const columns = sampleColumns([{ warnings: true }, { warnings: true }, { batch_name: 'Bench 7' }]);
     const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', [{ note: 'Resown' }, { note: 'Lid 4' }]], ['unknown', [{ note: 'lost' }]]]) };
     const withMarks = (filter: Partial<Filter>): number[] => [...select(columns, { ...NO_FILTER, ...filter }, undefined, new Map(), marks)];

@@ -9,7 +9,7 @@ import { findUnusual, type UsualRanges } from './usual';
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  /** 'unusual' includes those with warnings; 'unseen' are those of them that nobody marked as seen. */
+  /** 'unusual' includes batches with warnings; 'unseen' are unusual batches that are not marked as seen yet. */
   warnings: (typeof SHOWN)[number];
   /** Empty: all. '' stands for "person not recorded". */
   people: string[];
