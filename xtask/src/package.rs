@@ -39,8 +39,7 @@ fn generate(workspace: &Workspace, built: &str) -> Result<()> {
     let man = folder.join("man");
     std::fs::create_dir_all(&man).with_context(|| format!("cannot create {}", man.display()))?;
     let executable = workspace.built(built, "batchscan");
-    let write_pages = "test --workspace --bin batchscan every_command_has_a_manual_page";
-    run_command(workspace.cargo(write_pages).env("MAN_PAGES", &man))?;
+    run_command(workspace.command(&executable).arg("man-pages").arg(&man))?;
     for (shell, name) in COMPLETIONS {
         let script = File::create(folder.join(name))?;
         run_command(workspace.command(&executable).args(["completions", shell]).stdout(script))?;

@@ -86,6 +86,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(check) => return commands::check::run(check).await,
         Command::Openapi(openapi) => commands::openapi::run(openapi)?,
         Command::Completions(completions) => commands::completions::run(&completions)?,
+        Command::ManPages(pages) => commands::completions::write_man_pages(&pages)?,
     }
     Ok(ExitCode::SUCCESS)
 }

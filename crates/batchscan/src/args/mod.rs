@@ -10,6 +10,7 @@ mod values;
 mod variables;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::ContextKind;
@@ -160,6 +161,8 @@ pub(crate) enum Command {
     Check(Check),
     Openapi(Openapi),
     Completions(Completions),
+    #[command(hide = true)]
+    ManPages(ManPages),
 }
 
 impl Command {
@@ -186,16 +189,9 @@ pub(crate) struct Completions {
     pub(crate) shell: Shell,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `cargo xtask package` takes the pages from here, so that the executable does not contain their writer.
-    #[test]
-    fn every_command_has_a_manual_page() {
-        let temporary = tempfile::tempdir().unwrap();
-        let folder = std::env::var_os("MAN_PAGES").map_or(temporary.path().to_owned(), Into::into);
-        clap_mangen::generate_to(Cli::command(), &folder).unwrap();
-        assert!(folder.join("batchscan-credential-issue.1").exists());
-    }
+/// Write the manual pages, for packages
+#[derive(Debug, Args)]
+pub(crate) struct ManPages {
+    /// An existing folder
+    pub(crate) folder: PathBuf,
 }

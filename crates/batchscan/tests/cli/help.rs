@@ -55,6 +55,16 @@ fn completions_are_printed_for_every_shell_and_work_in_bash() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    Outcome::run(batchscan(&["man-pages"]).arg(folder.path())).succeeds();
+    for command in commands() {
+        let name = format!("batchscan {command}").trim().replace(' ', "-");
+        assert!(folder.path().join(format!("{name}.1")).is_file(), "{name}");
+    }
+}
+
+#[test]
 fn the_database_is_an_option_or_a_variable_or_a_file_in_the_current_folder() {
     let site = Site::without_org();
     let bare = |words: &[&str]| {
