@@ -127,7 +127,8 @@ impl<'a> Collector<'a> {
         let batch = match batch {
             Ok(batch) => batch,
             Err(FieldErrors(errors)) => {
-                return errors.into_iter().try_for_each(|error| self.reject_row(location, error));
+                self.rates.observe_rejected(location, raw);
+                return errors.into_iter().try_for_each(|error| self.add_error(location, error));
             }
         };
         self.rates.observe(location, raw, &batch);

@@ -176,6 +176,11 @@ pub(super) fn expected_date(cell: &str) -> String {
     format!("a date such as 2026-11-16T08:00:00Z, 2026-11-16 08:00 or 16.11.2026 08:00, or {setting}")
 }
 
+/// Whether a text is a date in some form.
+pub(super) fn is_like_date(cell: &str) -> bool {
+    is_date_form(cell) || UtcInstant::parse_any_offset(cell).is_ok() || !likely_formats(cell).is_empty()
+}
+
 /// The forms that a date may have. Two if the day and the month may be either way round.
 fn likely_formats(cell: &str) -> Vec<String> {
     /// Words that are the same in every row. Others may be zones.

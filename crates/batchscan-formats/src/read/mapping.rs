@@ -509,7 +509,7 @@ impl fmt::Display for IdTemplate {
 }
 
 impl IdTemplate {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let template = Self(text.to_owned());
         let mut names = template.parts().filter_map(Result::err).peekable();
         names.peek()?;

@@ -45,7 +45,7 @@ mod title;
 mod xlsx;
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 
@@ -134,14 +134,25 @@ pub fn preview(format: Format, file: File, options: &ReadOptions) -> Preview {
         let (result, notes) = read_with_notes(format, file, options, &AtomicU64::new(0), &mut accept);
         Preview::new(notes, options, result)
     };
-    let again = file.try_clone();
-    let preview = read(file, options);
+    let (again, third) = (file.try_clone(), file.try_clone());
+    let mut preview = read(file, options);
     // A row without all required titles turns out to be the header only at the end. Its values are read now.
-    let Some(options) = preview.as_header(options) else { return preview };
-    match again.and_then(|mut file| file.rewind().map(|()| file)) {
-        Ok(file) => read(file, &options).without_place_of(&preview),
-        Err(_) => preview,
+    if let Some(options) = preview.as_header(options)
+        && let Ok(file) = again.and_then(rewound)
+    {
+        preview = read(file, &options).without_place_of(&preview);
     }
+    // What else is wrong, so that a person can solve all of it at once.
+    if let Some(options) = preview.as_suggested(options)
+        && let Ok(file) = third.and_then(rewound)
+    {
+        preview.set_needed(read(file, &options));
+    }
+    preview
+}
+
+fn rewound(mut file: File) -> io::Result<File> {
+    file.rewind().map(|()| file)
 }
 
 fn read_with_notes(

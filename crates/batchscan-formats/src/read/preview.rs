@@ -9,10 +9,11 @@ use encoding_rs::Encoding;
 use super::ReadOptions;
 use super::columns::Role;
 use super::convert::Converter;
+use super::dates::is_like_date;
 use super::encoding::words;
 use super::error::{LocatedError, Location, ReadError, ReadSummary};
-use super::mapping::{DecimalMark, Mapping, RATE_FIELDS, RateUnit, RateUnits, quoted};
-use super::title::{misspelt, most_likely, other_unit};
+use super::mapping::{DecimalMark, IdTemplate, Mapping, RATE_FIELDS, RateUnit, RateUnits, quoted};
+use super::title::{is_time_of_day, misspelt, most_likely, other_unit};
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -38,6 +39,10 @@ pub struct Preview {
     /// Whether the file would be accepted.
     pub result: Result<ReadSummary, ReadError>,
     mapping: Mapping,
+    /// Columns without a field, with the one that they most likely have.
+    suggested: Vec<(String, Field)>,
+    /// What is wrong with the file if they have it.
+    needed: Vec<LocatedError>,
 }
 
 /// A column of a file.
@@ -89,7 +94,8 @@ impl Preview {
         let mapping = notes.mapping(options);
         let Notes { header, encoding, words, sheet, ignored_sheets, .. } = notes;
         let encoding = encoding.map(|name| (name, words));
-        Self { header, encoding, sheet, ignored_sheets, columns, missing, result, mapping }
+        let (suggested, needed) = (Vec::new(), Vec::new());
+        Self { header, encoding, sheet, ignored_sheets, columns, missing, result, mapping, suggested, needed }
     }
 
     /// The options with the row that is most like a header, if none has all required titles.
@@ -148,30 +154,105 @@ impl Preview {
             return text + &mapping.to_toml();
         }
         text.push_str(&mapping.to_toml());
-        let is_new = |title: &&str| !mapping.ignore.iter().any(|known| known == *title);
-        let mut titles: Vec<&str> = without_field.into_iter().filter(is_new).collect();
-        // As the errors say it.
-        let mut missing = self.missing.clone();
-        let mut suggest = |title: &str, field: Field, titles: &mut Vec<&str>| {
-            titles.retain(|other| *other != title);
+        for (title, field) in &self.suggested {
             let _ = writeln!(text, "# {} = \"{field}\"", quoted(title));
+        }
+        let is_unknown = |title: &&&str| {
+            !mapping.ignore.iter().any(|known| known == **title)
+                && self.suggested.iter().all(|(known, _)| known != **title)
         };
+        for title in without_field.iter().filter(is_unknown) {
+            let _ = writeln!(text, "# {} = \"FIELD\"", quoted(title));
+        }
+        if !self.needed.is_empty() {
+            text.push_str(
+                "\n# With these columns, the file would still be rejected. Add settings above [columns]:\n",
+            );
+        }
+        for error in &self.needed {
+            let _ = writeln!(text, "# {}", error.to_string().replace(char::is_control, " "));
+        }
+        text
+    }
+
+    /// The fields that columns without one most likely have.
+    fn suggest(&self) -> Vec<(String, Field)> {
+        let is_ignored = |title: &String| self.mapping.ignore.contains(title);
+        let is_lost = |column: &&PreviewColumn| {
+            column.field.is_none() && !column.title.is_empty() && !is_ignored(&column.title)
+        };
+        let lost: Vec<&PreviewColumn> = self.columns.iter().filter(is_lost).collect();
+        // Cells may show a unit that the title lacks.
+        let shown: Vec<String> = lost.iter().map(|column| column.title_with_unit()).collect();
+        let mut titles: Vec<&str> = shown.iter().map(String::as_str).collect();
+        let mut missing = self.missing.clone();
+        let mut suggested = Vec::new();
         for title in titles.clone() {
             let is_missing = |field| missing.contains(&field) && other_unit(field, title).is_none();
             if let Some(field) = misspelt(title, is_missing) {
                 missing.retain(|other| *other != field);
-                suggest(title, field, &mut titles);
+                titles.retain(|other| *other != title);
+                suggested.push((title, field));
             }
         }
+        let (times, mut titles): (Vec<&str>, Vec<&str>) =
+            titles.into_iter().partition(|title| is_time_of_day(title));
         for field in missing {
-            if let Some(title) = most_likely(field, &titles) {
-                suggest(title, field, &mut titles);
+            let is_date = field == Field::BatchCreationDate;
+            let has_dates = || {
+                let with_dates = lost.iter().zip(&shown).find(|(column, _)| is_date && column.has_dates());
+                with_dates.map(|(_, title)| title.as_str()).filter(|title| titles.contains(title))
+            };
+            let likely = most_likely(field, &titles).or_else(has_dates);
+            let time = times.first().copied().filter(|_| is_date);
+            titles.retain(|title| Some(*title) != likely);
+            suggested.extend(likely.into_iter().chain(time).map(|title| (title, field)));
+        }
+        let title = |shown_title: &str| {
+            let index = shown.iter().position(|known| known == shown_title);
+            index.map_or_else(String::new, |index| lost[index].title.clone())
+        };
+        suggested.into_iter().map(|(shown_title, field)| (title(shown_title), field)).collect()
+    }
+
+    /// The options with the suggested columns, if the file would be rejected.
+    pub(super) fn as_suggested(&mut self, options: &ReadOptions) -> Option<ReadOptions> {
+        if self.result.is_ok() {
+            return None;
+        }
+        self.suggested = self.suggest();
+        let mut options = options.clone();
+        options.mapping.columns.extend(self.suggested.iter().cloned());
+        let has_id = |(_, field): &(String, Field)| *field == Field::BatchId;
+        if self.missing.contains(&Field::BatchId) && !options.mapping.columns.iter().any(has_id) {
+            let template = IdTemplate::parse("{batch_name} {batch_creation_date}");
+            options.mapping.batch_id = options.mapping.batch_id.or(template);
+        }
+        Some(options)
+    }
+
+    /// Notes what is wrong with the file also with the suggested columns: the first error of each field.
+    pub(super) fn set_needed(&mut self, with_suggested: Self) {
+        let Err(ReadError::Invalid { errors, .. }) = with_suggested.result else { return };
+        for error in errors {
+            if self.needed.iter().all(|known| known.error.field != error.error.field) {
+                self.needed.push(error);
             }
         }
-        for title in titles {
-            let _ = writeln!(text, "# {} = \"FIELD\"", quoted(title));
-        }
-        text
+    }
+}
+
+impl PreviewColumn {
+    /// The title, with a percent sign if the cells have it.
+    fn title_with_unit(&self) -> String {
+        let is_percent = |text: &str| text.ends_with('%') || text.ends_with(PERCENT_CELL);
+        let has_unit =
+            !self.examples.is_empty() && self.examples.iter().all(|(before, _)| is_percent(before));
+        if has_unit && !self.title.contains('%') { format!("{} %", self.title) } else { self.title.clone() }
+    }
+
+    fn has_dates(&self) -> bool {
+        !self.examples.is_empty() && self.examples.iter().all(|(before, _)| is_like_date(before))
     }
 }
 

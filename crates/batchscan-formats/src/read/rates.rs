@@ -99,6 +99,32 @@ impl Rates {
     pub(super) fn observe(&mut self, location: Location, raw: &RawBatch<'_>, batch: &Batch) {
         let rates =
             [batch.avg_germination_rate, batch.avg_usable_seedling_rate, batch.avg_coefficient_of_variation];
+        self.observe_rates(location, raw, rates);
+    }
+
+    /// Takes note of the rates of a row that is rejected, perhaps for another reason.
+    #[cold]
+    pub(super) fn observe_rejected(&mut self, location: Location, raw: &RawBatch<'_>) {
+        let rates = RATE_FIELDS.map(|field| match raw.get(field) {
+            Some(Value::Number(text) | Value::Text(text) | Value::Cell(text)) => {
+                let rate = Hundredths::parse(text).ok();
+                self.is_incomplete |= rate.is_none();
+                rate
+            }
+            value => {
+                self.is_incomplete |= matches!(value, Some(Value::Rejected));
+                None
+            }
+        });
+        self.observe_rates(location, raw, rates);
+    }
+
+    fn observe_rates(
+        &mut self,
+        location: Location,
+        raw: &RawBatch<'_>,
+        rates: [Option<Hundredths>; RATE_FIELDS.len()],
+    ) {
         for (index, rate) in rates.into_iter().enumerate() {
             let Some(rate) = rate.filter(|rate| !self.is_typed[index] && rate.count() >= 0) else { continue };
             let text = match raw.get(RATE_FIELDS[index]) {

@@ -243,7 +243,7 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 
 /// Parts of titles in English, German, French, Dutch, Spanish and Polish that hint at a field, or at several. Only suggested,
 /// never applied. Two words with `&` are both in the title; one behind `=` is the whole title.
-const HINTS: [(&[Field], &str); 15] = [
+const HINTS: [(&[Field], &str); 16] = [
     (&[Field::NumberOfImages], "image bild beeld photo foto imágen imagen zdjęć zdjęci"),
     (&[Field::Warnings], "warn waarschuwing avert alert fehler error problem melding meldung aviso ostrzeż"),
     (&[Field::ScannedByEmail], "mail scan&durch scan&von scan&by scan&door scan&par"),
@@ -252,6 +252,7 @@ const HINTS: [(&[Field], &str); 15] = [
         "nicht&gekeimt ungekeimt non&germinated not&germinated niet&gekiemd non&germé",
     ),
     (&[Field::AvgGerminationRate], "gekeimt&% germinated&% gekiemd&% germé&%"),
+    (&[Field::AvgUsableSeedlingRate], "brauchbar&% usable&% bruikba&% utilisable&%"),
     (&[Field::AvgGerminatedSeedlings, Field::AvgGerminationRate], "gekeimt germinated gekiemd germé"),
     // Seedlings of any kind, numbers of trays, and devices.
     (

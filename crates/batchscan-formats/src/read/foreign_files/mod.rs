@@ -262,6 +262,30 @@ fn a_draft_of_a_mapping_suggests_each_field_once() {
     assert!(draft.contains("# \"coment\" = \"comment\"\n# \"commennt\" = \"FIELD\"\n"), "{draft}");
 }
 
+#[test]
+fn a_draft_of_a_mapping_says_all_that_the_file_needs() {
+    let text = "Chargennummer;Name;Scan-Tag;Uhrzeit;Bilder;Warnungen;Keimrate;Brauchbar\n\
+                1;Tisch 1;01/02/2026;07:30;2;nein;0,925;92 %\n2;Tisch 2;03/02/2026;08:00;2;nein;0,9;88 %\n";
+    let file = || temporary_file(Cursor::new(text));
+    let draft = preview(Format::Csv, file(), &ReadOptions::default()).to_toml();
+    let (columns, needed) = draft.split_once("\n# With these columns").unwrap();
+    for line in [
+        "# \"Chargennummer\" = \"batch_id\"",
+        "# \"Scan-Tag\" = \"batch_creation_date\"",
+        "# \"Uhrzeit\" = \"batch_creation_date\"",
+        "# \"Brauchbar\" = \"avg_usable_seedling_rate\"",
+    ] {
+        assert!(columns.contains(line), "{draft}");
+    }
+    for setting in ["date_format = \"%d/%m/%Y %H:%M\" or", "rates = \"percent\"", "rates = \"fraction\""] {
+        assert!(needed.contains(setting), "{draft}");
+    }
+    let settings = "date_format = \"%d/%m/%Y %H:%M\"\nrates = \"fraction\"\ntimezone = \"Europe/Berlin\"\n";
+    let mapping = Mapping::parse(&format!("{settings}{}", columns.replace("# \"", "\""))).unwrap();
+    let options = ReadOptions { mapping, ..ReadOptions::default() };
+    assert_eq!(preview(Format::Csv, file(), &options).result.unwrap().batches, 2, "{draft}");
+}
+
 /// A batch whose values every dialect can write, and whose rates are not ambiguous.
 fn usual_batch() -> impl Strategy<Value = Batch> {
     (any_batch(), 101..=10_000i64, "[a-zA-Zäöüß ]{1,12}", 1_700_000_000i64..1_800_000_000).prop_map(

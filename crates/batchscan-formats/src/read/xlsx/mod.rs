@@ -478,7 +478,8 @@ impl<'o> Table<'o> {
             }
             Some(Role::Ignored) => {
                 if collector.notes().wants_examples() {
-                    collector.notes().add_ignored_cell(column, &self.shown(&cell));
+                    let unit = if look.is_percent { PERCENT_CELL } else { "" };
+                    collector.notes().add_ignored_cell(column, &(self.shown(&cell) + unit));
                 }
                 Ok(())
             }
