@@ -99,7 +99,9 @@ fn send_file(
     steps: &mpsc::Sender<ImportStep>,
 ) -> Result<(), ReadError> {
     let mut chunk = Vec::with_capacity(ROWS_PER_STEP);
+    let mut has_number_ids = false;
     let summary = read(format, file, &options.read, bytes_read, &mut |batch: Batch, json| {
+        has_number_ids = has_number_ids || batch.batch_id.as_str().bytes().all(|byte| byte.is_ascii_digit());
         chunk.push(ImportRow { position: batch.position(), json });
         if chunk.len() < ROWS_PER_STEP {
             return ControlFlow::Continue(());
@@ -108,7 +110,8 @@ fn send_file(
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
     let (warnings, messages) = (summary.warnings.count, texts(&summary.warnings.first));
-    let end = ImportEnd { dry_run: options.dry_run, warnings, messages, missing: summary.missing };
+    let (dry_run, missing) = (options.dry_run, summary.missing);
+    let end = ImportEnd { dry_run, warnings, messages, missing, has_number_ids };
     [ImportStep::Rows(chunk), ImportStep::End(end)]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))

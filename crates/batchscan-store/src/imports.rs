@@ -38,6 +38,27 @@ impl ImportSource {
     }
 }
 
+/// An id of this version of digits only, and one of a batch from before that differs in its leading zeros only.
+async fn find_shortened(
+    sql: &mut dyn Sql,
+    org: OrgId,
+    version: i64,
+) -> Result<Option<(String, String)>, AdminError> {
+    const ZEROS_MAX: usize = 6;
+    let longer: Vec<String> =
+        (1..=ZEROS_MAX).map(|zeros| format!("'{}' || added.batch_id", "0".repeat(zeros))).collect();
+    let query = format!(
+        "SELECT added.batch_id, stored.batch_id
+         FROM batch AS added
+         JOIN batch AS stored ON stored.org_id = $1 AND stored.version < $2
+             AND stored.batch_id IN (ltrim(added.batch_id, '0'), {})
+         WHERE added.org_id = $1 AND added.version = $2 AND ltrim(added.batch_id, '0123456789') = ''
+         ORDER BY added.batch_id, stored.batch_id LIMIT 1",
+        longer.join(", ")
+    );
+    sql.first(&query, values![org, version], |row| Ok((row.string(0)?, row.string(1)?))).await
+}
+
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportResult {
@@ -263,7 +284,8 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let ImportEnd { dry_run, mut warnings, mut messages, missing } = sql.stage(org, rows).await?;
+        let ImportEnd { dry_run, mut warnings, mut messages, missing, has_number_ids } =
+            sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
             return Err(AdminError::org_not_found(&self.name));
@@ -276,7 +298,12 @@ impl Import {
         let missing = if rules.repeated == RepeatedIds::Accept { Vec::new() } else { missing };
         let Merged { counts, repeated, replaced, emptied, moved } = sql.merge(org, version, &missing).await?;
         let fields: Vec<Field> = emptied.iter().map(|(field, _)| *field).collect();
+        let shortened = match has_number_ids && rules.is_checked() {
+            true => find_shortened(sql, org, version).await?,
+            false => None,
+        };
         for checked in [
+            shortened.map(|(id, stored)| rules.check_shortened(&id, &stored)),
             repeated.map(|id| rules.check_repeated(&id)),
             replaced.map(|id| rules.check_replaced(&id)),
             emptied.first().map(|(_, id)| rules.check_emptied(id, &fields)),

@@ -108,6 +108,8 @@ pub struct ImportEnd {
     pub messages: Vec<String>,
     /// The fields that the file has no column for.
     pub missing: Vec<Field>,
+    /// Whether it has ids of digits only, which a spreadsheet may have shortened.
+    pub has_number_ids: bool,
 }
 
 /// The receiving end of an import. Nothing is kept if the sender is dropped before [`ImportStep::End`].

@@ -149,6 +149,15 @@ impl IdRules {
         )))
     }
 
+    /// The warning about an id that differs from a stored one in its leading zeros only, or the error.
+    pub fn check_shortened(self, id: &str, stored: &str) -> Result<Option<LocatedError>, ReadError> {
+        self.warn(about_id(format!(
+            "\"{}\" is another batch than the stored \"{}\": has a spreadsheet removed leading zeros?",
+            clip(id),
+            clip(stored)
+        )))
+    }
+
     /// The warning about a stored batch that loses values because the file has no columns for them, or the error.
     pub fn check_emptied(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();

@@ -22,7 +22,13 @@ pub(crate) const COMMIT: Option<ImportStep> = Some(end(false));
 pub(crate) const DRY_RUN: Option<ImportStep> = Some(end(true));
 
 const fn end(dry_run: bool) -> ImportStep {
-    ImportStep::End(ImportEnd { dry_run, warnings: 0, messages: Vec::new(), missing: Vec::new() })
+    ImportStep::End(ImportEnd {
+        dry_run,
+        warnings: 0,
+        messages: Vec::new(),
+        missing: Vec::new(),
+        has_number_ids: false,
+    })
 }
 
 pub(crate) struct Fixture {

@@ -61,7 +61,8 @@ async fn import_table(
 ) -> Result<(u64, Vec<String>), AdminError> {
     let (steps, rows) = mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
-    let end = ImportEnd { warnings: 1, messages: vec!["first".into()], missing, ..ImportEnd::default() };
+    let messages = vec!["first".into()];
+    let end = ImportEnd { dry_run: false, warnings: 1, messages, missing, has_number_ids: true };
     steps.send(ImportStep::End(end)).await.unwrap();
     let source = ImportSource { id_rules, ..ImportSource::default() };
     fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
@@ -123,6 +124,25 @@ pub(crate) async fn a_file_without_the_column_of_a_stored_value_is_a_warning_or_
     let expected =
         "crop_type, comment: no column in the file: batches that it corrects lose these values, \"e\"";
     assert!(messages[0].starts_with(expected), "{messages:?}");
+}
+
+pub(crate) async fn an_id_that_lost_its_leading_zeros_is_a_warning_or_an_error(fixture: &Fixture) {
+    fixture.import(&[batch("0007", 1), batch("12", 2), batch("05", 3), batch("5", 4), batch("00x", 5)]).await;
+    let import = async |repeated, id: &str| {
+        let rules = IdRules { repeated, has_template: false };
+        import_table(fixture, rules, &[batch(id, 9)], Vec::new()).await
+    };
+    let error = import(RepeatedIds::Reject, "7").await.unwrap_err().to_string();
+    assert!(error.contains("\"7\" is another batch than the stored \"0007\""), "{error}");
+    for (id, stored) in [("7", "0007"), ("012", "12"), ("000012", "12")] {
+        let (warnings, messages) = import(RepeatedIds::Warn, id).await.unwrap();
+        let expected = format!("\"{id}\" is another batch than the stored \"{stored}\"");
+        assert!(warnings == 2 && messages[0].contains(&expected), "{messages:?}");
+    }
+    for id in ["70", "x", "0x", "0", "1", "99"] {
+        assert_eq!(import(RepeatedIds::Warn, id).await.unwrap().0, 1, "{id}");
+    }
+    assert_eq!(import(RepeatedIds::Accept, "0012").await.unwrap().0, 1);
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

@@ -61,6 +61,7 @@ on_both_stores!(
     imports::the_last_of_several_batches_with_one_id_wins,
     imports::an_id_of_several_batches_is_a_warning_or_an_error,
     imports::a_file_without_the_column_of_a_stored_value_is_a_warning_or_an_error,
+    imports::an_id_that_lost_its_leading_zeros_is_a_warning_or_an_error,
     imports::a_batch_that_is_restored_counts_as_unchanged,
     imports::a_dry_run_counts_and_keeps_nothing,
     imports::an_import_for_an_unknown_organisation_fails,
