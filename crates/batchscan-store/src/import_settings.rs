@@ -11,14 +11,18 @@ use crate::store::Store;
 
 impl Store {
     /// Completes the options of one file with the settings of its organisation. A mapping that is given replaces the stored
-    /// one.
-    pub async fn read_options(&self, org: &str, mut given: ReadOptions) -> Result<ReadOptions, AdminError> {
-        let (timezone, mapping) = self.import_settings(org).await?;
-        if given.mapping == Mapping::default()
-            && let Some(text) = mapping
-        {
-            given.mapping = Mapping::parse(&text).map_err(|_| invalid("mapping"))?;
-        }
+    /// one; an empty one stands for none.
+    pub async fn read_options(
+        &self,
+        org: &str,
+        mapping: Option<Mapping>,
+        mut given: ReadOptions,
+    ) -> Result<ReadOptions, AdminError> {
+        let (mut timezone, stored) = self.import_settings(org).await?;
+        let stored = stored.as_deref().map(Mapping::parse).transpose().map_err(|_| invalid("mapping"))?;
+        let is_none = mapping == Some(Mapping::default());
+        timezone = timezone.or_else(|| stored.as_ref().filter(|_| is_none)?.timezone.clone());
+        given.mapping = mapping.or(stored).unwrap_or_default();
         if given.timezone.is_none() && given.mapping.timezone.is_none() {
             given.timezone = timezone;
         }

@@ -95,8 +95,8 @@ pub(super) async fn create(
     let (content, held) = receive(&app.spool, slot, body, app.config.import_bytes_max).await?;
     let received = Received { format, file: content, held };
     let source = ImportSource { file, key, org: Some(org), ..ImportSource::default() };
-    let read = ReadOptions { timezone, mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
-    import(app, operator, name, received, (source, read), dry_run).await
+    let read = ReadOptions { timezone, ..ReadOptions::default() };
+    import(app, operator, name, received, (source, mapping, read), dry_run).await
 }
 
 /// Records a file of a type that is not imported, so that an operator sees it later. It waits as a file does.
@@ -141,7 +141,9 @@ pub(super) async fn put_batch(
     let (file, held) = file.and_then(write).map_err(|error| unwritable(&error))?;
     let received = Received { format: Format::Json, file, held };
     let source = ImportSource { org: Some(org), ..ImportSource::default() };
-    import(app, operator, name, received, (source, ReadOptions::default()), false).await
+    // It has the form of the API, which no mapping is for.
+    let mapping = Some(Mapping::default());
+    import(app, operator, name, received, (source, mapping, ReadOptions::default()), false).await
 }
 
 /// `DELETE /operator/v1/organisations/{name}/batches/{batch_id}`.
@@ -260,7 +262,7 @@ async fn import(
     operator: Operator,
     org: String,
     received: Received,
-    (mut source, read): (ImportSource, ReadOptions),
+    (mut source, mapping, read): (ImportSource, Option<Mapping>, ReadOptions),
     dry_run: bool,
 ) -> Result<Response, ApiError> {
     let importing = tokio::spawn(async move {
@@ -272,7 +274,7 @@ async fn import(
         let _turn = app.imports.wait_for_turn(held.slot.org()).await;
         // It may have been revoked while the file was received.
         operator.require_valid(&app).await?;
-        let read = operator.store.read_options(&org, read).await?;
+        let read = operator.store.read_options(&org, mapping, read).await?;
         let now = app.clock.now();
         let options = ImportOptions { source, now, dry_run, read };
         let imported =

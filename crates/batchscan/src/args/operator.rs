@@ -416,7 +416,7 @@ pub(crate) struct Import {
     /// How to read the files: columns, time zone, numbers (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
-    /// Do not use the mapping that is stored for the organisation
+    /// Use no mapping, although one is stored for the organisation
     #[arg(long, conflicts_with = "mapping")]
     pub(crate) no_mapping: bool,
     /// Write what is recognised as a mapping to be edited, and import nothing
@@ -462,7 +462,7 @@ pub(crate) struct Watch {
     /// File that contains only the operator token [default: the token in BATCHSCAN_OPERATOR_TOKEN]
     #[arg(long, env = "BATCHSCAN_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// How to read the files of this folder, instead of the stored mapping of the organisation
+    /// How to read the files of this folder, instead of the stored mapping of the organisation; an empty file uses none
     #[arg(long, env = "BATCHSCAN_MAPPING", value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
     /// Certificates (PEM) to trust in addition to the system's

@@ -33,14 +33,10 @@ pub(crate) async fn run(command: Import) -> anyhow::Result<()> {
     // Before anything is imported.
     let formats =
         command.files.iter().map(|file| format_of(file, command.format)).collect::<Result<Vec<_>, _>>()?;
-    let options = import_preview::read_options(&command)?;
+    let (mapping, options) = import_preview::read_options(&command)?;
     let store = open(&command.database).await?;
     let org = store.org(&command.org).await?;
-    let mut options = store.read_options(&command.org, options).await?;
-    if command.no_mapping {
-        let stored = std::mem::take(&mut options.mapping);
-        options.timezone = options.timezone.or(stored.timezone);
-    }
+    let options = store.read_options(&command.org, mapping, options).await?;
     if is_preview(&command) {
         for (file, format) in command.files.iter().zip(formats) {
             preview(&store, &command, (file, format), &options).await?;

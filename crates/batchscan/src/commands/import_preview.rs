@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use batchscan_formats::read::{Implausible, Location, Mapping, Preview, PreviewColumn, ReadOptions};
 use batchscan_server::clock::Clock;
 
@@ -17,19 +17,15 @@ const EXAMPLE_COLUMNS: usize = 24;
 /// Columns of an error, which is printed in full below.
 const ERROR_COLUMNS: usize = 72;
 
-/// The options of the reader, with the mapping of `--mapping`.
-pub(super) fn read_options(command: &Import) -> anyhow::Result<ReadOptions> {
-    let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
+/// The mapping of the command, and its other options.
+pub(super) fn read_options(command: &Import) -> anyhow::Result<(Option<Mapping>, ReadOptions)> {
     let mapping = match &command.mapping {
-        Some(file) => read_mapping(file)?.1,
-        None => Mapping::default(),
+        Some(file) => Some(read_mapping(file)?.1),
+        None => command.no_mapping.then(Mapping::default),
     };
-    Ok(ReadOptions {
-        implausible,
-        mapping,
-        timezone: command.timezone.clone(),
-        now: Some(Clock::system().now()),
-    })
+    let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
+    let (timezone, now) = (command.timezone.clone(), Some(Clock::system().now()));
+    Ok((mapping, ReadOptions { implausible, timezone, now, ..ReadOptions::default() }))
 }
 
 /// The text of a mapping, and what it states.
@@ -39,9 +35,6 @@ pub(super) fn read_mapping(file: &Path) -> anyhow::Result<(String, Mapping)> {
     let mapping = Mapping::parse(&text).map_err(|errors| {
         anyhow!("the mapping {name} has errors. Nothing was changed; fix them:\n{errors}")
     })?;
-    if mapping == Mapping::default() {
-        bail!("the mapping {name} states nothing: without it, the same is recognised, or with --no-mapping");
-    }
     Ok((text, mapping))
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use batchscan_formats::read::Mapping;
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
@@ -65,7 +66,11 @@ async fn mapping(
 ) -> anyhow::Result<()> {
     let (store, now) = (open(database).await?, Clock::system().now());
     if let Some(file) = set {
-        store.set_mapping(name, Some(read_mapping(&file)?.0), now).await?;
+        let (text, mapping) = read_mapping(&file)?;
+        if mapping == Mapping::default() {
+            bail!("the mapping {} states nothing; --clear removes the stored one", file.display());
+        }
+        store.set_mapping(name, Some(text), now).await?;
         return print(&format!("stored the mapping of \"{name}\"\n"));
     }
     if clear {

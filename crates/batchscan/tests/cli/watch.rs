@@ -262,6 +262,12 @@ fn each_folder_may_have_its_own_mapping() {
         inbox.wait_for_files("done", &["more.csv", "scans.csv"]);
         let batch = inbox.site.run(&["batch", "show", "--org", ORG, "b-2"]).succeeds();
         assert!(batch.contains("\"0.93\""), "{to:?}: {batch}");
+        // An empty one stands for none, not for the stored one.
+        inbox.site.write("folder.toml", "");
+        inbox.write("plain.csv", csv.replace("b-1", "b-3").replace(" & mehr", "").replace("0.925", "91.5"));
+        inbox.wait_for_files("done", &["more.csv", "plain.csv", "scans.csv"]);
+        let batch = inbox.site.run(&["batch", "show", "--org", ORG, "b-3"]).succeeds();
+        assert!(batch.contains("\"batch_name\":\"Roma\""), "{to:?}: {batch}");
         watcher.stop();
     }
 }

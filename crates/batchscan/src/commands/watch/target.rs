@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use batchscan_client::{
     Error, FileError, ImportFile, ImportOutcome, ImportedCounts, OperatorClient, WatcherReport,
 };
-use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, ReadError, ReadOptions};
+use batchscan_formats::read::{ERRORS_SHOWN_MAX, LocatedError, Location, Mapping, ReadError, ReadOptions};
 use batchscan_formats::{Format, unsupported_hint};
 use batchscan_model::FieldError;
 use batchscan_server::clock::Clock;
@@ -186,8 +186,7 @@ impl Target {
         let (text, mapping) = mapping.map_err(|error| Failure::Temporary(one_line(&error)))?.unzip();
         match &self.destination {
             Destination::Database(store) => {
-                let read = ReadOptions { mapping: mapping.unwrap_or_default(), ..ReadOptions::default() };
-                import_into_database(store, &self.org, format, file, read).await
+                import_into_database(store, &self.org, format, file, mapping).await
             }
             Destination::Service(service) => service.send(format, file, text).await,
         }
@@ -199,9 +198,10 @@ async fn import_into_database(
     org: &str,
     format: Format,
     file: ClaimedFile,
-    read: ReadOptions,
+    mapping: Option<Mapping>,
 ) -> Result<Outcome, Failure> {
-    let read = store.read_options(org, read).await.map_err(|error| Failure::Temporary(error.to_string()))?;
+    let read = store.read_options(org, mapping, ReadOptions::default()).await;
+    let read = read.map_err(|error| Failure::Temporary(error.to_string()))?;
     let key = Some(file.key());
     let source =
         ImportSource { file: Some(file.name), key, hash: Some(file.hash), ..ImportSource::default() };
