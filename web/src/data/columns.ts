@@ -122,9 +122,23 @@ export function normalize(text: string): string {
   return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 }
 
-/** The words and numbers of a text: 'Batavia W46' is batavia, w, 46. */
+/** A word or a number. */
+export const WORD = /\p{N}+|[^\p{N}\p{P}\p{S}\p{Z}\p{C}]+/gu;
+
+/** The words and numbers of a text: 'Batavia W46' is batavia, w, 46. Möhre, Mohre and Moehre are the same. */
 export function searchWords(text: string): string[] {
-  return normalize(text).match(/\p{N}+|[^\p{N}\p{P}\p{S}\p{Z}\p{C}]+/gu) ?? [];
+  return normalize(text).replace(/(?<=[aou])e/g, '').replaceAll('ß', 'ss').match(WORD) ?? [];
+}
+
+// In German and in English.
+const PLURAL_ENDINGS = ['s', 'n', 'e', 'en', 'er', 'es', 'se'];
+const SINGULAR_CHARS_MIN = 3;
+
+/** A word, and what may be its singular at the end of a word: "Möhren" finds Möhre, and "pansies" pansy. */
+export function wordForms(word: string): string[] {
+  const plural = word.replace(/ies$/, 'ys');
+  const endings = PLURAL_ENDINGS.filter((ending) => plural.endsWith(ending) && plural.length - ending.length >= SINGULAR_CHARS_MIN);
+  return [word, ...endings.map((ending) => `${plural.slice(0, -ending.length)} `)];
 }
 
 // Between two fields, so that no phrase matches across them.

@@ -77,6 +77,17 @@ describe('select', () => {
     for (const text of ['été', 'ete', 'E\u0301TÉ']) expect(selected(columns, { text })).toEqual([0, 1, 2, 3]);
   });
 
+  it('finds plurals, and umlauts in any spelling', () => {
+    const columns = sampleColumns(["Möhre 'Nantaise'", "Tomate 'Roma'", 'Gurke', 'Carrot', 'Tomato', 'Pansy', 'Radish', 'Kürbis', 'Pea', 'Pear', 'Weißkohl'].map((crop_type) => ({ crop_type, batch_name: '' })));
+    for (const [text, rows] of [
+      ...['Möhren', 'mohre', 'moehre', 'Moehren', 'MÖHRE'].map((text) => [text, [0]] as const),
+      ...[['Tomaten', [1]], ['Gurken', [2]], ['carrots', [3]], ['tomatoes', [4]], ['pansies', [5]], ['radishes', [6]], ['Kürbisse', [7]], ['kuerbis', [7]]] as const,
+      ...[['peas', [8]], ['weisskohl', [10]], ['Möhren Gurken', []], ['möhren nantaise', [0]]] as const,
+    ]) expect(selected(columns, { text }), text).toEqual(rows);
+    const day = sampleColumns([{ batch_name: 'Möhre H3', batch_creation_date: '2026-11-13T10:00:00Z' }]);
+    for (const text of ['Möhren 13. Nov', 'Möhren Haus 3']) expect(selected(day, { text }), text).toEqual([0]);
+  });
+
   it('finds the batches of a day or week, also with other words', () => {
     const columns = sampleColumns(
       ['2025-11-13', '2026-03-13', '2026-11-09', '2026-11-13', '2026-11-15', '2026-11-16'].map((day, at) => ({
@@ -138,6 +149,23 @@ describe('select', () => {
       ['since 2030-01-01', []],
     ] as const) {
       expect(selected(columns, { text }), text).toEqual(rows);
+    }
+    vi.useRealTimers();
+  });
+
+  it('finds the batches of this month, the last one, and the day before yesterday', () => {
+    const days = ['2025-12-31', '2026-01-01', '2026-01-13', '2026-01-15'];
+    const columns = sampleColumns(days.map((day) => ({ batch_creation_date: `${day}T10:00:00Z` })));
+    vi.useFakeTimers({ now: Date.parse('2026-01-15T12:00:00Z') });
+    for (const [texts, rows] of [
+      [['this month', 'diesen Monat', 'tray dieser Monat'], [1, 2, 3]],
+      [['last month', 'letzten Monat', 'letzter Monat'], [0]],
+      [['since last month', 'seit letztem Monat'], [0, 1, 2, 3]],
+      [['day before yesterday', 'the day before yesterday', 'tray vorgestern'], [2]],
+      [['since day before yesterday', 'seit vorgestern'], [2, 3]],
+      [['yesterday', 'gestern'], []],
+    ] as const) {
+      for (const text of texts) expect(selected(columns, { text }), text).toEqual(rows);
     }
     vi.useRealTimers();
   });

@@ -1,6 +1,6 @@
 // Which rows match the filter.
 
-import { HOUSE, normalize, searchable, searchWords, type Columns } from './columns';
+import { HOUSE, normalize, searchable, searchWords, wordForms, type Columns } from './columns';
 import { dayNumber } from '../time/day';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
@@ -55,8 +55,8 @@ function selectMatching(columns: Columns, filter: Filter, period: Period | undef
   const words = searchWords(filter.text);
   const date = parseSearchDate(filter.text);
   // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
-  const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')}`;
-  const searched = date === null ? phrases(words, (word) => word.length > 2 && crops.includes(` ${word}`)) : [whole(words).join(' ').replaceAll('  ', ' ')];
+  const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')} `;
+  const searched = date === null ? phrases(words, (word) => word.length > 2 && wordForms(word).some((form) => crops.includes(` ${form}`))) : [whole(words).join(' ').replaceAll('  ', ' ')];
   const noteTexts = new Map(Array.from(notes, ([id, notes]) => [columns.rowOf(id), searchable(notes.map(({ note }) => note))]));
   let count = collect(columns, filter, period, searched, date, noteTexts, buffer);
   if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, noteTexts, buffer);
@@ -76,7 +76,8 @@ function collect(columns: Columns, filter: Filter, period: Period | undefined, p
   const wanted = filter.warnings === 'with' ? 1 : filter.warnings === 'without' ? 0 : -1;
   const id = normalize(filter.text.trim());
   const isTextMatchable = phrases.length > 0 || id === '';
-  const datePhrases = whole(searchWords(date?.rest ?? ''));
+  const texts = phrases.map(wordForms);
+  const dateTexts = whole(searchWords(date?.rest ?? '')).map(wordForms);
   let count = 0;
   for (let row = 0; row < length; row++) {
     if (day[row]! < first || day[row]! > last) continue;
@@ -84,8 +85,8 @@ function collect(columns: Columns, filter: Filter, period: Period | undefined, p
     if (crops !== null && crops[crop[row]! + 1] === 0) continue;
     if (people !== null && people[person[row]! + 1] === 0) continue;
     const text = searchText[row]! + (notes.get(row) ?? '');
-    const isFound = isTextMatchable && includesAll(text, phrases);
-    const isOnDate = date?.days.has(day[row]!) && includesAll(text, datePhrases);
+    const isFound = isTextMatchable && includesAll(text, texts);
+    const isOnDate = date?.days.has(day[row]!) && includesAll(text, dateTexts);
     if (!isFound && !isOnDate && !isStartOf(id, searchId[row]!)) continue;
     into[count++] = row;
   }
@@ -118,9 +119,9 @@ function whole(words: readonly string[]): string[] {
   return words.map((word) => (isNumber(word) ? ` ${word} ` : word));
 }
 
-function includesAll(text: string, phrases: readonly string[]): boolean {
-  for (const phrase of phrases) if (!text.includes(phrase)) return false;
-  return true;
+/** Whether a text includes one form of each word. */
+function includesAll(text: string, words: readonly (readonly string[])[]): boolean {
+  return words.every((forms) => forms.some((form) => text.includes(form)));
 }
 
 // Fewer characters would find too many ids.

@@ -1,5 +1,5 @@
 // A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46",
-// "November", "nov 2026", "today", "gestern", "Monday", "last week", and since any of them.
+// "November", "nov 2026", "today", "vorgestern", "Monday", "last week", "diesen Monat", and since any of them.
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
@@ -38,8 +38,8 @@ const PATTERNS = [
   String.raw`(?<month>\p{L}{3,})\.?,?\s?(?<year>20\d\d)`,
   `(?<month>${monthNames.join('|')})`,
   `(?<weekday>${dayNames.join('|')})`,
-  String.raw`(?:this|dieser?|(?<last>last|letzter?))\s(?<relative>week|woche)`,
-  '(?<today>today|heute)|yesterday|gestern',
+  String.raw`(?:this|diese[mnrs]?|(?<last>last|letzte[mnrs]?))\s(?<relative>week|woche|month|monat)`,
+  '(?<now>today|heute)|(?<before>(?:the )?day before yesterday|vorgestern)|yesterday|gestern',
 ].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}])(?<since>(?:since|seit)\s+)?(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
 export function parseSearchDate(text: string): SearchDate | null {
@@ -56,12 +56,17 @@ export function parseSearchDate(text: string): SearchDate | null {
 const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
 const twoDigits = (n: number): string => String(n).padStart(2, '0');
 
-function daysOf({ year, month, day, week, weekday, relative, last, today }: Record<string, string | undefined>): number[] {
+function daysOf({ year, month, day, week, weekday, relative, last, now, before }: Record<string, string | undefined>): number[] {
+  const today = dayNumberAt(Date.now());
+  if (relative?.startsWith('w')) return sevenDays(weekStart(today) - (last === undefined ? 0 : 7));
+  if (relative !== undefined) {
+    const firstOfMonth = dayNumber(`${dayText(today).slice(0, 8)}01`);
+    [year, month] = dayText(last === undefined ? today : firstOfMonth - 1).split('-');
+  }
   const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
   if (week !== undefined) return daysOfWeek(years, Number(week));
-  if (relative !== undefined) return sevenDays(weekStart(dayNumberAt(Date.now())) - (last === undefined ? 0 : 7));
   if (weekday !== undefined) return [lastDay(dayNames.indexOf(weekday) % 7)];
-  if (month === undefined) return [dayNumberAt(Date.now()) - (today === undefined ? 1 : 0)];
+  if (month === undefined) return [today - (now !== undefined ? 0 : before !== undefined ? 2 : 1)];
   const daysOfMonth = day === undefined ? Array.from({ length: 31 }, (_, at) => at + 1) : [Number(day)];
   const prefixes = years.map((year) => `${year}-${twoDigits(monthNumber(month))}`);
   const days = prefixes.flatMap((prefix) => daysOfMonth.map((day) => dayNumber(`${prefix}-${twoDigits(day)}`)));
