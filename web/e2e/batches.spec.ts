@@ -195,6 +195,18 @@ test('a batch whose rates contradict its counts has no drawing of a tray', async
   await expect(region(page, 'Tray')).toHaveText(/No drawing: 41% germinated does not match 87 of 104 cells\./);
 });
 
+test('a note can be written on any batch', async ({ page }) => {
+  const service = await serve('Ordinary', [{ batch_id: 'b', batch_name: 'Tray 1', batch_creation_date: `${today()}T00:00:00Z`, avg_germination_rate: '91.40' }]);
+  await goSignedIn(page, service, '/batches/b');
+  await button(page, 'Add a note: Tray 1').click();
+  await page.keyboard.type('moved to bench 4');
+  await page.keyboard.press('Enter');
+  await expect(page.getByText(/^“moved to bench 4” – Anna/)).toBeVisible();
+  await expect(button(page, 'Mark as seen: Tray 1')).toBeHidden();
+  await link(page, 'Today').click();
+  await expect(region(page, 'New batches').getByText('Anna: moved to bench 4')).toBeVisible();
+});
+
 test('the export of the table has its columns first and the order of its rows', async ({ page, demo }) => {
   const names = ['batch_name', 'batch_creation_date', 'avg_usable_seedling_rate', 'batch_id'] as const;
   const batches = newestFirst(await fetchBatches(demo, lastDays(90)));
