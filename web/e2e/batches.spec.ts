@@ -195,6 +195,29 @@ test('a batch whose rates contradict its counts has no drawing of a tray', async
   await expect(region(page, 'Tray')).toHaveText(/No drawing: 41% germinated does not match 87 of 104 cells\./);
 });
 
+test('the link of a batch is copied, shown where a page cannot copy, or shared on a phone', async ({ page, context }) => {
+  const service = await serve('Linked', [{ batch_id: 'b', batch_creation_date: `${today()}T00:00:00Z` }]);
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await goSignedIn(page, service, '/batches/b');
+  await button(page, 'Copy link').click();
+  await expect(button(page, 'Link copied')).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${service.url}/batches/b`);
+  await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
+  const shown = page.waitForEvent('dialog');
+  const clicked = button(page, 'Link copied').click();
+  const dialog = await shown;
+  expect(dialog.defaultValue()).toBe(`${service.url}/batches/b`);
+  await dialog.dismiss();
+  await clicked;
+  await page.addInitScript(() => {
+    Object.assign(navigator, { share: ({ url }: ShareData) => Promise.resolve((document.title = url!)) });
+    globalThis.matchMedia = () => ({ matches: true }) as MediaQueryList;
+  });
+  await page.reload();
+  await button(page, 'Share link').click();
+  await expect(page).toHaveTitle(`${service.url}/batches/b`);
+});
+
 test('a note can be written on any batch', async ({ page }) => {
   const service = await serve('Ordinary', [{ batch_id: 'b', batch_name: 'Tray 1', batch_creation_date: `${today()}T00:00:00Z`, avg_germination_rate: '91.40' }]);
   await goSignedIn(page, service, '/batches/b');
