@@ -1,5 +1,5 @@
 // Narrow, low and dark screens.
-import { lastDays } from './expected';
+import { lastDays, plusDays, today } from './expected';
 import { nursery } from './nursery';
 import { fetchBatches, serve } from './service';
 import {
@@ -154,7 +154,23 @@ test.describe('on a phone', () => {
 });
 
 test.describe('in German', () => {
-  test.use({ locale: 'de-DE' });
+  // An unknown batch.
+  test.use({ locale: 'de-DE', allowedErrors: /404/ });
+
+  test('long buttons and long words do not scroll a phone sideways', async ({ page }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    const batches = Array.from({ length: 1_200 }, (_, at) => ({ batch_id: `b-${at}`, batch_name: 'Gurke', batch_creation_date: `${plusDays(today(), -30)}T00:00:00Z` }));
+    const service = await serve('Long', [...batches, { batch_id: 'new', batch_creation_date: `${today()}T00:00:00Z` }]);
+    await goSignedIn(page, service, '/batches?window=7d&q=gurken');
+    await expect(button(page, 'In den letzten 365 Tagen suchen (1.200 Chargen)')).toBeVisible();
+    expect(await layoutProblems(page)).toEqual([]);
+    const word = 'Donaudampfschiff'.repeat(6);
+    for (const path of [`/batches?q=${word}`, `/analysis?q=${word}`, `/batches/${word}`]) {
+      await goSignedIn(page, service, path);
+      await expect(page.getByText(`Keine Treffer für „${word}“`).or(page.getByText('Charge nicht gefunden'))).toBeVisible();
+      expect(await layoutProblems(page), path).toEqual([]);
+    }
+  });
 
   test('column names have at most two lines, inside their columns', async ({ page, demo }) => {
     await openSignedIn(page, demo, '/batches');
