@@ -263,6 +263,17 @@ test('a decline is the plain average of four weeks against that of the year', as
   await expect(chart(page, 'crop').getByRole('link')).toHaveCount(0);
 });
 
+test('a rate that rounds to the end of the scale is not below it', async ({ page }) => {
+  await openSignedIn(page, await serve('Edge', morning({ avg_germination_rate: '59.60' })));
+  const picture = region(page, 'Germination, last four weeks');
+  await expect(picture.getByRole('link', { name: 'Tray 0, 60%' })).toBeVisible();
+  await expect(picture.locator('svg a path')).toHaveCount(0);
+  await expect(picture).not.toContainText('▼ Below');
+  await link(page, 'Analysis').click();
+  await expect(chart(page, 'rates').getByRole('link', { name: 'Tray 0, 60%' })).toBeVisible();
+  await expect(region(page, 'Germination rate over time')).not.toContainText('▼ Below');
+});
+
 test('all batches since yesterday are one click away', async ({ page }) => {
   // A phone lists five.
   await page.setViewportSize({ width: 390, height: 844 });

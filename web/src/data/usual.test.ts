@@ -75,7 +75,7 @@ describe('findUnusual', () => {
     const rare = { crop_type: 'Rare' };
     const rows = found([
       { ...rare, avg_germination_rate: '41.00' },
-      { ...rare, avg_germination_rate: '60.00' },
+      { ...rare, avg_germination_rate: '49.60' },
       { ...rare, warnings: true, avg_germination_rate: null },
     ]);
     expect(rows).toEqual([

@@ -71,7 +71,7 @@ const MEASURED = [
 export function isUnusual(field: keyof Batch, value: number, range: Range | null): boolean {
   const sign = MEASURED.find((measured) => measured.field === field)?.sign;
   if (sign === undefined) return false;
-  if (sign === -1 && (value === 0 || (range === null && value < LOW_RATE))) return true;
+  if (sign === -1 && (value === 0 || (range === null && Math.round(value) < LOW_RATE))) return true;
   return range !== null && pointsOutside(value, range) * sign >= FAR_POINTS;
 }
 
