@@ -37,6 +37,23 @@ test('a crop has its averages, and leads to its batches and to its own chart', a
   expect(new URL(page.url()).searchParams.getAll('crop')).toEqual([crop]);
 });
 
+test('the crop with the largest decline comes first, in any period', async ({ page }) => {
+  // In the last four weeks, and before.
+  const rates = { Basil: ['90.00', '90.00'], Celery: ['95.00', '90.00'], Dill: [null, '90.00'], Leek: ['85.00', '90.00'], Viola: ['70.00', '90.00'] } as const;
+  const batches = Object.entries(rates).flatMap(([crop_type, [late, early]]) =>
+    Array.from({ length: 30 }, (_, at) => ({
+      ...{ batch_id: `${crop_type} ${at}`, crop_type, batch_creation_date: `${plusDays(today(), -1 - 5 * at)}T00:00:00Z` },
+      avg_germination_rate: at < 6 ? late : early,
+    })),
+  );
+  const service = await serve('Decline', batches);
+  for (const window of ['365d', '90d', '7d']) {
+    await openSignedIn(page, service, `/analysis?window=${window}`);
+    const crops = region(page, 'Germination rate by crop').getByRole('rowheader').getByRole('link');
+    await expect(crops, window).toHaveText(['Viola', 'Leek', 'Basil', 'Celery', 'Dill']);
+  }
+});
+
 test('the usual range is the middle 80 % of a year, the same in any period and on every page', async ({ page, demo }) => {
   const year = await fetchBatches(demo, lastDays(365));
   const [crop] = tally(year, 'crop_type')[0]!;

@@ -7,7 +7,7 @@ import { morningOf } from './data/morning';
 import { mean, presentValues } from './data/percentile';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
-import { dots, headline, rowsBy, type Measure } from './data/statistics';
+import { dots, headline, rowsBy, type Group, type Measure } from './data/statistics';
 import { averages, findUnusual, isSevere, usualRanges, type Averages, type UsualRanges } from './data/usual';
 import { seen } from './seen.svelte';
 import { dayNumber, dayText } from './time/day';
@@ -62,14 +62,13 @@ class Results {
   ranges: UsualRanges = $derived(this.isComparing ? NO_RANGES : this.#allRanges);
   /** The averages of each crop, whatever the period. */
   averages = $derived({ germination: this.#averagesOf('germination'), usable: this.#averagesOf('usable') });
-  /** The crops on the screen with their average, the furthest below that of the year first. */
+  /** The crops on the screen with the average of the period. The largest decline comes first, whatever the period: over a year,
+      no average differs from that of the year. */
   byCrop = $derived.by(() => {
-    const years = this.averages[this.measure];
-    const crops = rowsBy('crop', this.columns, this.rows).map((crop) => {
-      const average = mean(presentValues(this.columns[this.measure], crop.rows));
-      return { ...crop, average, change: average === null ? 0 : average - (years.get(crop.name)?.year ?? average) };
-    });
-    return crops.sort((a, b) => a.change - b.change);
+    const averages = this.averages[this.measure];
+    const declineOf = ({ name }: Group): number => (averages.get(name)?.weeks ?? Infinity) - (averages.get(name)?.year ?? 0);
+    const crops = rowsBy('crop', this.columns, this.rows).sort((a, b) => declineOf(a) - declineOf(b) || 0);
+    return crops.map((crop) => ({ ...crop, average: mean(presentValues(this.columns[this.measure], crop.rows)) }));
   });
 
   /** The day of the latest batch of the last 365 days: null until they are loaded, '' if there is none. */

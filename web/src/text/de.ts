@@ -218,7 +218,7 @@ export const de: Text = {
     title: (measure) => `${measure} nach Kultur`,
     key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage.',
     allBatches: 'Filter ändern nichts an den üblichen Bereichen und den Durchschnitten von 4 Wochen und 365 Tagen.',
-    order: 'Sortiert nach dem Durchschnitt gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
+    order: 'Sortiert nach dem Durchschnitt der letzten 4 Wochen gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
     average: 'Durchschnitt',
     range: 'Üblicher Bereich',
     weeks: 'Letzte 4 Wochen',
