@@ -209,3 +209,11 @@ test('batches not seen yet or with a note are found, and the numbers in a filter
   await expectRows(page, 1);
   await expect((await openMenu(page, 'Crop')).getByRole('listitem')).toHaveText([/Basil\s*1/, /Leek\s*0/]);
 });
+
+test('batches slightly below the usual range are found', async ({ page }) => {
+  // By hand: the middle 80 % are 82 to 98.
+  const batches = Array.from({ length: 21 }, (_, at) => ({ batch_id: `b${at}`, crop_type: 'Leek', batch_creation_date: `${today()}T00:00:00Z`, avg_germination_rate: `${80 + at}.00` }));
+  await openSignedIn(page, await serve('Below', batches), '/batches');
+  await warnings(page).selectOption('Below usual range');
+  await expectRows(page, 2);
+});

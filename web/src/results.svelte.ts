@@ -2,7 +2,7 @@
 // something on the screen reads it.
 import { batches } from './batches.svelte';
 import { Columns } from './data/columns';
-import { isSearch, NO_FILTER, NO_MARKS, select, type Filter } from './data/filter';
+import { COMPARED, isSearch, NO_FILTER, NO_MARKS, select, type Filter } from './data/filter';
 import { morningOf } from './data/morning';
 import { mean, presentValues } from './data/percentile';
 import { fourWeeks, usualRangePeriod } from './data/period';
@@ -89,7 +89,7 @@ class Results {
   });
 
   // Other filters do not depend on them.
-  #rangesOfFilter = $derived(['unusual', 'unseen'].includes(this.#filter.warnings) ? this.ranges : NO_RANGES);
+  #rangesOfFilter = $derived(COMPARED.includes(this.#filter.warnings) ? this.ranges : NO_RANGES);
   #marksOfFilter = $derived(isSearch(this.#filter) || ['unseen', 'noted'].includes(this.#filter.warnings) ? seen : NO_MARKS);
   /** Why batches that are shown are unusual, by row. None until everything is compared. */
   reasons = $derived(new Map((this.isComparing ? [] : findUnusual(this.columns, this.rows, this.ranges)).map(({ row, reasons }) => [row, reasons])));

@@ -45,6 +45,14 @@ describe('select', () => {
     expect(unusual('bench 7')).toEqual([22]);
   });
 
+  it('selects batches with a rate below the usual range, also slightly', () => {
+    // By hand: the middle 80 % of 80 to 100 are 82 to 98.
+    const rates = Array.from({ length: 21 }, (_, at) => ({ avg_germination_rate: `${80 + at}.00` }));
+    const ranges = usualRanges(sampleColumns(rates), allRows(sampleColumns(rates)));
+    const columns = sampleColumns([...['81.49', '81.50', '40.00', null].map((avg_germination_rate) => ({ avg_germination_rate })), { avg_usable_seedling_rate: '84.00' }, { crop_type: 'Rare', avg_germination_rate: '1.00' }]);
+    expect([...select(columns, { ...NO_FILTER, warnings: 'below' }, undefined, ranges)]).toEqual([0, 2, 4]);
+  });
+
   it('finds batches not seen yet, batches with a note, and text in notes', () => {
     const columns = sampleColumns([{ warnings: true }, { warnings: true }, { batch_name: 'Bench 7' }]);
     const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', [{ note: 'Resown' }, { note: 'Lid 4' }]], ['unknown', [{ note: 'lost' }]]]) };

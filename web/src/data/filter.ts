@@ -4,12 +4,12 @@ import { HOUSE, normalize, searchable, searchWords, wordForms, type Columns } fr
 import { dayNumber } from '../time/day';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
-import { findUnusual, type UsualRanges } from './usual';
+import { findUnusual, isBelow, type UsualRanges } from './usual';
 
 export interface Filter {
   /** Empty: all. '' stands for "crop not recorded". */
   crops: string[];
-  /** 'unusual' includes batches with warnings; 'unseen' are unusual batches that are not marked as seen yet. */
+  /** 'unusual' includes batches with warnings; 'below' are those with a rate below the usual range, also slightly; 'unseen' are unusual batches that are not marked as seen yet. */
   warnings: (typeof SHOWN)[number];
   /** Empty: all. '' stands for "person not recorded". */
   people: string[];
@@ -17,7 +17,9 @@ export interface Filter {
   text: string;
 }
 
-export const SHOWN = ['all', 'unusual', 'unseen', 'noted', 'with', 'without'] as const;
+export const SHOWN = ['all', 'unusual', 'below', 'unseen', 'noted', 'with', 'without'] as const;
+/** Those that need the usual ranges. */
+export const COMPARED: readonly Filter['warnings'][] = ['unusual', 'below', 'unseen'];
 
 /** What the organisation knows of batches, by their ids. */
 export interface Marks {
@@ -45,7 +47,8 @@ export function activeFilters(filter: Filter): number {
 export function select(columns: Columns, filter: Filter, period?: Period, ranges: UsualRanges = new Map(), marks = NO_MARKS): Int32Array {
   const matching = selectMatching(columns, filter, period, marks);
   if (filter.warnings === 'noted') return matching.filter((row) => marks.notes.has(columns.batch(row).batch_id));
-  if (filter.warnings !== 'unusual' && filter.warnings !== 'unseen') return matching;
+  if (filter.warnings === 'below') return matching.filter((row) => isBelow(columns, row, ranges));
+  if (!COMPARED.includes(filter.warnings)) return matching;
   const unusual = Int32Array.from(findUnusual(columns, matching, ranges), ({ row }) => row);
   return filter.warnings === 'unusual' ? unusual : unusual.filter((row) => !marks.isSeen(columns.batch(row).batch_id));
 }

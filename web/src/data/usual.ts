@@ -61,6 +61,12 @@ export function pointsOutside(value: number, { low, high }: Range): number {
   return rounded < low ? rounded - low : Math.max(0, rounded - high);
 }
 
+/** Whether a rate of a batch is below the usual range of its crop, also slightly. */
+export function isBelow(columns: Columns, row: number, ranges: UsualRanges): boolean {
+  const usual = ranges.get(columns.cropName(columns.crop[row]!));
+  return (['germination', 'usable'] as const).some((rate) => usual?.[rate] && pointsOutside(columns[rate][row]!, usual[rate]) < 0);
+}
+
 const MEASURED = [
   { kind: 'low-germination', field: 'avg_germination_rate', value: 'germination', sign: -1 },
   { kind: 'low-usable', field: 'avg_usable_seedling_rate', value: 'usable', sign: -1 },

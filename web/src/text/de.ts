@@ -90,7 +90,7 @@ export const de: Text = {
     button: (active) => (active === 0 ? 'Filter' : `Filter (${count(active)})`),
     crops: { all: 'Alle Kulturen', some: (n) => `${count(n)} Kulturen` },
     show: 'Anzeigen',
-    shown: { all: 'Alle Chargen', unusual: 'Auffällige', unseen: 'Noch nicht gesehen', noted: 'Mit Notiz', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
+    shown: { all: 'Alle Chargen', unusual: 'Auffällige', below: 'Unter üblichem Bereich', unseen: 'Noch nicht gesehen', noted: 'Mit Notiz', with: 'Mit Warnungen', without: 'Ohne Warnungen' },
     people: { all: 'Alle Personen', some: (n) => `${count(n)} Personen` },
     search: 'Suche',
     searchExample: 'Suche: Name, Notiz, KW 46',

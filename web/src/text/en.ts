@@ -92,7 +92,7 @@ export const en = {
     button: (active: number): string => (active === 0 ? 'Filters' : `Filters (${count(active)})`),
     crops: { all: 'All crops', some: (n: number): string => `${count(n)} crops` },
     show: 'Show',
-    shown: { all: 'All batches', unusual: 'Unusual', unseen: 'Not seen yet', noted: 'With a note', with: 'With warnings', without: 'Without warnings' },
+    shown: { all: 'All batches', unusual: 'Unusual', below: 'Below usual range', unseen: 'Not seen yet', noted: 'With a note', with: 'With warnings', without: 'Without warnings' },
     people: { all: 'Scanned by anyone', some: (n: number): string => `${count(n)} people` },
     search: 'Search',
     searchExample: 'Search: name, note, last week',
