@@ -1,7 +1,8 @@
 // Rates, crops, comparison and uniformity.
-import { lastDays, plusDays, query, tally, today } from './expected';
+import { readFileSync } from 'node:fs';
+import { lastDays, parseCsv, plusDays, query, tally, today } from './expected';
 import { fetchBatches, serve } from './service';
-import { chart, choosePreset, expect, expectRows, heading, loaded, openSignedIn, region, test } from './test';
+import { button, chart, choosePreset, expect, expectRows, heading, loaded, openSignedIn, region, test } from './test';
 
 test('every key figure leads to the batches behind it', async ({ page, demo }) => {
   const all = await fetchBatches(demo, lastDays(90));
@@ -52,6 +53,21 @@ test('the crop with the largest decline comes first, in any period', async ({ pa
     const crops = region(page, 'Germination rate by crop').getByRole('rowheader').getByRole('link');
     await expect(crops, window).toHaveText(['Viola', 'Leek', 'Basil', 'Celery', 'Dill']);
   }
+});
+
+test('the export has the table by crop', async ({ page }) => {
+  // By hand: the middle 80 % of 80 to 100 are 82 to 98, and the latest five are 82 on average.
+  const batches = Array.from({ length: 21 }, (_, at) => ({ batch_id: `${at}`, crop_type: 'Leek', batch_creation_date: `${plusDays(today(), -7 * at)}T00:00:00Z`, avg_germination_rate: `${80 + at}.00` }));
+  await openSignedIn(page, await serve('Export', [...batches, { batch_id: 'b', batch_creation_date: `${today()}T00:00:00Z` }]), '/analysis?window=30d');
+  await expect(region(page, 'Germination rate by crop')).toContainText('82–\u206098%');
+  const pending = page.waitForEvent('download');
+  await button(page, 'Export').click();
+  await button(page, 'CSV file').click();
+  expect(parseCsv(readFileSync(await (await pending).path(), 'utf8').slice(1))).toEqual([
+    ['Crop', 'Batches', ...['Average', 'Usual range, From', 'Usual range, To', 'Last 4 weeks', 'Last 365 days'].map((head) => `Germination rate: ${head} (%)`)],
+    ['Leek', '5', '82.00', '82.00', '98.00', '81.50', '90.00'],
+    ['Crop not recorded', '1', '', '', '', '', ''],
+  ]);
 });
 
 test('the usual range is the middle 80 % of a year, the same in any period and on every page', async ({ page, demo }) => {

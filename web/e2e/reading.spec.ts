@@ -102,7 +102,7 @@ test('an Excel file can be saved, which closes the menu', async ({ page, demo })
   const pending = page.waitForEvent('download');
   await button(page, 'Export').click();
   await button(page, 'Excel file').click();
-  expect((await pending).suggestedFilename()).toBe(`batches-${lastDays(90).from}-to-${today()}.xlsx`);
+  expect((await pending).suggestedFilename()).toBe(`analysis-${lastDays(90).from}-to-${today()}.xlsx`);
   await expect(button(page, 'Excel file')).toBeHidden();
 });
 

@@ -2,22 +2,44 @@
 import { batches } from './batches.svelte';
 import type { Batch } from './data/batch';
 import { csv } from './data/csv';
-import { exportColumns, withOthers } from './data/export-columns';
+import { exportColumns, withOthers, type ExportColumn } from './data/export-columns';
 import { activeFilters } from './data/filter';
 import type { Reason } from './data/usual';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
 import { seen } from './seen.svelte';
+import { text } from './text';
 import { locale } from './text/language';
 import { view } from './view.svelte';
-import { joined, noteText, reasonText, seenText } from './views/shared-text';
+import { cropLabel, joined, noteText, reasonText, seenText } from './views/shared-text';
 
-/** Saves the shown batches with all columns, the given ones first. */
-export async function saveShown(extension: 'xlsx' | 'csv', fields: (keyof Batch)[]): Promise<void> {
-  const { sortedRows: rows } = results;
+/** Saves the shown batches with all columns, the given ones first; without any, the crops of the analysis. */
+export function saveShown(extension: 'xlsx' | 'csv', fields?: (keyof Batch)[]): void {
+  const [columns, rows] = fields === undefined ? [cropColumns(), Int32Array.from(results.byCrop.keys())] : [batchColumns(fields), results.sortedRows];
+  const screen = fields === undefined ? 'analysis' : 'batches';
+  save(extension === 'xlsx' ? xlsx(columns, rows, text.layout[screen]) : csv(columns, rows, locale), nameOf(screen, extension));
+}
+
+function batchColumns(fields: (keyof Batch)[]): ExportColumn[] {
   const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, whyText(results.columns.batch(row).batch_id, reasons)]));
-  const columns = exportColumns(results.columns, withOthers(fields), reasons);
-  save(extension === 'xlsx' ? xlsx(columns, rows) : csv(columns, rows, locale), nameOf(extension));
+  return exportColumns(results.columns, withOthers(fields), reasons);
+}
+
+function cropColumns(): ExportColumn[] {
+  const { byCrop, measure, ranges, averages } = results;
+  const { average, range, weeks, year } = text.crops;
+  const rate = (head: string, valueOf: (crop: (typeof byCrop)[number]) => number | null | undefined): ExportColumn => {
+    return { head: `${text.measures[measure]}: ${head} (%)`, kind: 'percent', value: (row) => valueOf(byCrop[row]!)?.toFixed(2) ?? null };
+  };
+  return [
+    { head: text.fields.crop_type, kind: 'text', value: (row) => cropLabel(byCrop[row]!.name) },
+    { head: text.layout.batches, kind: 'integer', value: (row) => byCrop[row]!.rows.length },
+    rate(average, ({ average }) => average),
+    rate(`${range}, ${text.period.from}`, ({ name }) => ranges.get(name)?.[measure]?.low),
+    rate(`${range}, ${text.period.to}`, ({ name }) => ranges.get(name)?.[measure]?.high),
+    rate(weeks, ({ name }) => averages[measure].get(name)?.weeks),
+    rate(year, ({ name }) => averages[measure].get(name)?.year),
+  ];
 }
 
 function whyText(id: string, reasons: readonly Reason[]): string {
@@ -36,9 +58,9 @@ function save(file: Blob, name: string): void {
 }
 
 // The file name shows what is missing.
-function nameOf(extension: string): string {
+function nameOf(screen: string, extension: string): string {
   const { period, filter } = view.current;
   const filtered = filter.warnings === 'unusual' ? '-unusual' : activeFilters(filter) > 0 ? '-filtered' : '';
   const part = batches.main?.covers(period) ? '' : '-part';
-  return `batches-${period.from}-to-${period.to}${filtered}${part}.${extension}`;
+  return `${screen}-${period.from}-to-${period.to}${filtered}${part}.${extension}`;
 }

@@ -101,10 +101,6 @@ class CurrentView {
     this.#show({ ...this.current, filter: { ...this.current.filter, ...change } }, mode);
   }
 
-  clearFilter(): void {
-    this.setFilter(NO_FILTER);
-  }
-
   setSort(sort: SortKey): void {
     this.#show({ ...this.current, sort }, 'push');
   }

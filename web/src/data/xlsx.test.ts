@@ -12,7 +12,7 @@ async function unzip(blob: Blob): Promise<Map<string, string>> {
 
 async function sheetOf(changes: Partial<Batch>[], fields: (keyof Batch)[]): Promise<string> {
   const columns = sampleColumns(changes);
-  const files = await unzip(xlsx(exportColumns(columns, fields), allRows(columns)));
+  const files = await unzip(xlsx(exportColumns(columns, fields), allRows(columns), 'Batches'));
   return files.get('xl/worksheets/sheet1.xml')!;
 }
 
@@ -35,7 +35,7 @@ it('has a filter, a fixed heading, and columns as wide as their texts', async ()
 
 it('wraps long texts, and prints in landscape, as wide as the page, with the heading on each', async () => {
   const columns = sampleColumns([{}]);
-  const files = await unzip(xlsx(exportColumns(columns, ['comment']), allRows(columns)));
+  const files = await unzip(xlsx(exportColumns(columns, ['comment']), allRows(columns), 'Batches'));
   const sheet = files.get('xl/worksheets/sheet1.xml');
   expect(sheet).toContain('<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>');
   expect(sheet).toContain('<pageSetup orientation="landscape" fitToHeight="0"/></worksheet>');

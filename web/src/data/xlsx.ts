@@ -18,11 +18,11 @@ const STYLE = { text: 0, head: 1, date: 2, twoDigits: 3 };
 // 1970-01-01 as Excel counts days.
 const EPOCH_DAY = 25_569;
 
-export function xlsx(columns: readonly ExportColumn[], rows: Int32Array): Blob {
+export function xlsx(columns: readonly ExportColumn[], rows: Int32Array, title: string): Blob {
   const files: [string, Iterable<string>][] = [
     ['[Content_Types].xml', [CONTENT_TYPES]],
     ['_rels/.rels', [RELATIONS]],
-    ['xl/workbook.xml', [WORKBOOK]],
+    ['xl/workbook.xml', [workbook(title)]],
     ['xl/_rels/workbook.xml.rels', [WORKBOOK_RELATIONS]],
     ['xl/styles.xml', [STYLES]],
     ['xl/worksheets/sheet1.xml', sheet(columns, rows)],
@@ -112,8 +112,7 @@ const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml';
 
 const CONTENT_TYPES = `${HEADER}<Types xmlns="${PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="${TYPE}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="${TYPE}.worksheet+xml"/><Override PartName="/xl/styles.xml" ContentType="${TYPE}.styles+xml"/></Types>`;
 const RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`;
-const SHEET = text.layout.batches;
-const WORKBOOK = `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="${SHEET}" sheetId="1" r:id="rId1"/></sheets><definedNames><definedName name="_xlnm.Print_Titles" localSheetId="0">${SHEET}!$1:$1</definedName></definedNames></workbook>`;
+const workbook = (title: string): string => `${HEADER}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="${title}" sheetId="1" r:id="rId1"/></sheets><definedNames><definedName name="_xlnm.Print_Titles" localSheetId="0">${title}!$1:$1</definedName></definedNames></workbook>`;
 const WORKBOOK_RELATIONS = `${HEADER}<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${OFFICE}/styles" Target="styles.xml"/></Relationships>`;
 // The formats of STYLE. Long texts wrap, and so all cells start at the top of their row.
 const XFS = ['', 'fontId="1" applyFont="1"', 'numFmtId="164" applyNumberFormat="1"', 'numFmtId="2" applyNumberFormat="1"'];
