@@ -117,9 +117,9 @@ function phrases(words: readonly string[], isCrop: (word: string) => boolean): s
   return found;
 }
 
-/** Numbers anywhere, but whole: for a query that finds nothing as phrases. */
+/** Numbers anywhere, but whole, and those of houses behind them: for a query that finds nothing as phrases, or has a date. */
 function whole(words: readonly string[]): string[] {
-  return words.map((word) => (isNumber(word) ? ` ${word} ` : word));
+  return phrases(words, (word) => !HOUSE.test(word));
 }
 
 /** Whether a text includes one form of each word. */
