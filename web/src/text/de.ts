@@ -216,7 +216,7 @@ export const de: Text = {
 
   crops: {
     title: (measure) => `${measure} nach Kultur`,
-    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage.',
+    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich, die mittleren 80 % der Chargen der letzten 365 Tage. In Klammern: um wie viele Punkte die letzten 4 Wochen abweichen.',
     allBatches: 'Filter ändern nichts an den üblichen Bereichen und den Durchschnitten von 4 Wochen und 365 Tagen.',
     order: 'Sortiert nach dem Durchschnitt der letzten 4 Wochen gegenüber dem der letzten 365 Tage, der größte Rückgang zuerst.',
     average: 'Durchschnitt',

@@ -221,7 +221,7 @@ export const en = {
 
   crops: {
     title: (measure: string): string => `${measure} by crop`,
-    key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days.',
+    key: 'Dot: average of this period. Band: usual range, the middle 80% of the batches of the last 365 days. In brackets: by how many points the last 4 weeks differ.',
     allBatches: 'Filters do not change the usual ranges and the averages of 4 weeks and 365 days.',
     order: 'Sorted by the average of the last 4 weeks against that of the last 365 days, the largest decline first.',
     average: 'Average',
