@@ -70,6 +70,8 @@ pub enum ApiError {
     InvalidJson(String),
     /// The same for a request of the dashboard, as a 400.
     BadJson(String),
+    /// A query parameter that the request does not have; what it has.
+    UnknownParameter(String),
     /// A request to the operator API that is not allowed or not possible now; why.
     Refused(StatusCode, &'static str),
     /// A position in the changes that cannot be continued.
@@ -209,7 +211,8 @@ impl ApiError {
             ApiError::InvalidQuery(_)
             | ApiError::InvalidForm { .. }
             | ApiError::InvalidImport(_)
-            | ApiError::InvalidJson(_) => (StatusCode::UNPROCESSABLE_ENTITY, "The request is invalid"),
+            | ApiError::InvalidJson(_)
+            | ApiError::UnknownParameter(_) => (StatusCode::UNPROCESSABLE_ENTITY, "The request is invalid"),
             ApiError::Refused(status, detail) => (*status, detail),
             ApiError::InvalidClient { .. } => {
                 (StatusCode::UNAUTHORIZED, "The client_id or client_secret is wrong")
@@ -274,6 +277,7 @@ impl ApiError {
             ApiError::InvalidJson(error) | ApiError::BadJson(error) => {
                 json!({ "detail": format!("The body is not the expected JSON object: {error}") })
             }
+            ApiError::UnknownParameter(detail) => json!({ "detail": detail }),
             ApiError::ImportTooLarge(max) => json!({
                 "detail": format!("The file has more than {max} bytes: send smaller files, or raise --max-delivery")
             }),

@@ -75,7 +75,7 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     operator.require_import_to(&name)?;
-    let query = Query::parse(query.as_deref());
+    let query = Query::parse(query.as_deref(), &["dry_run", "file", "mapping", "timezone"])?;
     let dry_run = query.flag("dry_run")?;
     let file = query.value("file", Reason::BadName, file_name)?;
     let format = match (format_of(&headers), &file) {
@@ -167,7 +167,7 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
-    let (after, limit) = Query::parse(query.as_deref()).after()?;
+    let (after, limit) = Query::parse(query.as_deref(), &["after", "limit"])?.after()?;
     let entries = operator.store.imports(&name, ImportFilter::default(), after, limit + 1).await?;
     Ok(list_page(entries, limit, json::import))
 }

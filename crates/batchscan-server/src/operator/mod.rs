@@ -98,7 +98,7 @@ async fn audit(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     operator.require_admin()?;
-    let query = Query::parse(query.as_deref());
+    let query = Query::parse(query.as_deref(), &["after", "limit", "since"])?;
     let (after, limit) = query.after()?;
     let range = AuditRange { since: query.instant("since")?, after, limit: limit + 1 };
     let entries = app.store.audit(range).await?;

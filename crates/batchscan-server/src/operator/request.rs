@@ -5,6 +5,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use batchscan_model::printable::clip;
 use batchscan_model::{Invalid, Part, Reason, UtcInstant};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -39,8 +40,15 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathNames<T> {
 pub(super) struct Query<'a>(Parameters<'a>);
 
 impl<'a> Query<'a> {
-    pub(super) fn parse(query: Option<&'a str>) -> Self {
-        Self(Parameters::parse(query.unwrap_or_default().as_bytes()))
+    /// Parses a query of known parameters. With a misspelt one, a dry run would be an import.
+    pub(super) fn parse(query: Option<&'a str>, known: &[&'static str]) -> Result<Self, ApiError> {
+        let parameters = Parameters::parse(query.unwrap_or_default().as_bytes());
+        if let Some(name) = parameters.names().find(|name| !known.contains(name)) {
+            let (name, known) = (clip(name), known.join(", "));
+            let detail = format!("Unknown query parameter \"{name}\": this request has {known}");
+            return Err(ApiError::UnknownParameter(detail));
+        }
+        Ok(Self(parameters))
     }
 
     /// A parameter that may be absent.

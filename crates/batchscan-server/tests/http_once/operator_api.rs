@@ -144,6 +144,7 @@ async fn the_documented_errors_are_the_texts_of_the_service() {
         (&admin, "GET", "/audit?limit=1001", "", "InvalidRequest", "parameter"),
         (&admin, "POST", "/organisations", r#"{"nam":"x"}"#, "InvalidRequest", "body"),
         (&admin, "POST", &format!("{IMPORTS}?dry_run=1"), "[]", "InvalidImport", "parameter"),
+        (&admin, "POST", &format!("{IMPORTS}?dryrun=true"), "[]", "InvalidImport", "unknown parameter"),
     ] {
         let reply = send(&app, token, method, path, body).await;
         is_example(&reply, component, example);
