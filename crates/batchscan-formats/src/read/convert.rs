@@ -13,7 +13,7 @@ use super::error::{LocatedError, Location};
 use super::mapping::{DecimalMark, Mapping, quoted};
 use super::number::Number;
 
-const TRUE_WORDS: [&str; 9] = ["true", "1", "yes", "y", "ja", "oui", "x", "wahr", "vrai"];
+const TRUE_WORDS: [&str; 10] = ["true", "1", "yes", "y", "ja", "oui", "sí", "x", "wahr", "vrai"];
 const FALSE_WORDS: [&str; 9] = ["false", "0", "no", "n", "nein", "nee", "non", "falsch", "faux"];
 
 /// Converts the cells of a file, and remembers what they show about it.
@@ -225,7 +225,7 @@ impl<'o> Converter<'o> {
             (false, false) => {}
         }
         let cell = quoted(&clip(cell));
-        let usual = if is_turned { Vec::new() } else { [TRUE_WORDS, FALSE_WORDS].concat() };
+        let usual = if is_turned { Vec::new() } else { [&TRUE_WORDS[..], &FALSE_WORDS].concat() };
         let stated = [&self.mapping.true_words, &self.mapping.false_words].into_iter().flatten().flatten();
         let known: Vec<&str> = usual.into_iter().chain(stated.map(String::as_str)).collect();
         let expected = format!(

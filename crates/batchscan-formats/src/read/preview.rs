@@ -243,9 +243,11 @@ impl Preview {
 }
 
 impl PreviewColumn {
-    /// The title, with a percent sign if the cells have it.
+    /// The title, with a percent sign if the cells have it or are fractions.
     fn title_with_unit(&self) -> String {
-        let is_percent = |text: &str| text.ends_with('%') || text.ends_with(PERCENT_CELL);
+        let is_fraction = |text: &str| text.len() > 3 && (text.starts_with("0.") || text.starts_with("0,"));
+        let is_percent =
+            |text: &str| text.ends_with('%') || text.ends_with(PERCENT_CELL) || is_fraction(text);
         let has_unit =
             !self.examples.is_empty() && self.examples.iter().all(|(before, _)| is_percent(before));
         if has_unit && !self.title.contains('%') { format!("{} %", self.title) } else { self.title.clone() }

@@ -243,9 +243,14 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 
 /// Parts of titles in English, German, French, Dutch, Spanish and Polish that hint at a field, or at several. Only suggested,
 /// never applied. Two words with `&` are both in the title; one behind `=` is the whole title.
-const HINTS: [(&[Field], &str); 16] = [
-    (&[Field::NumberOfImages], "image bild beeld photo foto imágen imagen zdjęć zdjęci"),
-    (&[Field::Warnings], "warn waarschuwing avert alert fehler error problem melding meldung aviso ostrzeż"),
+const HINTS: [(&[Field], &str); 17] = [
+    // Numbers of rows, and dates of sowing.
+    (&[], "=nr =nr. =no =no. =lfd. =lfd. nr. =pos =pos. aussaat siembra sowing sown"),
+    (&[Field::NumberOfImages], "image bild beeld photo foto picture imágen imagen zdjęć zdjęci"),
+    (
+        &[Field::Warnings],
+        "warn waarschuwing avert alert fehler error issue problem melding meldung aviso ostrzeż",
+    ),
     (&[Field::ScannedByEmail], "mail scan&durch scan&von scan&by scan&door scan&par"),
     (
         &[Field::AvgNonGerminatedSeedlings],
@@ -268,7 +273,7 @@ const HINTS: [(&[Field], &str); 16] = [
     (&[Field::BatchCreationDate], "date datum scan zeit time tijd heure created fecha data skan"),
     (
         &[Field::BatchName],
-        "name naam nom nombre nazwa label tray schale platte lot charge partij lote partia batch",
+        "name naam nom nombre nazwa label tray schale platte lot charge partij lote partia batch =satz",
     ),
 ];
 
@@ -482,6 +487,10 @@ mod tests {
             (Field::BatchCreationDate, ["Scan durch", "Scanner"], None),
             (Field::ScannedByEmail, ["Scan durch", "Scanner"], Some("Scan durch")),
             (Field::BatchName, ["Platten", "Keimlinge"], None),
+            (Field::BatchName, ["Satz", "Einsatz"], Some("Satz")),
+            (Field::BatchId, ["Nr.", "Lfd. Nr."], None),
+            (Field::BatchCreationDate, ["Fecha de siembra", "Fecha escaneo"], Some("Fecha escaneo")),
+            (Field::AvgUsableSeedlingRate, ["Usable", "Usable %"], Some("Usable %")),
             (Field::BatchName, ["Sorte", "Name der Platte"], Some("Name der Platte")),
             (Field::BatchName, ["Sorte", "Rest"], Some("Sorte")),
             (Field::AvgGerminationRate, ["nicht gekeimt", "gekeimt %"], Some("gekeimt %")),
