@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use batchscan_formats::read::Mapping;
+use batchscan_formats::read::{Mapping, ReadOptions};
 use batchscan_server::clock::Clock;
 use batchscan_server::operator::json::organisation;
 use batchscan_store::{OpenOptions, Organisation};
@@ -44,7 +44,12 @@ pub(crate) async fn run(Org { database, command }: Org) -> anyhow::Result<()> {
             print(&format!("renamed \"{name}\" to \"{}\"\n", new_name.as_str()))
         }
         OrgCommand::Set { name, timezone: ZoneOrNone(timezone) } => {
-            open(&database).await?.set_timezone(&name, timezone.as_ref(), Clock::system().now()).await?;
+            let store = open(&database).await?;
+            store.set_timezone(&name, timezone.as_ref(), Clock::system().now()).await?;
+            let mapping = store.read_options(&name, None, ReadOptions::default()).await?.mapping;
+            if let Some(zone) = mapping.timezone.as_ref().filter(|zone| Some(*zone) != timezone.as_ref()) {
+                note(&format!("its stored mapping has timezone = \"{}\", which comes first", zone.name()));
+            }
             let zone = timezone.as_ref().map_or("none", |zone| zone.name());
             print(&format!("set the time zone of \"{name}\": {zone}\n"))
         }

@@ -72,8 +72,8 @@ impl Report<'_> {
     fn attention_of(&self, org: &OrgStatus) -> Vec<String> {
         let name = &org.org.name;
         let is_recent = |import: &&ImportEntry| self.days_since(import.at) < REJECTION_DAYS;
-        let mut files: Vec<&ImportEntry> = org.open_imports.iter().filter(is_recent).collect();
-        files.sort_by_key(|import| !import.is_rejected);
+        // Those that were imported come first: their batches may be wrong.
+        let files: Vec<&ImportEntry> = org.open_imports.iter().filter(is_recent).collect();
         let watchers = org.watchers.iter().filter_map(|watcher| self.attention_of_watcher(watcher, name));
         let mut found: Vec<String> = watchers.collect();
         found.extend(files.iter().take(FILES_MAX).map(|one| describe(one)));
