@@ -20,6 +20,9 @@ use super::rates::Rates;
 /// How many errors of a field with the same expectation are listed: enough to see a pattern.
 const EQUAL_SHOWN_MAX: usize = 5;
 
+/// As many ids in order are not by chance.
+const ROW_NUMBERS_MIN: u64 = 5;
+
 /// A file with more of the same errors is not read to its end.
 const REPEATS_MAX: u64 = 1_000;
 
@@ -62,6 +65,8 @@ pub(super) struct Collector<'a> {
     is_header_wrong: bool,
     /// The fields that a table has no column for.
     missing: Vec<Field>,
+    /// Whether the ids so far are 1, 2, 3 and so on.
+    has_row_numbers: bool,
 }
 
 /// Why reading ends before the end of the file.
@@ -101,6 +106,7 @@ impl<'a> Collector<'a> {
             sheets: Vec::new(),
             is_header_wrong: false,
             missing: Vec::new(),
+            has_row_numbers: true,
         }
     }
 
@@ -150,6 +156,7 @@ impl<'a> Collector<'a> {
             Err(error) => return self.add_error(location, error),
         };
         self.batches += 1;
+        self.has_row_numbers = self.has_row_numbers && batch.batch_id.as_str().parse() == Ok(self.batches);
         if self.errors.is_empty() && (self.accept)(batch, json).is_break() {
             return Err(Stop::Callback);
         }
@@ -338,6 +345,14 @@ impl<'a> Collector<'a> {
         let outcome = outcome.and(finished).and_then(|()| {
             if self.is_table && self.batches == 0 && self.errors.is_empty() {
                 self.warn(Location::File, problem("the file has no batches"))?;
+            }
+            if self.is_table && self.has_row_numbers && self.batches >= ROW_NUMBERS_MIN {
+                let warning = format!(
+                    "the ids are the numbers from 1 to {}. If they number the rows of this file, add \
+                     batch_id = \"{{batch_name}} {{batch_creation_date}}\" to a mapping, and the title of their column to ignore",
+                    self.batches
+                );
+                self.warn(Location::File, FieldError::problem(Field::BatchId.name(), warning))?;
             }
             Ok(())
         });

@@ -43,6 +43,9 @@ pub struct IdRules {
     pub repeated: RepeatedIds,
     /// Whether a template makes ids. Equal ones are an error: it has too few fields.
     pub has_template: bool,
+    /// Whether stored batches may lose values, be replaced by others or get a twin with other leading zeros. If not, files
+    /// for which ids are checked are rejected.
+    pub is_forced: bool,
 }
 
 /// A file that was read to its end.
@@ -141,24 +144,24 @@ impl IdRules {
         self.warn(about_id(format!("\"{}\" is the id of several rows; the last one counts", clip(id))))
     }
 
-    /// The warning about an id that belonged to a batch with another name and time, or at least a day away, or the error.
+    /// The error about an id that belonged to a batch with another name and time, or at least a day away, or the warning.
     pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
-        self.warn(about_id(format!(
+        self.lose(about_id(format!(
             "\"{}\" replaces a batch with another name and time, or with a time at least a day away: are ids used again?",
             clip(id)
         )))
     }
 
-    /// The warning about an id that differs from a stored one in its leading zeros only, or the error.
+    /// The error about an id that differs from a stored one in its leading zeros only, or the warning.
     pub fn check_shortened(self, id: &str, stored: &str) -> Result<Option<LocatedError>, ReadError> {
-        self.warn(about_id(format!(
-            "\"{}\" is another batch than the stored \"{}\": has a spreadsheet removed leading zeros?",
+        self.lose(about_id(format!(
+            "\"{}\" is another batch than the stored \"{}\": has a spreadsheet added or removed leading zeros?",
             clip(id),
             clip(stored)
         )))
     }
 
-    /// The warning about a stored batch that loses values because the file has no columns for them, or the error.
+    /// The error about a stored batch that loses values because the file has no columns for them, or the warning.
     pub fn check_emptied(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
         let problem = format!(
@@ -168,7 +171,19 @@ impl IdRules {
             clip(id)
         );
         let error = FieldError::problem(&names.join(", "), problem);
-        self.warn(LocatedError { location: Location::File, error })
+        self.lose(LocatedError { location: Location::File, error })
+    }
+
+    /// What stored batches would lose is an error, unless the import is forced.
+    fn lose(self, mut loss: LocatedError) -> Result<Option<LocatedError>, ReadError> {
+        if self.repeated == RepeatedIds::Accept {
+            return Ok(None);
+        }
+        if self.is_forced {
+            return Ok(Some(loss));
+        }
+        loss.error.found += "; if that is right, import the file with --force";
+        Err(ReadError::Invalid { errors: vec![loss], more: false, only_implausible: false })
     }
 
     fn warn(self, warning: LocatedError) -> Result<Option<LocatedError>, ReadError> {

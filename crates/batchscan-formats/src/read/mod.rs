@@ -75,6 +75,8 @@ pub struct ReadOptions {
     pub mapping: Mapping,
     /// The zone of times without one, before that of the mapping. A zone in a title comes first.
     pub timezone: Option<Zone>,
+    /// Whether stored batches may lose values or be replaced by others.
+    pub is_forced: bool,
     /// The time of the import: later batches cannot be right. `None` does not check that.
     pub now: Option<UtcInstant>,
 }
@@ -92,7 +94,7 @@ impl ReadOptions {
             (Format::Csv | Format::Xlsx, Implausible::Reject) => RepeatedIds::Reject,
             (Format::Ndjson | Format::Json | Format::Parquet, _) => RepeatedIds::Accept,
         };
-        IdRules { repeated, has_template: self.mapping.batch_id.is_some() }
+        IdRules { repeated, has_template: self.mapping.batch_id.is_some(), is_forced: self.is_forced }
     }
 
     /// The zone of times without one, unless a title has another.

@@ -68,81 +68,89 @@ async fn import_table(
     fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
 }
 
+fn rules(repeated: RepeatedIds) -> IdRules {
+    IdRules { repeated, ..IdRules::default() }
+}
+
+fn forced() -> IdRules {
+    IdRules { is_forced: true, ..rules(RepeatedIds::Warn) }
+}
+
 /// Decision 040: in files that people edit.
 pub(crate) async fn an_id_of_several_batches_is_a_warning_or_an_error(fixture: &Fixture) {
-    let import = async |repeated, has_template, batches: &[Batch]| {
-        import_table(fixture, IdRules { repeated, has_template }, batches, Vec::new()).await
-    };
-    let named = |name: &str, second| Batch { batch_name: name.into(), ..batch("a", second) };
+    let import = async |rules, batches: &[Batch]| import_table(fixture, rules, batches, Vec::new()).await;
+    let template = IdRules { has_template: true, ..IdRules::default() };
     let repeated = "batch_id: \"a\" is the id of several rows; the last one counts".to_owned();
     let rows = [batch("b", 1), batch("a", 2), batch("b", 2), batch("a", 3)];
-    let found = import(RepeatedIds::Warn, false, &rows).await.unwrap();
+    let found = import(rules(RepeatedIds::Warn), &rows).await.unwrap();
     assert_eq!(found, (2, vec![repeated, "first".into()]));
-    for (policy, has_template) in [(RepeatedIds::Reject, false), (RepeatedIds::Accept, true)] {
-        assert!(matches!(import(policy, has_template, &rows).await, Err(AdminError::InvalidIds(_))));
-    }
-    // The name or the time of a batch may be corrected. Both at once is probably another batch, as is another day.
-    for (corrected, warnings) in [(named("x", 3), 1), (named("x", 4), 1), (named("y", 5), 2)] {
-        let corrected = std::slice::from_ref(&corrected);
-        assert_eq!(import(RepeatedIds::Warn, true, corrected).await.unwrap().0, warnings);
-        assert_eq!(import(RepeatedIds::Reject, true, corrected).await.unwrap().0, 1);
-    }
-    // The last one of a file counts.
-    assert_eq!(import(RepeatedIds::Warn, false, &[named("z", 6), named("y", 5)]).await.unwrap().0, 2);
-    let found = import(RepeatedIds::Warn, false, &[named("z", 5), named("z", 6)]).await.unwrap();
-    assert!(found.1[0].contains("another name and time"), "{found:?}");
-    let replaced = import(RepeatedIds::Reject, false, &[named("y", 7)]).await.unwrap_err().to_string();
-    assert!(replaced.contains("another name and time"), "{replaced}");
-    assert_eq!(import(RepeatedIds::Accept, false, &[named("y", 7), named("x", 8)]).await.unwrap().0, 1);
-    const DAY: i64 = 86_400_000_000;
-    for (created, warnings) in [(8 + DAY - 1, 1), (8 + 2 * DAY - 1, 2), (8, 2)] {
-        assert_eq!(import(RepeatedIds::Warn, false, &[named("x", created)]).await.unwrap().0, warnings);
+    for rules in [rules(RepeatedIds::Reject), template] {
+        assert!(matches!(import(rules, &rows).await, Err(AdminError::InvalidIds(_))));
     }
 }
 
-pub(crate) async fn a_file_without_the_column_of_a_stored_value_is_a_warning_or_an_error(fixture: &Fixture) {
+/// Decision 040: in files that people edit.
+pub(crate) async fn a_file_replaces_other_batches_only_if_it_is_forced(fixture: &Fixture) {
+    let import = async |rules, batch: Batch| import_table(fixture, rules, &[batch], Vec::new()).await;
+    let named = |name: &str, created| Batch { batch_name: name.into(), ..batch("a", created) };
+    fixture.import(&[named("x", 3)]).await;
+    // The name or the time of a batch may be corrected. Both at once is probably another batch, as is another day.
+    const DAY: i64 = 86_400_000_000;
+    for (corrected, is_other) in
+        [(named("x", 4), false), (named("y", 4), false), (named("z", 6), true), (named("y", 4 + DAY), true)]
+    {
+        if is_other {
+            for repeated in [RepeatedIds::Warn, RepeatedIds::Reject] {
+                let error = import(rules(repeated), corrected.clone()).await.unwrap_err().to_string();
+                assert!(error.contains("another name and time") && error.contains("--force"), "{error}");
+            }
+        }
+        let rules = if is_other { forced() } else { rules(RepeatedIds::Reject) };
+        assert_eq!(import(rules, corrected).await.unwrap().0, if is_other { 2 } else { 1 });
+        fixture.import(&[named("y", 4)]).await;
+    }
+    assert_eq!(import(IdRules::default(), named("z", 9 + DAY)).await.unwrap().0, 1);
+}
+
+pub(crate) async fn a_file_without_the_column_of_a_stored_value_must_be_forced(fixture: &Fixture) {
     let missing = || vec![Field::CropType, Field::Comment];
-    let rules = |repeated| IdRules { repeated, has_template: false };
-    let import =
-        async |repeated, batches: &[Batch]| import_table(fixture, rules(repeated), batches, missing()).await;
+    let import = async |rules, batches: &[Batch]| import_table(fixture, rules, batches, missing()).await;
     fixture.import(&[batch("a", 1), commented(batch("b", 2), "a \"comment\":null"), batch("c", 3)]).await;
     let expected =
         "comment: no column in the file: batches that it corrects lose this value, \"b\" for example";
     let corrected = [batch("a", 2), batch("b", 2), batch("new", 4)];
-    let error = import(RepeatedIds::Reject, &corrected).await.unwrap_err().to_string();
+    let error = import(rules(RepeatedIds::Warn), &corrected).await.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
-    let (warnings, messages) = import(RepeatedIds::Warn, &corrected).await.unwrap();
+    let (warnings, messages) = import(forced(), &corrected).await.unwrap();
     assert!(warnings == 2 && messages[0].starts_with(expected), "{messages:?}");
     // Nothing is lost.
-    assert_eq!(import(RepeatedIds::Warn, &[batch("b", 3), batch("c", 3), batch("n", 5)]).await.unwrap().0, 1);
+    let rows = [batch("b", 3), batch("c", 3), batch("n", 5)];
+    assert_eq!(import(rules(RepeatedIds::Warn), &rows).await.unwrap().0, 1);
     let crop = |id| Batch { crop_type: Some("Leek".into()), ..commented(batch(id, 6), "") };
     fixture.import(&[commented(batch("b", 6), "value"), crop("d"), crop("e")]).await;
-    assert_eq!(import(RepeatedIds::Accept, &[batch("d", 7)]).await.unwrap().0, 1);
+    assert_eq!(import(IdRules::default(), &[batch("d", 7)]).await.unwrap().0, 1);
     // A row that has the value, from another sheet, loses nothing. Nor does an empty text.
     let rows = [commented(batch("c", 7), "kept"), batch("b", 7), batch("e", 7), batch("d", 8)];
-    let (_, messages) = import(RepeatedIds::Warn, &rows).await.unwrap();
+    let (_, messages) = import(forced(), &rows).await.unwrap();
     let expected =
         "crop_type, comment: no column in the file: batches that it corrects lose these values, \"e\"";
     assert!(messages[0].starts_with(expected), "{messages:?}");
 }
 
-pub(crate) async fn an_id_that_lost_its_leading_zeros_is_a_warning_or_an_error(fixture: &Fixture) {
+pub(crate) async fn an_id_with_other_leading_zeros_must_be_forced(fixture: &Fixture) {
     fixture.import(&[batch("0007", 1), batch("12", 2), batch("05", 3), batch("5", 4), batch("00x", 5)]).await;
-    let import = async |repeated, id: &str| {
-        let rules = IdRules { repeated, has_template: false };
-        import_table(fixture, rules, &[batch(id, 9)], Vec::new()).await
-    };
-    let error = import(RepeatedIds::Reject, "7").await.unwrap_err().to_string();
-    assert!(error.contains("\"7\" is another batch than the stored \"0007\""), "{error}");
+    let import = async |rules, id: &str| import_table(fixture, rules, &[batch(id, 9)], Vec::new()).await;
     for (id, stored) in [("7", "0007"), ("012", "12"), ("000012", "12")] {
-        let (warnings, messages) = import(RepeatedIds::Warn, id).await.unwrap();
         let expected = format!("\"{id}\" is another batch than the stored \"{stored}\"");
+        let error = import(rules(RepeatedIds::Warn), id).await.unwrap_err().to_string();
+        assert!(error.contains(&expected), "{error}");
+        let (warnings, messages) = import(forced(), id).await.unwrap();
         assert!(warnings == 2 && messages[0].contains(&expected), "{messages:?}");
     }
     for id in ["70", "x", "0x", "0", "1", "99"] {
-        assert_eq!(import(RepeatedIds::Warn, id).await.unwrap().0, 1, "{id}");
+        assert_eq!(import(rules(RepeatedIds::Reject), id).await.unwrap().0, 1, "{id}");
     }
-    assert_eq!(import(RepeatedIds::Accept, "0012").await.unwrap().0, 1);
+    assert_eq!(import(IdRules::default(), "0012").await.unwrap().0, 1);
 }
 
 /// Decision 040: an export that only grows can be imported repeatedly.

@@ -428,6 +428,9 @@ pub(crate) struct Import {
     /// Reject files with warnings
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Import although stored batches lose values or are replaced by others
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Check the files without importing them
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -44,7 +44,12 @@ pub(super) fn describe_rejection(
     if *only_implausible {
         let warnings = count(errors.len() as u64, "warning", "warnings");
         let them = if errors.len() == 1 { "it" } else { "them" };
-        return (lines, format!("{name} has {warnings}{more}, and --strict rejects {them}. {nothing}"));
+        return (
+            lines,
+            format!(
+                "{name} has {warnings}{more}, and --strict or strict = true in the mapping rejects {them}. {nothing}"
+            ),
+        );
     }
     let errors = count(errors.len() as u64, "error", "errors");
     (lines, format!("{name} has {errors}{more}. {nothing}; {advice}{hint}"))

@@ -25,7 +25,8 @@ pub(super) fn read_options(command: &Import) -> anyhow::Result<(Option<Mapping>,
     };
     let implausible = if command.strict { Implausible::Reject } else { Implausible::Warn };
     let (timezone, now) = (command.timezone.clone(), Some(Clock::system().now()));
-    Ok((mapping, ReadOptions { implausible, timezone, now, ..ReadOptions::default() }))
+    let is_forced = command.force;
+    Ok((mapping, ReadOptions { implausible, timezone, is_forced, now, ..ReadOptions::default() }))
 }
 
 /// The text of a mapping, and what it states.

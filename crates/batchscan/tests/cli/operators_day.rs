@@ -207,6 +207,15 @@ fn the_settings_of_an_organisation_apply_to_its_files() {
         assert!(rejected.err.contains("for a file of another kind, add --no-mapping"), "{rejected:?}");
         let unchanged = site.run(&["import", "--org", ORG, &pulled, "--no-mapping"]).succeeds();
         assert!(unchanged.contains("1 unchanged"), "{unchanged}");
+        // Its other rate has a column of its own, which the file lacks.
+        let shorter = "batch_id,batch_name,batch_creation_date,number_of_images,warnings\n\
+                       b-1,Roma,2026-11-16T07:00:00Z,13,false\n";
+        let shorter = site.write("shorter.csv", shorter);
+        let rejected = site.run(&["import", "--org", ORG, &shorter, "--no-mapping"]);
+        assert!(rejected.err.contains("avg_germination_rate: no column in the file"), "{rejected:?}");
+        let forced = site.run(&["import", "--org", ORG, &shorter, "--no-mapping", "--force"]);
+        assert!(forced.out.contains("1 corrected") && forced.err.contains("lose this value"), "{forced:?}");
+        site.run(&["import", "--org", ORG, &pulled, "--no-mapping"]).succeeds();
         // Ids of the mapping must differ.
         let template = site.write("template.toml", "batch_id = \"{batch_name}\"\n");
         let line = "Roma;2026-11-16T08:00:00Z;12;nein\n";

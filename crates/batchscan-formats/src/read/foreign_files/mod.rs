@@ -49,6 +49,7 @@ impl<'t> Case<'t> {
             mapping: Mapping::parse(self.part("mapping").unwrap_or_default()).unwrap(),
             timezone: zone.map(|name| Zone::parse(name).unwrap()),
             now: Some(UtcInstant::parse_any_offset("2026-11-18T08:00:00Z").unwrap()),
+            ..ReadOptions::default()
         }
     }
 
