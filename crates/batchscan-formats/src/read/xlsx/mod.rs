@@ -478,8 +478,7 @@ impl<'o> Table<'o> {
             }
             Some(Role::Ignored) => {
                 if collector.notes().wants_examples() {
-                    let unit = if look.is_percent { PERCENT_CELL } else { "" };
-                    collector.notes().add_ignored_cell(column, &(self.shown(&cell) + unit));
+                    collector.notes().add_ignored_cell(column, &self.shown_as(&cell, look));
                 }
                 Ok(())
             }
@@ -518,7 +517,7 @@ impl<'o> Table<'o> {
         look: &Look,
         collector: &mut Collector<'_>,
     ) {
-        let before = collector.notes().wants_examples().then(|| self.shown(&cell));
+        let before = collector.notes().wants_examples().then(|| self.shown_as(&cell, look));
         if matches!(field.kind(), Kind::Count | Kind::Decimal)
             && let Some(text) = cell.get_string()
         {
@@ -533,7 +532,6 @@ impl<'o> Table<'o> {
             let before = match &value {
                 // A date may look like a number.
                 CellValue::Clock(_) => value.shown(),
-                _ if look.is_percent => before + PERCENT_CELL,
                 _ => before,
             };
             collector.notes().add_cell(field, &before);
@@ -543,6 +541,11 @@ impl<'o> Table<'o> {
 
     fn shown(&self, cell: &DataRef<'_>) -> String {
         shown(cell, self.is_1904)
+    }
+
+    /// The value, and whether Excel shows it with a percent sign.
+    fn shown_as(&self, cell: &DataRef<'_>, look: &Look) -> String {
+        self.shown(cell) + if look.is_percent { PERCENT_CELL } else { "" }
     }
 
     fn set_value<'a>(&mut self, row: &mut Row<'a>, field: Field, value: CellValue<'a>) {
