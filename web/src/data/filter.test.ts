@@ -96,6 +96,7 @@ describe('select', () => {
     for (const text of ['Möhren 13. Nov', 'Möhren Haus 3', 'Möhren Haus 3 November', 'h3 13. Nov', 'house 3 since 1 Nov']) expect(selected(day, { text }), text).toEqual([0]);
     const other = sampleColumns([{ batch_name: 'Möhre H1 T3', batch_creation_date: '2026-11-13T10:00:00Z' }]);
     for (const text of ['house 3 13 Nov', 'h3 13. Nov', 'Haus 3 November']) expect(selected(other, { text }), text).toEqual([]);
+    for (const text of ['t3 h1', 'Haus 1 2026-11-13', 'h1 13. Nov']) expect(selected(other, { text }), text).toEqual([0]);
   });
 
   it('finds the batches of a day or week, also with other words', () => {

@@ -110,14 +110,14 @@ const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
 function phrases(words: readonly string[], isCrop: (word: string) => boolean): string[] {
   const found: string[] = [];
   for (const word of words) {
-    const isOfNumber = word.length === 1 && found.at(-1)?.endsWith(' ');
+    const isOfNumber = word.length === 1 && !HOUSE.test(word) && found.at(-1)?.endsWith(' ');
     if (isNumber(word)) found.push(`${isCrop(found.at(-1) ?? '') ? '' : (found.pop() ?? '').replace(HOUSE, 'house')} ${word} `);
     else found.push(isOfNumber ? `${found.pop()}${word} ` : word);
   }
   return found;
 }
 
-/** Numbers anywhere, but whole, and those of houses behind them: for a query that finds nothing as phrases, or has a date. */
+/** Numbers anywhere, but whole; only that of a house must follow it: for a query that finds nothing as phrases, or has a date. */
 function whole(words: readonly string[]): string[] {
   return phrases(words, (word) => !HOUSE.test(word));
 }

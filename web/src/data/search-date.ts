@@ -40,7 +40,7 @@ const PATTERNS = [
   `(?<weekday>${dayNames.join('|')})`,
   String.raw`(?:this|diese[mnrs]?|(?<last>last|letzte[mnrs]?))\s(?<relative>week|woche|month|monat)`,
   '(?<now>today|heute)|(?<before>(?:the )?day before yesterday|vorgestern)|yesterday|gestern',
-].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}]|house |haus )(?<since>(?:since|seit)\s+)?(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
+].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}]|(?:house|haus) (?=\d{1,2}\s))(?<since>(?:since|seit)\s+)?(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
 export function parseSearchDate(text: string): SearchDate | null {
   const searched = normalize(text);
