@@ -122,10 +122,12 @@ pub(super) async fn put_batch(
     State(app): State<App>,
     operator: Operator,
     PathNames((name, id)): PathNames<(String, String)>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     operator.require_import_to(&name)?;
+    Query::parse(query.as_deref(), &[])?;
     if format_of(&headers)? != Format::Json {
         return Err(ApiError::Refused(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -44,8 +44,8 @@ impl<'a> Query<'a> {
     pub(super) fn parse(query: Option<&'a str>, known: &[&'static str]) -> Result<Self, ApiError> {
         let parameters = Parameters::parse(query.unwrap_or_default().as_bytes());
         if let Some(name) = parameters.names().find(|name| !known.contains(name)) {
-            let (name, known) = (clip(name), known.join(", "));
-            let detail = format!("Unknown query parameter \"{name}\": this request has {known}");
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let detail = format!("Unknown query parameter \"{}\": this request has {known}", clip(name));
             return Err(ApiError::UnknownParameter(detail));
         }
         Ok(Self(parameters))
