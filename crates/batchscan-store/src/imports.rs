@@ -38,23 +38,25 @@ impl ImportSource {
     }
 }
 
-/// An id of this version of digits only, and one of a batch from before that differs in its leading zeros only.
+/// A new id of digits only, and a stored one that differs from it in its leading zeros only.
 async fn find_shortened(
     sql: &mut dyn Sql,
     org: OrgId,
     version: i64,
 ) -> Result<Option<(String, String)>, AdminError> {
-    const ZEROS_MAX: usize = 6;
-    let longer: Vec<String> =
-        (1..=ZEROS_MAX).map(|zeros| format!("'{}' || added.batch_id", "0".repeat(zeros))).collect();
+    const ZEROS_MAX: usize = 12;
+    let spellings: Vec<String> = (0..=ZEROS_MAX)
+        .map(|zeros| format!("'{}' || ltrim(added.batch_id, '0')", "0".repeat(zeros)))
+        .collect();
+    // With the plus, SQLite does not search by version.
     let query = format!(
         "SELECT added.batch_id, stored.batch_id
-         FROM batch AS added
-         JOIN batch AS stored ON stored.org_id = $1 AND stored.version < $2
-             AND stored.batch_id IN (ltrim(added.batch_id, '0'), {})
-         WHERE added.org_id = $1 AND added.version = $2 AND ltrim(added.batch_id, '0123456789') = ''
+         FROM ({}) AS added
+         JOIN batch AS stored ON stored.org_id = $1 AND +stored.version < $2 AND stored.batch_id IN ({})
+         WHERE ltrim(added.batch_id, '0123456789') = ''
          ORDER BY added.batch_id, stored.batch_id LIMIT 1",
-        longer.join(", ")
+        sql.dialect().added_ids,
+        spellings.join(", ")
     );
     sql.first(&query, values![org, version], |row| Ok((row.string(0)?, row.string(1)?))).await
 }

@@ -75,6 +75,8 @@ pub(crate) struct Merged {
 /// What differs between the databases in shared statements.
 #[derive(Debug)]
 pub(crate) struct Dialect {
+    /// A query for the ids that an import adds to the organisation `$1` with the version `$2`, after its merge.
+    pub(crate) added_ids: &'static str,
     /// At the end of a query: locks its rows until the end of the transaction. SQLite has one writer.
     pub(crate) for_update: &'static str,
     /// Until the end of the transaction, so that the ids of the audit log follow the order of commits.

@@ -20,7 +20,7 @@ use super::rates::Rates;
 /// How many errors of a field with the same expectation are listed: enough to see a pattern.
 const EQUAL_SHOWN_MAX: usize = 5;
 
-/// As many ids in order are not by chance.
+/// This many ids in order are not by chance.
 const ROW_NUMBERS_MIN: u64 = 5;
 
 /// A file with more of the same errors is not read to its end.
@@ -352,7 +352,11 @@ impl<'a> Collector<'a> {
                      batch_id = \"{{batch_name}} {{batch_creation_date}}\" to a mapping, and the title of their column to ignore",
                     self.batches
                 );
-                self.warn(Location::File, FieldError::problem(Field::BatchId.name(), warning))?;
+                // Never an error: they may be the ids of the program that wrote the file.
+                let error = FieldError::problem(Field::BatchId.name(), warning);
+                self.warnings.count += 1;
+                self.warnings.first.truncate(WARNINGS_SHOWN_MAX - 1);
+                self.warnings.first.push(LocatedError { location: Location::File, error });
             }
             Ok(())
         });

@@ -147,7 +147,7 @@ impl IdRules {
     /// The error about an id that belonged to a batch with another name and time, or at least a day away, or the warning.
     pub fn check_replaced(self, id: &str) -> Result<Option<LocatedError>, ReadError> {
         self.lose(about_id(format!(
-            "\"{}\" replaces a batch with another name and time, or with a time at least a day away: are ids used again?",
+            "\"{}\" replaces a batch that has a different name and time, or a time at least a day away",
             clip(id)
         )))
     }
@@ -155,7 +155,7 @@ impl IdRules {
     /// The error about an id that differs from a stored one in its leading zeros only, or the warning.
     pub fn check_shortened(self, id: &str, stored: &str) -> Result<Option<LocatedError>, ReadError> {
         self.lose(about_id(format!(
-            "\"{}\" is another batch than the stored \"{}\": has a spreadsheet added or removed leading zeros?",
+            "\"{}\" differs from the stored \"{}\" only in leading zeros, which a spreadsheet may have changed",
             clip(id),
             clip(stored)
         )))
@@ -182,7 +182,7 @@ impl IdRules {
         if self.is_forced {
             return Ok(Some(loss));
         }
-        loss.error.found += "; if that is right, import the file with --force";
+        loss.error.found += "; if the file is right, use batchscan import --force";
         Err(ReadError::Invalid { errors: vec![loss], more: false, only_implausible: false })
     }
 

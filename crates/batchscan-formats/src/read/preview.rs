@@ -13,7 +13,7 @@ use super::dates::is_like_date;
 use super::encoding::words;
 use super::error::{LocatedError, Location, ReadError, ReadSummary};
 use super::mapping::{DecimalMark, IdTemplate, Mapping, RATE_FIELDS, RateUnit, RateUnits, quoted};
-use super::title::{is_time_of_day, misspelt, most_likely, other_unit};
+use super::title::{hints, is_time_of_day, misspelt, most_likely, other_unit};
 
 /// Rows that are shown.
 const EXAMPLES_MAX: usize = 3;
@@ -254,7 +254,10 @@ impl PreviewColumn {
     }
 
     fn has_dates(&self) -> bool {
-        !self.examples.is_empty() && self.examples.iter().all(|(before, _)| is_like_date(before))
+        let is_of_sowing = hints(&self.title) == Some(&[]);
+        !is_of_sowing
+            && !self.examples.is_empty()
+            && self.examples.iter().all(|(before, _)| is_like_date(before))
     }
 }
 

@@ -245,7 +245,7 @@ pub(super) fn misspelt(title: &str, is_missing: impl Fn(Field) -> bool) -> Optio
 /// never applied. Two words with `&` are both in the title; one behind `=` is the whole title.
 const HINTS: [(&[Field], &str); 17] = [
     // Numbers of rows, and dates of sowing.
-    (&[], "=nr =nr. =no =no. =lfd. lfd&nr =pos =pos. aussaat siembra sowing sown"),
+    (&[], "=nr =nr. =no =no. =lfd. lfd&nr =pos =pos. aussaat siembra sowing sown zaai semis siew"),
     (&[Field::NumberOfImages], "image bild beeld photo foto picture imágen imagen zdjęć zdjęci"),
     (
         &[Field::Warnings],

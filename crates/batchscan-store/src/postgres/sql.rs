@@ -19,6 +19,7 @@ use crate::sql::{
 use crate::types::{ImportEnd, ImportRows};
 
 static DIALECT: Dialect = Dialect {
+    added_ids: "SELECT batch_id FROM stage",
     for_update: "FOR UPDATE",
     // The number is "bsau"; a lock of the table would wait for vacuum.
     lock_audit: Some("SELECT pg_advisory_xact_lock(1651728757)"),

@@ -18,6 +18,8 @@ use crate::sql::{
 use crate::types::{ImportEnd, ImportRows};
 
 static DIALECT: Dialect = Dialect {
+    added_ids: "SELECT batch_id FROM batch WHERE org_id = $1 AND version = $2
+                    AND batch_id NOT IN (SELECT batch_id FROM before_import)",
     for_update: "",
     lock_audit: None,
     lock_keys: None,

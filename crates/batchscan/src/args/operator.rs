@@ -428,7 +428,7 @@ pub(crate) struct Import {
     /// Reject files with warnings
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Import although stored batches lose values or are replaced by others
+    /// Import even if stored batches lose values, are replaced by others or differ only in leading zeros
     #[arg(long)]
     pub(crate) force: bool,
     /// Check the files without importing them

@@ -173,7 +173,7 @@ fn a_database_that_root_creates_belongs_to_the_folder_and_its_group() {
 }
 
 #[test]
-fn a_file_from_which_stored_batches_would_suffer_must_be_forced() {
+fn a_file_that_would_damage_stored_batches_must_be_forced() {
     for site in [Site::new, Site::on_postgres] {
         let site = site();
         let rows = "batch_id,batch_name,batch_creation_date,number_of_images,warnings,avg_germination_rate\n\
