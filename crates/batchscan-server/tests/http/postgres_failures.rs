@@ -298,6 +298,8 @@ async fn a_statement_that_waits_for_a_lock_is_cancelled() {
         () = requests => {}
     }
     site.app.get("/v2/batches", &site.token).await.is_unavailable();
+    // The times of use are recorded in the background.
+    site.waits_for_sessions("1", "wait_event_type = 'Lock' AND query LIKE 'UPDATE credential%'").await;
     site.waits_for_sessions("0", "wait_event_type = 'Lock'").await;
     drop(lock);
     site.recovers().await;

@@ -25,8 +25,17 @@ const PRIMARY_TIMEOUT: Duration = Duration::from_secs(15);
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 /// Requests that may wait for a connection to one host. More would miss their deadline.
 const QUEUED_MAX: usize = 1_024;
-/// How long a command waits for another one that changes the same organisation.
-const LOCK_TIMEOUT_SECS: u32 = 60;
+/// How long a command's statement may take, and how long it waits for another command that changes the same
+/// organisation, in seconds. 0 means no limit.
+#[derive(Clone, Copy)]
+pub(super) struct Timeouts {
+    pub(super) statement: u64,
+    pub(super) lock: u64,
+}
+
+impl Timeouts {
+    pub(super) const COMMAND: Self = Self { statement: 0, lock: 60 };
+}
 
 /// The route of one request.
 pub(super) struct Route<'a> {
@@ -191,13 +200,14 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Begins a command's transaction: no statement timeout, but a timeout for locks.
-    pub(super) async fn begin(&mut self) -> Result<Transaction<'_>, AdminError> {
+    /// Begins a command's transaction.
+    pub(super) async fn begin(&mut self, timeouts: Timeouts) -> Result<Transaction<'_>, AdminError> {
         let client =
             self.client.as_mut().ok_or_else(|| StoreError::Broken("the connection was released".into()))?;
         let transaction = client.transaction().await?;
+        let Timeouts { statement, lock } = timeouts;
         let timeouts = format!(
-            "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECS}s';
+            "SET LOCAL statement_timeout = '{statement}s'; SET LOCAL lock_timeout = '{lock}s';
              SET LOCAL idle_in_transaction_session_timeout = 0"
         );
         transaction.batch_execute(&timeouts).await?;

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::hosts::Hosts;
-use super::route::Lease;
+use super::route::{Lease, Timeouts};
 use super::schema;
 use super::sql::PostgresSql;
 use super::tls;
@@ -124,7 +124,7 @@ impl PostgresStore {
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<T, AdminError>,
     ) -> Result<T, AdminError> {
         self.on_primary(async |lease| {
-            let snapshot = lease.begin().await?;
+            let snapshot = lease.begin(Timeouts::COMMAND).await?;
             snapshot.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
             let done = work(&mut PostgresSql::new(snapshot.client())).await?;
             snapshot.rollback().await?;
@@ -138,8 +138,16 @@ impl PostgresStore {
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
     ) -> Result<T, AdminError> {
+        self.transaction_within(Timeouts::COMMAND, work).await
+    }
+
+    async fn transaction_within<T>(
+        &self,
+        timeouts: Timeouts,
+        work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
+    ) -> Result<T, AdminError> {
         self.on_primary(async |lease| {
-            let transaction = lease.begin().await?;
+            let transaction = lease.begin(timeouts).await?;
             match work(&mut PostgresSql::new(transaction.client())).await? {
                 End::Commit(done) => {
                     commit(transaction).await?;
@@ -158,8 +166,12 @@ impl PostgresStore {
         &self,
         work: impl AsyncFnOnce(&mut (dyn Sql + '_)) -> Result<End<T>, AdminError>,
     ) -> Result<T, AdminError> {
+        // The server gives up as well: a statement that waits for a lock would keep its connection.
+        let timeouts = Timeouts { statement: QUICK_TIMEOUT.as_secs(), lock: 0 };
         let timed_out = |_| StoreError::Unreachable("timed out".into());
-        tokio::time::timeout(QUICK_TIMEOUT, self.transaction(work)).await.map_err(timed_out)?
+        tokio::time::timeout(QUICK_TIMEOUT, self.transaction_within(timeouts, work))
+            .await
+            .map_err(timed_out)?
     }
 
     /// Runs a command's work on the primary, without a timeout, unless the host goes down.
