@@ -13,8 +13,9 @@ import schemathesis
 
 URL = os.environ["BATCHSCAN_URL"] + "/operator/v1/organisations"
 HEADERS = {"Authorization": f"Bearer {os.environ['BATCHSCAN_CLIENT_SECRET']}"}
+# No other case changes this batch: a file that empties stored values is rejected.
 CSV = """batch_id,batch_name,batch_creation_date,number_of_images,warnings
-b-1,Tray,2026-01-31T08:00:00Z,1,false
+b-csv,Tray,2026-01-31T08:00:00Z,1,false
 """
 FILES = ("text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
 FILES += ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",)
