@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::dump::DumpFilter;
 use crate::errors::{AdminError, OpenError, unwritable};
 use crate::platform;
-use crate::sqlite::SqliteStore;
+use crate::sqlite::{self, SqliteStore};
 use crate::store::{Database, Store};
 use crate::types::{OpenOptions, Progress};
 
@@ -34,8 +34,22 @@ impl Store {
 
     /// Records a backup in the audit log.
     pub async fn record_backup(&self, to: &Path, now: UtcInstant) -> Result<(), AdminError> {
-        let to = to.display().to_string();
-        self.change(now, async move |_| Ok(((), vec![Change::new("backup", &to)]))).await
+        self.record("backup", to, now).await
+    }
+
+    /// Records in the audit log that this database was restored from a backup.
+    pub async fn record_restore(&self, backup: &Path, now: UtcInstant) -> Result<(), AdminError> {
+        self.record("restore", backup, now).await
+    }
+
+    async fn record(&self, action: &'static str, path: &Path, now: UtcInstant) -> Result<(), AdminError> {
+        let path = path.display().to_string();
+        self.change(now, async move |_| Ok(((), vec![Change::new(action, &path)]))).await
+    }
+
+    /// Whether another process has this SQLite database open. `false` for a file that cannot be read.
+    pub fn is_in_use(path: &Path) -> bool {
+        sqlite::is_in_use(path)
     }
 }
 

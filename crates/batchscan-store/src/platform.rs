@@ -10,7 +10,7 @@
 pub(crate) use system::{
     check_permissions, create_database, lock_for_migration, set_host, sqlite_path, user_name,
 };
-pub use system::{file_id, host_name, private};
+pub use system::{file_id, give_to_folder, host_name, private};
 
 #[cfg(unix)]
 mod system {
@@ -32,6 +32,11 @@ mod system {
     /// Creates the file before SQLite does, so that other users can never read it.
     pub(crate) fn create_database(path: &Path, folder: &Path) -> io::Result<()> {
         let file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
+        give_to_folder(&file, folder)
+    }
+
+    /// Gives a new database to those who own the folder.
+    pub fn give_to_folder(file: &File, folder: &Path) -> io::Result<()> {
         let folder = folder.metadata()?;
         // What root creates in the folder of the service belongs to the service.
         if file.metadata()?.uid() == 0 && folder.uid() != 0 {
@@ -128,6 +133,10 @@ mod system {
 
     pub(crate) fn create_database(path: &Path, _folder: &Path) -> io::Result<()> {
         OpenOptions::new().write(true).create_new(true).open(path).map(drop)
+    }
+
+    pub fn give_to_folder(_file: &File, _folder: &Path) -> io::Result<()> {
+        Ok(())
     }
 
     /// A folder cannot be locked: opens a file next to the database that no one else can open, and that is removed at the end.

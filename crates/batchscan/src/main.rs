@@ -72,6 +72,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Watch(watch) => commands::watch::run(watch).await?,
         Command::Batch(batch) => commands::batch::run(batch).await?,
         Command::Backup(backup) => commands::backup::run(backup).await?,
+        Command::Restore(restore) => commands::restore::run(restore).await?,
         Command::Copy(copy) => commands::copy::run(copy).await?,
         Command::Doctor(doctor) => return commands::doctor::run(doctor).await,
         Command::Key(key) => commands::key::run(key).await?,

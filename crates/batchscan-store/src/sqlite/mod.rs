@@ -14,4 +14,5 @@ mod sql;
 mod store;
 mod threads;
 
+pub(crate) use open::is_in_use;
 pub(crate) use store::SqliteStore;

@@ -56,6 +56,17 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     open().map_err(|error| open_error(path, &error))
 }
 
+/// Whether another process has the database open.
+pub(crate) fn is_in_use(path: &Path) -> bool {
+    let lock = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // With a write-ahead log, readers keep a lock as long as they are connected.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")
+    };
+    lock().is_err_and(|error: rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+}
+
 /// The schema version; 0 if there is no schema yet.
 pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
     let history = "SELECT 1 FROM sqlite_schema WHERE name = 'schema_history'";

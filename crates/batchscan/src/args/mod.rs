@@ -23,8 +23,8 @@ use crate::terminal::{exit_with_usage_error, set_json_errors};
 pub(crate) use database::{DatabaseArg, MirrorOutput};
 pub(crate) use operator::{
     Audit, Backup, Batch, BatchCommand, CopyDatabase, Credential, CredentialCommand, Demo, Doctor, Import,
-    Imports, Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Serve,
-    Session, SessionCommand, Status, TokenCommand, Watch,
+    Imports, Key, KeyCommand, LinkOptions, LogFormat, Operator, OperatorCommand, Org, OrgCommand, Restore,
+    Serve, Session, SessionCommand, Status, TokenCommand, Watch,
 };
 pub(crate) use user::{
     Check, ColumnsArgs, Connection, DateRangeArgs, List, Login, Logout, Mirror, Openapi, Pull, SUMMARY_START,
@@ -147,6 +147,7 @@ pub(crate) enum Command {
     Watch(Watch),
     Batch(Batch),
     Backup(Backup),
+    Restore(Restore),
     Copy(CopyDatabase),
     Doctor(Doctor),
     Key(Key),

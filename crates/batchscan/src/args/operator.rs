@@ -544,6 +544,23 @@ pub(crate) struct Backup {
     pub(crate) keep: Option<u16>,
 }
 
+/// Replace an SQLite database by a backup
+///
+/// Stop the service and its watchers first. The backup is checked before the database is replaced, and the old database stays
+/// beside the new one until you remove it. For PostgreSQL, copy the backup into an empty database: `batchscan copy --from
+/// sqlite:FILE --to URL`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  batchscan restore /var/backups/batchscan/batchscan-2026-01-31T021500Z.db")]
+pub(crate) struct Restore {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArg,
+    /// Backup to restore
+    #[arg(value_name = "FILE")]
+    pub(crate) backup: PathBuf,
+}
+
 /// Show the state of the service and of each organisation
 ///
 /// What needs attention comes first: rejected files, credentials that expire within 30 days or that a client still uses
@@ -562,9 +579,9 @@ pub(crate) struct Status {
 pub(crate) struct Imports {
     #[command(flatten)]
     pub(crate) database: DatabaseArg,
-    /// Organisation
-    #[arg(long, value_name = "NAME")]
-    pub(crate) org: String,
+    /// Organisation; without it, all of them
+    #[arg(long, value_name = "NAME", required_if_eq("acknowledge", "true"))]
+    pub(crate) org: Option<String>,
     /// Only imports since this date (UTC): 2026-01-31, today, 1h, 7d or 2026-01-31T08:00:00Z
     #[arg(long, value_name = "DATE", allow_hyphen_values = true, value_parser = parse_start_date)]
     pub(crate) since: Option<DateArg>,

@@ -24,6 +24,7 @@ pub(crate) mod openapi;
 pub(crate) mod operator;
 pub(crate) mod org;
 pub(crate) mod pull;
+pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod status;

@@ -187,3 +187,72 @@ fn the_doctor_repairs_versions() {
     let entry = site.run(&["audit", "--json"]).succeeds();
     assert!(entry.lines().last().unwrap().contains("doctor repair"), "{entry}");
 }
+
+#[test]
+fn a_restore_replaces_the_database_and_keeps_the_old_one() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..5, "x")));
+    let credential = site.credential();
+    let backup = site.name("backup.db");
+    site.run(&["backup", &backup]).succeeds();
+    site.import(&site.write("b.ndjson", scans::ndjson(5..9, "y")));
+    let service = site.serve(&[]);
+    let error = site.run(&["restore", &backup]).err;
+    assert!(error.contains("the database is in use: stop the service"), "{error}");
+    assert_eq!(auth(&service, &credential).status, 200);
+    drop(service);
+    let text = site.run(&["restore", &backup]).succeeds();
+    assert!(
+        text.starts_with(&format!("restored {} from {backup}: 1 organisation, 5 batches\n", site.database)),
+        "{text}"
+    );
+    let old = text.split_once("the old database is ").unwrap().1.split_once(": remove it").unwrap().0;
+    let doctor = site.run(&["doctor", "--database", &format!("sqlite:{old}")]).succeeds();
+    assert!(doctor.ends_with("1 organisation, 9 batches\nno problems found\n"), "{doctor}");
+    assert!(site.run(&["doctor"]).succeeds().ends_with("1 organisation, 5 batches\nno problems found\n"));
+    assert!(site.run(&["audit"]).succeeds().contains(" restore "));
+    assert_eq!(auth(&site.serve(&[]), &credential).status, 200);
+}
+
+#[test]
+fn a_restore_from_something_else_changes_nothing() {
+    let site = Site::new();
+    site.import(&site.write("a.ndjson", scans::ndjson(0..5, "x")));
+    site.run(&["backup", &site.name("damaged.db")]).succeeds();
+    let damaged = std::fs::read(site.path("damaged.db")).unwrap();
+    std::fs::write(site.path("damaged.db"), &damaged[..damaged.len() - 16_384]).unwrap();
+    site.write("text.db", "no database");
+    site.write("open.db", &damaged);
+    site.write("open.db-wal", "changes");
+    for (backup, problem) in [
+        ("damaged.db", "damaged"),
+        ("text.db", "is not a backup"),
+        ("missing.db", "No such file"),
+        ("open.db", "is open in another program"),
+    ] {
+        let error = site.run(&["restore", &site.name(backup)]).err;
+        assert!(error.contains(problem), "{error}");
+        assert!(site.run(&["doctor"]).succeeds().ends_with("1 organisation, 5 batches\nno problems found\n"));
+        assert_eq!(partial_files(&site.path("")), 0, "{backup}");
+    }
+    let error = Site::on_postgres().run(&["restore", &site.name("damaged.db")]).err;
+    assert!(error.contains("batchscan copy --from sqlite:"), "{error}");
+}
+
+/// As after the loss of a machine, and after damage to the file.
+#[test]
+fn a_restore_needs_no_old_database_and_no_readable_one() {
+    let site = Site::new();
+    site.run(&["backup", &site.name("backup.db")]).succeeds();
+    for old in [None, Some("damaged")] {
+        std::fs::remove_file(site.path("scans.db")).unwrap();
+        if let Some(old) = old {
+            site.write("scans.db", old);
+            // Of the damaged database. It must not be applied to the restored one.
+            site.write("scans.db-wal", "log");
+        }
+        let text = site.run(&["restore", &site.name("backup.db")]).succeeds();
+        assert_eq!(text.contains("the old database is "), old.is_some(), "{text}");
+        site.run(&["doctor"]).succeeds();
+    }
+}
