@@ -37,6 +37,28 @@ impl Zone {
         ZONES.get(name).ok().filter(|zone| !zone.is_unknown()).map(Self)
     }
 
+    /// What is expected instead of a name that is unknown, with a name that is similar to it.
+    pub fn expected(name: &str) -> String {
+        const NAME_BYTES_MAX: usize = 64;
+        const BYTES_PER_EDIT: usize = 4;
+        let name = name.to_ascii_lowercase().replace(' ', "_");
+        // A city alone is enough.
+        let edits = |zone: &String| {
+            let zone = zone.to_ascii_lowercase();
+            let city = zone.rsplit('/').next().unwrap_or_default();
+            strsim::osa_distance(&name, &zone).min(strsim::osa_distance(&name, city))
+        };
+        let similar = match name.len() {
+            ..=NAME_BYTES_MAX => ZONES.available().map(|zone| zone.to_string()).min_by_key(edits),
+            _ => None,
+        };
+        match similar.filter(|zone| edits(zone) <= name.len() / BYTES_PER_EDIT && Self::parse(zone).is_some())
+        {
+            Some(similar) => format!("the name of a time zone (did you mean {similar}?)"),
+            None => "the name of a time zone, such as Europe/Berlin or UTC".into(),
+        }
+    }
+
     /// The name, such as `Europe/Berlin`.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
@@ -93,6 +115,23 @@ mod tests {
         assert_eq!(Zone::parse("UTC").unwrap().name(), "UTC");
         for name in ["", "Berlin", "+01:00", "Etc/Unknown", "optional"] {
             assert_eq!(Zone::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_similar_name_or_the_one_of_a_city_is_suggested() {
+        for (name, zone) in [
+            ("Europe/Londno", Some("Europe/London")),
+            ("berlin", Some("Europe/Berlin")),
+            ("new york", Some("America/New_York")),
+            ("", None),
+            ("CET+1", None),
+            ("+01:00", None),
+            ("Etc/Unknown", None),
+        ] {
+            let suggestion = zone.map(|zone| format!("(did you mean {zone}?)"));
+            let expected = suggestion.unwrap_or("such as Europe/Berlin or UTC".into());
+            assert!(Zone::expected(name).ends_with(&expected), "{name}: {}", Zone::expected(name));
         }
     }
 }

@@ -299,8 +299,8 @@ impl Parser<'_> {
                 mapping.encoding = Some(parse_text(value, expected, parse_encoding)?);
             }
             "timezone" => {
-                let expected = "the name of a time zone, such as \"Europe/Berlin\" or \"UTC\"";
-                mapping.timezone = Some(parse_text(value, expected, Zone::parse)?);
+                let expected = Zone::expected(value.get_ref().as_str().unwrap_or_default());
+                mapping.timezone = Some(parse_text(value, &expected, Zone::parse)?);
             }
             "date_format" => {
                 let expected = "a form with year, month and day, and an hour if it has minutes, such as \"%d.%m.%Y %H:%M\" or \"%m/%d/%Y %I:%M %p\", also for a date and a time in two columns";
@@ -634,7 +634,7 @@ warnings = "false"
         for (text, expected) in [
             (
                 "\ntimezone = \"Berlin\"",
-                "line 2: timezone: expected the name of a time zone, such as \"Europe/Berlin\" or \"UTC\", found \"Berlin\"",
+                "line 2: timezone: expected the name of a time zone (did you mean Europe/Berlin?), found \"Berlin\"",
             ),
             (
                 "date_format = \"%H:%M\"",

@@ -88,11 +88,12 @@ pub(crate) fn parse_link_time(text: &str) -> Result<Duration, String> {
     if RANGE.contains(&time.as_secs()) { Ok(time) } else { Err("must be from 15m to 7d".into()) }
 }
 
-/// The id of a batch.
+/// A time zone.
 pub(crate) fn parse_zone(text: &str) -> Result<Zone, String> {
-    Zone::parse(text).ok_or_else(|| "expected the name of a time zone, such as Europe/Berlin or UTC".into())
+    Zone::parse(text).ok_or_else(|| format!("expected {}", Zone::expected(text)))
 }
 
+/// The id of a batch.
 pub(crate) fn parse_batch_id(text: &str) -> Result<BatchId, String> {
     BatchId::new(text).ok_or_else(|| format!("expected {}", Kind::Id.expected()))
 }

@@ -18,15 +18,24 @@ pub(crate) async fn run(command: Imports) -> anyhow::Result<()> {
     let Imports { database, org, since, file, rejected, acknowledge, json } = command;
     let store = open(&database).await?;
     let filter = ImportFilter { since: since.map(|since| since.instant), file, rejected };
-    if acknowledge {
-        return self::acknowledge(&store, &org, filter).await;
-    }
-    let (mut after, mut found) = (0, Vec::new());
-    loop {
-        let imports = store.imports(&org, filter.clone(), after, IMPORTS_AT_ONCE).await?;
-        let Some(last) = imports.last() else { break };
-        after = last.id;
-        if json { print(&lines(&imports))? } else { found.extend(imports) }
+    let orgs = match org {
+        Some(org) if acknowledge => return self::acknowledge(&store, &org, filter).await,
+        Some(org) => vec![org.into()],
+        None => store.org_overviews().await?.into_iter().map(|org| org.name).collect(),
+    };
+    let mut found = Vec::new();
+    for org in &orgs {
+        let mut after = 0;
+        loop {
+            let imports = store.imports(org, filter.clone(), after, IMPORTS_AT_ONCE).await?;
+            let Some(last) = imports.last() else { break };
+            after = last.id;
+            if json {
+                print(&lines(org, &imports))?
+            } else {
+                found.extend(imports.into_iter().map(|import| (&**org, import)))
+            }
+        }
     }
     match (json, found.is_empty()) {
         (true, _) => Ok(()),
@@ -48,26 +57,39 @@ async fn acknowledge(store: &Store, org: &str, filter: ImportFilter) -> anyhow::
     print(&format!("acknowledged {imports}: `batchscan status` no longer reports them\n"))
 }
 
-fn list(imports: &[ImportEntry]) -> String {
-    let rows: Vec<_> = imports.iter().map(row).collect();
-    let listed = table(["TIME", "FILE", "RESULT", "NEW", "CORRECTED", "UNCHANGED", "WARNINGS", "BY"], &rows);
+fn list(imports: &[(&str, ImportEntry)]) -> String {
+    let rows: Vec<_> = imports.iter().map(|(org, import)| row(org, import)).collect();
+    let listed = table(
+        ["ORGANISATION", "TIME", "FILE", "RESULT", "NEW", "CORRECTED", "UNCHANGED", "WARNINGS", "BY"],
+        &rows,
+    );
     let messages = |import: &ImportEntry| {
         let line = |message: &String| {
             format!("  {} {}: {}\n", format_time(Some(import.at)), file(import), sanitize(message))
         };
         import.messages.iter().map(line).collect::<String>()
     };
-    let messages: String = imports.iter().map(messages).collect();
+    let messages: String = imports.iter().map(|(_, import)| messages(import)).collect();
     if messages.is_empty() { listed } else { format!("{listed}\nwarnings and errors:\n{messages}") }
 }
 
-fn row(import: &ImportEntry) -> [String; 8] {
+fn row(org: &str, import: &ImportEntry) -> [String; 9] {
     let counts = &import.counts;
     let [new, corrected, unchanged, warnings] =
         [counts.new, counts.corrected, counts.unchanged, import.warnings].map(grouped);
     let result = if import.is_rejected { "rejected" } else { "imported" };
     let by = format!("{} on {}", sanitize(&import.actor), sanitize(&import.source));
-    [format_time(Some(import.at)), file(import), result.to_owned(), new, corrected, unchanged, warnings, by]
+    [
+        sanitize(org),
+        format_time(Some(import.at)),
+        file(import),
+        result.to_owned(),
+        new,
+        corrected,
+        unchanged,
+        warnings,
+        by,
+    ]
 }
 
 fn file(import: &ImportEntry) -> String {
@@ -75,6 +97,11 @@ fn file(import: &ImportEntry) -> String {
 }
 
 /// One JSON object per line.
-fn lines(imports: &[ImportEntry]) -> String {
-    imports.iter().map(|entry| format!("{}\n", import(entry))).collect()
+fn lines(org: &str, imports: &[ImportEntry]) -> String {
+    let line = |entry: &ImportEntry| {
+        let mut line = import(entry);
+        line["organisation"] = org.into();
+        format!("{line}\n")
+    };
+    imports.iter().map(line).collect()
 }
