@@ -40,7 +40,7 @@ mod system {
         let folder = folder.metadata()?;
         // What root creates in the folder of the service belongs to the service.
         if file.metadata()?.uid() == 0 && folder.uid() != 0 {
-            fchown(&file, Some(folder.uid()), Some(folder.gid()))?;
+            fchown(file, Some(folder.uid()), Some(folder.gid()))?;
         }
         if is_shared(folder.mode()) {
             file.set_permissions(Permissions::from_mode(0o660))?;
