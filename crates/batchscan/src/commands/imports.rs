@@ -31,9 +31,9 @@ pub(crate) async fn run(command: Imports) -> anyhow::Result<()> {
             let Some(last) = imports.last() else { break };
             after = last.id;
             if json {
-                print(&lines(org, &imports))?
+                print(&lines(org, &imports))?;
             } else {
-                found.extend(imports.into_iter().map(|import| (&**org, import)))
+                found.extend(imports.into_iter().map(|import| (&**org, import)));
             }
         }
     }
