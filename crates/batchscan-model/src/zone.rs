@@ -40,7 +40,7 @@ impl Zone {
     /// What is expected instead of a name that is unknown, with a name that is similar to it.
     pub fn expected(name: &str) -> String {
         const NAME_BYTES_MAX: usize = 64;
-        const BYTES_PER_EDIT: usize = 4;
+        const BYTES_PER_EDIT: usize = 5;
         let name = name.to_ascii_lowercase().replace(' ', "_");
         // A city alone is enough.
         let edits = |zone: &String| {
@@ -52,8 +52,10 @@ impl Zone {
             ..=NAME_BYTES_MAX => ZONES.available().map(|zone| zone.to_string()).min_by_key(edits),
             _ => None,
         };
-        match similar.filter(|zone| edits(zone) <= name.len() / BYTES_PER_EDIT && Self::parse(zone).is_some())
-        {
+        // Etc/GMT+1 is an hour behind GMT.
+        let is_similar =
+            |zone: &String| edits(zone) <= name.len() / BYTES_PER_EDIT && !zone.starts_with("Etc/");
+        match similar.filter(is_similar) {
             Some(similar) => format!("the name of a time zone (did you mean {similar}?)"),
             None => "the name of a time zone, such as Europe/Berlin or UTC".into(),
         }
@@ -126,6 +128,8 @@ mod tests {
             ("new york", Some("America/New_York")),
             ("", None),
             ("CET+1", None),
+            ("GMT+1", None),
+            ("CEST", None),
             ("+01:00", None),
             ("Etc/Unknown", None),
         ] {

@@ -110,8 +110,8 @@ fn send_file(
         steps.blocking_send(ImportStep::Rows(full)).map_or(ControlFlow::Break(()), ControlFlow::Continue)
     })?;
     let (warnings, messages) = (summary.warnings.count, texts(&summary.warnings.first));
-    let (dry_run, missing) = (options.dry_run, summary.missing);
-    let end = ImportEnd { dry_run, warnings, messages, missing, has_number_ids };
+    let (dry_run, missing, incomplete) = (options.dry_run, summary.missing, summary.incomplete);
+    let end = ImportEnd { dry_run, warnings, messages, missing, incomplete, has_number_ids };
     [ImportStep::Rows(chunk), ImportStep::End(end)]
         .into_iter()
         .try_for_each(|step| steps.blocking_send(step))

@@ -286,7 +286,7 @@ impl Import {
         if let Some(first) = self.find_replayed(sql, org).await? {
             return Ok(End::RollBack((first, false)));
         }
-        let ImportEnd { dry_run, mut warnings, mut messages, missing, has_number_ids } =
+        let ImportEnd { dry_run, mut warnings, mut messages, missing, incomplete, has_number_ids } =
             sql.stage(org, rows).await?;
         // Meanwhile, another organisation may have got the name, or the same file may have been imported.
         if lock_org(sql, &self.name).await? != org {
@@ -297,9 +297,16 @@ impl Import {
         }
         let version = next_version(sql, org).await?;
         let rules = self.source.id_rules;
-        let missing = if rules.repeated == RepeatedIds::Accept { Vec::new() } else { missing };
-        let Merged { counts, repeated, replaced, emptied, moved } = sql.merge(org, version, &missing).await?;
-        let fields: Vec<Field> = emptied.iter().map(|(field, _)| *field).collect();
+        let may_empty = match rules.repeated {
+            RepeatedIds::Accept => Vec::new(),
+            _ => [&*missing, &*incomplete].concat(),
+        };
+        let Merged { counts, repeated, replaced, emptied, moved } =
+            sql.merge(org, version, &may_empty).await?;
+        let (without_values, with_gaps): (Vec<_>, Vec<_>) =
+            emptied.into_iter().partition(|(field, _)| missing.contains(field));
+        let fields =
+            |emptied: &[(Field, String)]| emptied.iter().map(|(field, _)| *field).collect::<Vec<_>>();
         let shortened = match has_number_ids && rules.is_checked() {
             true => find_shortened(sql, org, version).await?,
             false => None,
@@ -308,7 +315,8 @@ impl Import {
             shortened.map(|(id, stored)| rules.check_shortened(&id, &stored)),
             repeated.map(|id| rules.check_repeated(&id)),
             replaced.map(|id| rules.check_replaced(&id)),
-            emptied.first().map(|(_, id)| rules.check_emptied(id, &fields)),
+            with_gaps.first().map(|(_, id)| rules.check_incomplete(id, &fields(&with_gaps))),
+            without_values.first().map(|(_, id)| rules.check_emptied(id, &fields(&without_values))),
         ] {
             if let Some(warning) = checked.transpose().map_err(AdminError::InvalidIds)?.flatten() {
                 warnings += 1;

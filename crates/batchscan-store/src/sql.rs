@@ -311,8 +311,8 @@ pub(crate) fn invalid(what: &str) -> StoreError {
 pub(crate) fn ids_of_emptied(fields: &[Field], corrected: &str) -> String {
     let id = |field: Field| match fields.contains(&field) {
         true => format!(
-            "min(CASE WHEN old NOT LIKE '%\"{field}\":null%' AND old NOT LIKE '%\"{field}\":\"\"%'
-                       AND new LIKE '%\"{field}\":null%' THEN batch_id END)"
+            "min(CASE WHEN new LIKE '%\"{field}\":null%' AND old NOT LIKE '%\"{field}\":null%'
+                       AND old NOT LIKE '%\"{field}\":\"\"%' THEN batch_id END)"
         ),
         false => "NULL".to_owned(),
     };

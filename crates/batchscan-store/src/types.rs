@@ -106,8 +106,10 @@ pub struct ImportEnd {
     pub warnings: u64,
     /// The first of them.
     pub messages: Vec<String>,
-    /// The fields that the file has no column for.
+    /// The fields that the file has no column or no values for.
     pub missing: Vec<Field>,
+    /// The fields that the file has values for, but not in every row.
+    pub incomplete: Vec<Field>,
     /// Whether it has ids of digits only, which a spreadsheet may have shortened.
     pub has_number_ids: bool,
 }

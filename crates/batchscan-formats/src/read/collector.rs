@@ -4,7 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use batchscan_model::printable::clip;
-use batchscan_model::{Batch, Field, FieldError, FieldErrors, Kind, RawBatch, UtcInstant, Value};
+use batchscan_model::{Batch, Field, FieldError, FieldErrors, FieldValue, Kind, RawBatch, UtcInstant, Value};
 
 use super::ReadOptions;
 use super::columns::Role;
@@ -65,6 +65,9 @@ pub(super) struct Collector<'a> {
     is_header_wrong: bool,
     /// The fields that a table has no column for.
     missing: Vec<Field>,
+    /// By field: whether a batch of a table has a value, and whether one has none.
+    has_values: [bool; Field::ALL.len()],
+    has_gaps: [bool; Field::ALL.len()],
     /// Whether the ids so far are 1, 2, 3 and so on.
     has_row_numbers: bool,
 }
@@ -106,6 +109,8 @@ impl<'a> Collector<'a> {
             sheets: Vec::new(),
             is_header_wrong: false,
             missing: Vec::new(),
+            has_values: [false; Field::ALL.len()],
+            has_gaps: [false; Field::ALL.len()],
             has_row_numbers: true,
         }
     }
@@ -144,6 +149,11 @@ impl<'a> Collector<'a> {
         }
         if self.is_table {
             implausible.extend(check_sum(&batch));
+            for (index, value) in batch.values().into_iter().enumerate() {
+                let seen =
+                    if matches!(value, FieldValue::Null) { &mut self.has_gaps } else { &mut self.has_values };
+                seen[index] = true;
+            }
         }
         if !implausible.is_empty() {
             if is_example && self.implausible == Implausible::Reject {
@@ -369,7 +379,15 @@ impl<'a> Collector<'a> {
             Err(Stop::Callback) => Err(ReadError::Stopped),
             Err(Stop::Io(error)) => Err(ReadError::Io(error)),
             Ok(()) | Err(Stop::Errors) if errors.is_empty() => {
-                Ok(ReadSummary { batches: self.batches, warnings, missing: self.missing })
+                let (mut missing, mut incomplete) = (self.missing, Vec::new());
+                for field in Field::ALL.into_iter().filter(|field| self.has_gaps[*field as usize]) {
+                    match self.has_values[field as usize] {
+                        _ if missing.contains(&field) => {}
+                        true => incomplete.push(field),
+                        false => missing.push(field),
+                    }
+                }
+                Ok(ReadSummary { batches: self.batches, warnings, missing, incomplete })
             }
             Ok(()) | Err(Stop::Errors) => {
                 let Self { repeats, more, only_implausible, .. } = self;

@@ -55,8 +55,10 @@ pub struct ReadSummary {
     pub batches: u64,
     /// Values that cannot be right.
     pub warnings: Warnings,
-    /// The fields that a table has no column for.
+    /// The fields that a table has no column or no values for.
     pub missing: Vec<Field>,
+    /// The fields that a table has values for, but not in every row.
+    pub incomplete: Vec<Field>,
 }
 
 /// Values that were accepted although they cannot be right.
@@ -161,17 +163,16 @@ impl IdRules {
         )))
     }
 
-    /// The error about a stored batch that loses values because the file has no columns for them, or the warning.
+    /// The error about a stored batch that loses values because the file has none for these fields, or the warning.
     pub fn check_emptied(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
-        let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-        let problem = format!(
-            "no column in the file: batches that it corrects lose {}, \"{}\" for example; import a file with all columns \
-             instead",
-            if fields.len() == 1 { "this value" } else { "these values" },
-            clip(id)
-        );
-        let error = FieldError::problem(&names.join(", "), problem);
-        self.lose(LocatedError { location: Location::File, error })
+        let mut loss = lost_values("no column or no values in the file", id, fields);
+        loss.error.found += "; import a file with all values instead";
+        self.lose(loss)
+    }
+
+    /// The warning about a stored batch that loses values because the file has none in its row.
+    pub fn check_incomplete(self, id: &str, fields: &[Field]) -> Result<Option<LocatedError>, ReadError> {
+        self.warn(lost_values("empty cells", id, fields))
     }
 
     /// What stored batches would lose is an error, unless the import is forced.
@@ -195,6 +196,14 @@ impl IdRules {
             }
         }
     }
+}
+
+fn lost_values(cause: &str, id: &str, fields: &[Field]) -> LocatedError {
+    let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+    let values = if fields.len() == 1 { "this value" } else { "these values" };
+    let problem = format!("{cause}: batches that it corrects lose {values}, \"{}\" for example", clip(id));
+    let error = FieldError::problem(&names.join(", "), problem);
+    LocatedError { location: Location::File, error }
 }
 
 fn about_id(problem: String) -> LocatedError {

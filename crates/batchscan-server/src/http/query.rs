@@ -16,13 +16,15 @@ use crate::auth::TokenError;
 use crate::cipher::Cipher;
 use crate::cursor::Cursor;
 
-/// Wrong names of parameters, and the right ones (decision 017). If they were ignored, clients would get all batches.
-const WRONG_DATE_NAMES: [(&str, &str); 10] = [
+/// Wrong names of parameters in any case, and the right ones (decision 017). If they were ignored, clients would get all batches.
+const WRONG_DATE_NAMES: [(&str, &str); 12] = [
+    ("Start_Date", "start_date"),
     ("startDate", "start_date"),
     ("start-date", "start_date"),
     ("start", "start_date"),
     ("from", "start_date"),
     ("since", "start_date"),
+    ("End_Date", "end_date"),
     ("endDate", "end_date"),
     ("end-date", "end_date"),
     ("end", "end_date"),
@@ -141,7 +143,10 @@ fn reject_wrong_names(query: &Parameters<'_>, errors: &mut Invalid) {
     if query.names().all(|name| matches!(name, "start_date" | "end_date" | "next_token")) {
         return;
     }
-    for (name, right) in WRONG_DATE_NAMES.into_iter().filter(|(name, _)| query.has(name)) {
+    let is_sent = |(wrong, right): &(&str, &str)| {
+        query.names().any(|name| name.eq_ignore_ascii_case(wrong) && name != *right)
+    };
+    for (name, right) in WRONG_DATE_NAMES.into_iter().filter(is_sent) {
         errors.push(Part::Query, name, Reason::WrongName(right));
     }
     for field in Field::ALL.into_iter().filter(|field| query.has(field.name())) {

@@ -27,6 +27,7 @@ const fn end(dry_run: bool) -> ImportStep {
         warnings: 0,
         messages: Vec::new(),
         missing: Vec::new(),
+        incomplete: Vec::new(),
         has_number_ids: false,
     })
 }

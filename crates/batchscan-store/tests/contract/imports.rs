@@ -59,10 +59,19 @@ async fn import_table(
     batches: &[Batch],
     missing: Vec<Field>,
 ) -> Result<(u64, Vec<String>), AdminError> {
+    import_until(fixture, id_rules, batches, ImportEnd { missing, ..ImportEnd::default() }).await
+}
+
+async fn import_until(
+    fixture: &Fixture,
+    id_rules: IdRules,
+    batches: &[Batch],
+    end: ImportEnd,
+) -> Result<(u64, Vec<String>), AdminError> {
     let (steps, rows) = mpsc::channel(2);
     steps.send(ImportStep::Rows(batches.iter().map(ImportRow::from).collect())).await.unwrap();
     let messages = vec!["first".into()];
-    let end = ImportEnd { dry_run: false, warnings: 1, messages, missing, has_number_ids: true };
+    let end = ImportEnd { warnings: 1, messages, has_number_ids: true, ..end };
     steps.send(ImportStep::End(end)).await.unwrap();
     let source = ImportSource { id_rules, ..ImportSource::default() };
     fixture.store.import(ORG, source, rows, at(8)).await.map(|result| (result.warnings, result.messages))
@@ -116,8 +125,7 @@ pub(crate) async fn a_file_without_the_column_of_a_stored_value_must_be_forced(f
     let missing = || vec![Field::CropType, Field::Comment];
     let import = async |rules, batches: &[Batch]| import_table(fixture, rules, batches, missing()).await;
     fixture.import(&[batch("a", 1), commented(batch("b", 2), "a \"comment\":null"), batch("c", 3)]).await;
-    let expected =
-        "comment: no column in the file: batches that it corrects lose this value, \"b\" for example";
+    let expected = "comment: no column or no values in the file: batches that it corrects lose this value, \"b\" for example";
     let corrected = [batch("a", 2), batch("b", 2), batch("new", 4)];
     let error = import(rules(RepeatedIds::Warn), &corrected).await.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -132,9 +140,25 @@ pub(crate) async fn a_file_without_the_column_of_a_stored_value_must_be_forced(f
     // A row that has the value, from another sheet, loses nothing. Nor does an empty text.
     let rows = [commented(batch("c", 7), "kept"), batch("b", 7), batch("e", 7), batch("d", 8)];
     let (_, messages) = import(forced(), &rows).await.unwrap();
-    let expected =
-        "crop_type, comment: no column in the file: batches that it corrects lose these values, \"e\"";
+    let expected = "crop_type, comment: no column or no values in the file: batches that it corrects lose these values, \"e\"";
     assert!(messages[0].starts_with(expected), "{messages:?}");
+}
+
+pub(crate) async fn an_empty_cell_that_empties_a_stored_value_is_a_warning(fixture: &Fixture) {
+    let import = async |rules, batches: &[Batch]| {
+        let incomplete = vec![Field::CropType, Field::Comment];
+        import_until(fixture, rules, batches, ImportEnd { incomplete, ..ImportEnd::default() }).await
+    };
+    fixture.import(&[commented(batch("b", 2), "value"), batch("c", 3)]).await;
+    let corrected = [batch("b", 2), commented(batch("c", 3), "new")];
+    let expected = "comment: empty cells: batches that it corrects lose this value, \"b\" for example";
+    let error = import(rules(RepeatedIds::Reject), &corrected).await.unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(
+        import(rules(RepeatedIds::Warn), &corrected).await.unwrap(),
+        (2, vec![expected.into(), "first".into()])
+    );
+    assert_eq!(import(rules(RepeatedIds::Reject), &corrected).await.unwrap().0, 1);
 }
 
 pub(crate) async fn an_id_with_other_leading_zeros_must_be_forced(fixture: &Fixture) {

@@ -62,6 +62,7 @@ on_both_stores!(
     imports::an_id_of_several_batches_is_a_warning_or_an_error,
     imports::a_file_replaces_other_batches_only_if_it_is_forced,
     imports::a_file_without_the_column_of_a_stored_value_must_be_forced,
+    imports::an_empty_cell_that_empties_a_stored_value_is_a_warning,
     imports::an_id_with_other_leading_zeros_must_be_forced,
     imports::a_batch_that_is_restored_counts_as_unchanged,
     imports::a_dry_run_counts_and_keeps_nothing,

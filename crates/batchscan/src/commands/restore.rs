@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use batchscan_model::UtcInstant;
 use batchscan_server::clock::Clock;
-use batchscan_store::{DatabaseUrl, DoctorReport, OpenOptions, Store, platform};
+use batchscan_store::{DatabaseUrl, DoctorReport, OpenError, OpenOptions, Store, platform};
 
 use crate::args::Restore;
 use crate::atomic_file::{NewFile, folder_of, with_suffix};
 use crate::numbers::count;
 use crate::progress::{self, progress_bar};
-use crate::terminal::print;
+use crate::terminal::{print, print_hint};
 
 /// The write-ahead log of a database.
 const LOG: &str = "-wal";
@@ -31,6 +31,9 @@ pub(crate) async fn run(command: Restore) -> anyhow::Result<()> {
     if with_suffix(&backup, LOG).metadata().is_ok_and(|log| log.len() > 0) {
         bail!("{} is open in another program, or is not a finished backup", backup.display());
     }
+    if backup.canonicalize().is_ok_and(|backup| path.canonicalize().is_ok_and(|path| path == backup)) {
+        bail!("{} is the database itself; name a backup of it", backup.display());
+    }
     if Store::is_in_use(path) {
         bail!("the database is in use: stop the service, its watchers and all other commands first");
     }
@@ -43,12 +46,12 @@ pub(crate) async fn run(command: Restore) -> anyhow::Result<()> {
     let (orgs, batches) =
         (count(found.orgs, "organisation", "organisations"), count(found.batches, "batch", "batches"));
     print(&format!("restored {} from {}: {orgs}, {batches}\n", database.database, backup.display()))?;
-    match old {
-        None => Ok(()),
-        Some(old) => {
-            print(&format!("the old database is {}: remove it when you no longer need it\n", old.display()))
-        }
+    if let Some(old) = old {
+        print(&format!("the old database is {}: remove it when you no longer need it\n", old.display()))?;
     }
+    print_hint(
+        "Credentials that were revoked since the backup work again: revoke them again before you start the service",
+    )
 }
 
 /// Copies the backup beside the database.
@@ -63,9 +66,12 @@ fn copy(backup: &Path, database: &Path) -> io::Result<NewFile> {
 /// Checks the copy, upgrades it to this version and records in it where it comes from.
 async fn check(copy: &NewFile, backup: &Path, now: UtcInstant) -> anyhow::Result<DoctorReport> {
     let name = backup.display();
-    let is_no_backup = || format!("{name} is not a backup");
     let url = DatabaseUrl::Sqlite(copy.partial_path().to_owned());
-    let store = Store::open(&url, OpenOptions::EXISTING).await.with_context(is_no_backup)?;
+    let store = Store::open(&url, OpenOptions::EXISTING).await.map_err(|error| match error {
+        OpenError::NotADatabase(_) => anyhow!("{name} is not a backup"),
+        OpenError::Damaged { cause, .. } => anyhow!("{name} is damaged ({cause}): restore another backup"),
+        error => anyhow::Error::new(error).context(format!("cannot open a copy of {name}")),
+    })?;
     let bar = progress_bar("checking", "{msg} {bar:32} {human_pos} of {human_len} batches");
     let found = store.doctor(progress::callback(&bar)).await;
     bar.finish_and_clear();
@@ -84,7 +90,7 @@ async fn check(copy: &NewFile, backup: &Path, now: UtcInstant) -> anyhow::Result
 
 /// Renames the database and its log. Returns the new name, unless there was none.
 fn set_aside(path: &Path, now: UtcInstant) -> io::Result<Option<PathBuf>> {
-    let time = now.to_whole_secs().to_string().replace(':', "");
+    let time = now.to_string().replace(':', "");
     let old = with_suffix(path, &format!(".before-{time}"));
     let rename = |suffix| match std::fs::rename(with_suffix(path, suffix), with_suffix(&old, suffix)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

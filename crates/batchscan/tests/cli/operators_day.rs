@@ -182,7 +182,12 @@ fn a_file_that_would_damage_stored_batches_must_be_forced() {
         let without_rate =
             site.write("without.csv", rows.replace(",avg_germination_rate", "").replace(",92.50", ""));
         let rejected = site.run(&["import", "--org", ORG, &without_rate]);
-        assert!(rejected.err.contains("avg_germination_rate: no column in the file"), "{rejected:?}");
+        assert!(
+            rejected.err.contains("avg_germination_rate: no column or no values in the file"),
+            "{rejected:?}"
+        );
+        let empty = site.write("empty.csv", rows.replace("92.50", ""));
+        assert!(site.run(&["import", "--org", ORG, &empty]).err.contains("no values in the file"));
         let forced = site.run(&["import", "--org", ORG, &without_rate, "--force"]);
         assert!(forced.out.contains("1 corrected") && forced.err.contains("lose this value"), "{forced:?}");
     }

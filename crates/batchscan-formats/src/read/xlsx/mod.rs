@@ -366,8 +366,12 @@ struct Row<'a> {
     titles: Vec<String>,
     /// The text of the first cell.
     first: Option<String>,
-    /// Whether the mapping says to ignore it, or it is the header again.
+    /// Whether the mapping says to ignore it.
     is_ignored: bool,
+    /// Whether it has the title of the dates where they are: it is the header again, as on printed pages.
+    is_header: bool,
+    /// How many cells are the titles of their columns.
+    titles_repeated: usize,
     /// A unit that is not the field's.
     wrong_unit: Option<FieldError>,
     has_values: bool,
@@ -454,8 +458,11 @@ impl<'o> Table<'o> {
             row.titles.push(clip(&cell.as_string().unwrap_or_default()));
             return Ok(());
         };
-        row.is_ignored |= self.is_no_data(row, column, &cell);
-        if row.is_ignored {
+        if row.first.is_none() {
+            row.is_ignored = self.options.mapping.is_ignored_row(row.first.insert(self.shown(&cell)));
+        }
+        self.compare_with_header(row, column, &cell);
+        if row.is_ignored || row.is_header {
             return Ok(());
         }
         match roles.get(column) {
@@ -497,16 +504,17 @@ impl<'o> Table<'o> {
         }
     }
 
-    /// Whether the mapping ignores rows with this first cell, or it is the header again, as on printed pages.
-    fn is_no_data(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) -> bool {
-        if row.first.is_none() && self.options.mapping.is_ignored_row(row.first.insert(self.shown(cell))) {
-            return true;
-        }
+    fn compare_with_header(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) {
         let is_date = match self.header.as_ref().and_then(|roles| roles.get(column)) {
             Some(Role::Field(role)) => role.kind == Kind::Instant,
-            role => role == Some(&Role::DateOrTime),
+            Some(Role::DateOrTime) => true,
+            Some(Role::Ignored | Role::Unnamed) | None => return,
         };
-        is_date && self.titles.get(column).is_some_and(|title| cell.get_string() == Some(title.as_ref()))
+        let title = self.titles.get(column).map_or("", AsRef::as_ref);
+        // Of equal titles, the later ones were given a number.
+        let is_equal = cell.get_string().is_some_and(|text| text == title || title.starts_with(&clip(text)));
+        row.is_header |= is_date && is_equal;
+        row.titles_repeated += usize::from(is_equal);
     }
 
     fn set<'a>(
@@ -578,7 +586,15 @@ impl<'o> Table<'o> {
         let (Some(roles), Some(converter)) = (&self.header, &self.converter) else {
             return self.finish_title_row(row.titles, collector);
         };
-        if !row.has_values || row.is_incomplete || row.is_ignored {
+        let is_used = |role: &&Role| matches!(role, Role::Field(_) | Role::DateOrTime);
+        if row.is_header && !row.is_ignored && row.titles_repeated < roles.iter().filter(is_used).count() {
+            let found = format!(
+                "another header than in row {}; put each table on a sheet of its own",
+                self.header_row + 1
+            );
+            return collector.add_error(self.location(), problem(found));
+        }
+        if !row.has_values || row.is_incomplete || row.is_ignored || row.is_header {
             collector.notes().forget_cells();
             return Ok(());
         }

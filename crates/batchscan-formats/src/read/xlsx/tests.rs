@@ -182,6 +182,25 @@ fn only_a_pulled_table_continues_on_other_sheets() {
     );
 }
 
+#[test]
+fn a_header_may_be_repeated_but_not_changed() {
+    let with_second = |titles: &[&str]| {
+        sheet(&REQUIRED, |sheet| {
+            write_row(sheet, 1, "a");
+            for (column, title) in (0..).zip(titles) {
+                sheet.write(2, column, *title).unwrap();
+            }
+            write_row(sheet, 3, "b");
+        })
+    };
+    assert_eq!(ids(XLSX, with_second(&REQUIRED)), ["a", "b"]);
+    let mut swapped = REQUIRED;
+    swapped.swap(0, 1);
+    let expected = "row 3: another header than in row 1; put each table on a sheet of its own";
+    assert_eq!(errors(XLSX, with_second(&swapped)), expected);
+    assert_eq!(errors(XLSX, with_second(&REQUIRED[..4])), expected);
+}
+
 fn value(field: Field, cell: DataRef<'_>, is_1904: bool) -> CellValue<'_> {
     CellValue::new(field, cell, &Look::default(), is_1904)
 }
