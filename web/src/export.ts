@@ -4,7 +4,6 @@ import type { Batch } from './data/batch';
 import { csv } from './data/csv';
 import { exportColumns, withOthers, type ExportColumn } from './data/export-columns';
 import { activeFilters } from './data/filter';
-import type { Reason } from './data/usual';
 import { xlsx } from './data/xlsx';
 import { results } from './results.svelte';
 import { seen } from './seen.svelte';
@@ -21,8 +20,16 @@ export function saveShown(extension: 'xlsx' | 'csv', fields?: (keyof Batch)[]): 
 }
 
 function batchColumns(fields: (keyof Batch)[]): ExportColumn[] {
-  const reasons = new Map([...results.reasons].map(([row, reasons]) => [row, whyText(results.columns.batch(row).batch_id, reasons)]));
-  return exportColumns(results.columns, withOthers(fields), reasons);
+  const { columns, reasons, sortedRows } = results;
+  const textsOf = (of: (id: string, row: number) => string[]): Map<number, string> => {
+    const texts = Array.from(sortedRows, (row) => [row, joined(' ', ...of(columns.batch(row).batch_id, row)).replaceAll('\u2060', '')] as const);
+    return new Map(texts.filter(([, text]) => text !== ''));
+  };
+  return exportColumns(columns, withOthers(fields), {
+    [text.reasons.why]: textsOf((_, row) => (reasons.get(row) ?? []).map(reasonText)),
+    [text.today.isSeen]: textsOf((id) => [seenText(seen.mark(id), view.today)]),
+    [text.today.note]: textsOf((id) => seen.notesOn([id]).map((note) => noteText(note, view.today))),
+  });
 }
 
 function cropColumns(): ExportColumn[] {
@@ -39,12 +46,8 @@ function cropColumns(): ExportColumn[] {
     rate(`${range}, ${text.period.to}`, ({ name }) => ranges.get(name)?.[measure]?.high),
     rate(weeks, ({ name }) => averages[measure].get(name)?.weeks),
     rate(year, ({ name }) => averages[measure].get(name)?.year),
+    rate(`${weeks} − ${year}`, ({ name }) => averages[measure].get(name)?.change),
   ];
-}
-
-function whyText(id: string, reasons: readonly Reason[]): string {
-  const texts = [...reasons.map(reasonText), seenText(seen.mark(id), view.today), ...seen.notesOn([id]).map((note) => noteText(note, view.today))];
-  return joined(' ', ...texts).replaceAll('\u2060', '');
 }
 
 function save(file: Blob, name: string): void {

@@ -66,7 +66,7 @@ class Results {
       no average differs from that of the year. */
   byCrop = $derived.by(() => {
     const averages = this.averages[this.measure];
-    const declineOf = ({ name }: Group): number => (averages.get(name)?.weeks ?? Infinity) - (averages.get(name)?.year ?? 0);
+    const declineOf = ({ name }: Group): number => averages.get(name)?.change ?? Infinity;
     const crops = rowsBy('crop', this.columns, this.rows).sort((a, b) => declineOf(a) - declineOf(b) || 0);
     return crops.map((crop) => ({ ...crop, average: mean(presentValues(this.columns[this.measure], crop.rows)) }));
   });

@@ -1,14 +1,9 @@
 // Axes: their ends, their round labels, and positions in pixels.
 
-export interface Tick {
-  at: number;
-  label: string;
-}
-
 export interface Axis {
   low: number;
   high: number;
-  ticks: readonly Tick[];
+  ticks: readonly { at: number; label: string }[];
   title?: string;
 }
 

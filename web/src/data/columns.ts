@@ -144,12 +144,15 @@ export function wordForms(word: string): string[] {
 // Between two fields, so that no phrase matches across them.
 const SEPARATOR = ' \u0000 ';
 
-/** How people write "house" before its number. */
+/** How people write "house" and "table" before their numbers. */
 export const HOUSE = /^(?:house|haus|h)$/;
+const TABLE = /^(?:table|tisch|bench|t)$/;
+/** One word for each of them; undefined for other words. */
+export const placeOf = (word: string): string | undefined => (HOUSE.test(word) ? 'house' : TABLE.test(word) ? 'table' : undefined);
 
 /** The words of texts that people search, each between spaces. H3 and Haus 3 are a house 3 too. */
 export function searchable(texts: readonly (string | null)[]): string {
-  const wordsOf = (text: string | null): string[] => searchWords(text ?? '').map((word) => (HOUSE.test(word) ? `${word} house` : word));
+  const wordsOf = (text: string | null): string[] => searchWords(text ?? '').map((word) => `${word} ${placeOf(word) ?? ''}`.trim());
   return ` ${texts.map((text) => wordsOf(text).join(' ')).join(SEPARATOR)} `;
 }
 

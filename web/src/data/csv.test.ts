@@ -80,6 +80,6 @@ it('writes all fields, the rows in the given order, and no rows', async () => {
 
 it('writes the addresses of people, as an import reads them, and why a batch is unusual before its comment', async () => {
   const columns = sampleColumns([{ scanned_by_email: 'ines.moreau@example.org', comment: 'Dry' }, { scanned_by_email: null, comment: null }]);
-  const file = csv(exportColumns(columns, ['scanned_by_email', 'comment'], new Map([[0, 'Only 50%.']])), allRows(columns), 'en');
+  const file = csv(exportColumns(columns, ['scanned_by_email', 'comment'], { 'Why unusual': new Map([[0, 'Only 50%.']]), Seen: new Map() }), allRows(columns), 'en');
   expect(await file.text()).toMatch(/Scanned by \(e-mail\),Why unusual,Comment\r\nines.moreau@example.org,Only 50%\.,Dry\r\n,,\r\n$/);
 });

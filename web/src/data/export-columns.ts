@@ -16,16 +16,15 @@ export function withOthers(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
   return [...new Set([...fields, ...FIELDS.map(({ name }) => name)])];
 }
 
-/** The fields in the given order. `reasons` are why batches are unusual, by row; if there are any, they come before the comment. */
-export function exportColumns(columns: Columns, fields: readonly (keyof Batch)[], reasons: ReadonlyMap<number, string> = new Map()): ExportColumn[] {
+/** The fields in the given order. What is known of batches otherwise, by row, comes before the comment. */
+export function exportColumns(columns: Columns, fields: readonly (keyof Batch)[], others: Readonly<Record<string, ReadonlyMap<number, string>>> = {}): ExportColumn[] {
   const found = fields.map((name): ExportColumn => {
     const field = findField(name)!;
     return { head: headOf(field), kind: field.kind, value: (row) => columns.batch(row)[name] };
   });
-  if (reasons.size === 0) return found;
-  const why: ExportColumn = { head: text.reasons.why, kind: 'text', value: (row) => reasons.get(row) ?? null };
+  const known = Object.entries(others).filter(([, texts]) => texts.size > 0);
   const at = fields.indexOf('comment');
-  return found.toSpliced(at < 0 ? found.length : at, 0, why);
+  return found.toSpliced(at < 0 ? found.length : at, 0, ...known.map(([head, texts]): ExportColumn => ({ head, kind: 'text', value: (row) => texts.get(row) ?? null })));
 }
 
 // People are names on the screen. A file has their addresses: an import of it must read them back.

@@ -106,7 +106,7 @@ describe('select', () => {
         batch_creation_date: `${day}T10:00:00Z`,
       })),
     );
-    for (const text of ['13 Nov', 'november 13', '13.11.', '13. Nov', '13. 11.', '13/11', '11/13']) {
+    for (const text of ['13 Nov', 'november 13', '13.11.', '13.11', '13. Nov', '13. 11.', '13/11', '11/13']) {
       expect(selected(columns, { text }), text).toEqual([0, 3]);
     }
     for (const text of ['13 Nov 2026', 'Nov 13, 2026', '13.11.2026', 'bench 13 Nov 2026', '13.11.26', '13.11. bench 3', '13/11/2026', '2026-11-13']) {
@@ -216,6 +216,8 @@ describe('select', () => {
     expect(selected(columns, { text: '13' })).toEqual([1]);
     expect(selected(columns, { text: 'row 13' })).toEqual([]);
     const houses = sampleColumns(['H3', 'Basil house 3', 'Haus 3a', 'H 3', 'H13', 'bench 3', 'House 1, H 30'].map((batch_name) => ({ batch_name })));
+    const tables = sampleColumns(['Leek H2 T4', 'Haus 2, Tisch 4', 'T14', 'H4 T2', 'bench 4'].map((batch_name) => ({ batch_name })));
+    expect(['Tisch 4', 'table 4', 't4', 'Haus 2 Tisch 4', 'h2t4', 'Tisch 14'].map((text) => selected(tables, { text }))).toEqual([[0, 1, 4], [0, 1, 4], [0, 1, 4], [0, 1], [0, 1], [2]]);
     expect(['house 3', 'Haus 3', 'h3', 'haus', 'house 3a'].map((text) => selected(houses, { text }))).toEqual([[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3], [2], [2]]);
   });
 

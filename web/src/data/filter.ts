@@ -1,6 +1,6 @@
 // Which rows match the filter.
 
-import { HOUSE, normalize, searchable, searchWords, wordForms, type Columns } from './columns';
+import { normalize, placeOf, searchable, searchWords, wordForms, type Columns } from './columns';
 import { dayNumber } from '../time/day';
 import type { Period } from './period';
 import { parseSearchDate, type SearchDate } from './search-date';
@@ -106,20 +106,21 @@ function selectedFlags(selected: readonly string[], names: readonly string[]): U
 const isNumber = (word: string): boolean => /^\p{N}/u.test(word);
 
 /** A number belongs to the word before it: "bench 3" finds neither bench 13 nor row 3 of bench 1. But "basil 47" finds basil of
- * W47. A letter belongs to the number before it: "9A" does not find 9B. "Haus 3" finds House 3 and H3. */
+ * W47. A letter belongs to the number before it: "9A" does not find 9B. "Haus 3" finds House 3 and H3, "table 4" Tisch 4 and T4. */
 function phrases(words: readonly string[], isCrop: (word: string) => boolean): string[] {
   const found: string[] = [];
   for (const word of words) {
-    const isOfNumber = word.length === 1 && !HOUSE.test(word) && found.at(-1)?.endsWith(' ');
-    if (isNumber(word)) found.push(`${isCrop(found.at(-1) ?? '') ? '' : (found.pop() ?? '').replace(HOUSE, 'house')} ${word} `);
+    const isOfNumber = word.length === 1 && placeOf(word) === undefined && found.at(-1)?.endsWith(' ');
+    const before = isNumber(word) && !isCrop(found.at(-1) ?? '') ? (found.pop() ?? '') : '';
+    if (isNumber(word)) found.push(`${placeOf(before) ?? before} ${word} `);
     else found.push(isOfNumber ? `${found.pop()}${word} ` : word);
   }
   return found;
 }
 
-/** Numbers anywhere, but whole; only that of a house must follow it: for a query that finds nothing as phrases, or has a date. */
+/** Numbers anywhere, but whole; only that of a place must follow it: for a query that finds nothing as phrases, or has a date. */
 function whole(words: readonly string[]): string[] {
-  return phrases(words, (word) => !HOUSE.test(word));
+  return phrases(words, (word) => placeOf(word) === undefined);
 }
 
 /** Whether a text includes one form of each word. */

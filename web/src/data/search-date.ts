@@ -27,11 +27,11 @@ const monthNames = namesOf({ month: 'long' }, Array.from({ length: 12 }, (_, mon
 const dayNames = namesOf({ weekday: 'long' }, Array.from({ length: 7 }, (_, day) => day * DAY_MS));
 const isMonthFirst = new Intl.DateTimeFormat(locale).formatToParts()[0]!.type === 'month';
 const PATTERNS = [
-  String.raw`(?:week|wk|w|cw|kw|woche)\s?(?<week>\d{1,2})${YEAR}`,
+  String.raw`(?:week|wk|w|cw|kw|(?:kalender)?woche)\s?(?<week>\d{1,2})${YEAR}`,
   String.raw`(?<year>20\d\d)-(?<month>\d{1,2})-(?<day>\d{1,2})`,
   // The other order only if this one is no date.
   ...(isMonthFirst ? SLASHED.toReversed() : SLASHED),
-  String.raw`(?<day>\d{1,2})\.\s?(?<month>\d{1,2})\.(?:\s?(?<year>(?:20)?\d\d))?`,
+  String.raw`(?<day>\d{1,2})\.\s?(?<month>\d{1,2})(?:\.(?:\s?(?<year>(?:20)?\d\d))?)?`,
   String.raw`(?<day>\d{1,2})\.?\s?(?<month>\p{L}{3,})\.?${YEAR}`,
   String.raw`(?<month>\p{L}{3,})\.?\s(?<day>\d{1,2})${YEAR}`,
   // A month without a year as a whole word: "mar" is more likely the start of a name.

@@ -112,12 +112,12 @@ it('compares the plain average of four weeks with that of the year', () => {
     const columns = sampleColumns(changes);
     return averages(columns, allRows(columns), dayNumber('2026-02-09'), 'germination', new Set(failures));
   };
-  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, declineSince: '2026-03-02', isFalling: false });
+  expect(of([...before, ...after(10, '85.00')])).toEqual({ weeks: 85, year: 90, change: -5, declineSince: '2026-03-02', isFalling: false });
   expect(of([...before, ...after(4, '60.00')]).declineSince, 'few batches').toBeNull();
   expect(of([...before, ...after(10, '91.00')]).declineSince, 'few points').toBeNull();
   const oneFailed = [...before, ...after(9, '95.00'), ...after(1, '5.00')];
   expect(of(oneFailed, 19), 'a failure').toMatchObject({ weeks: 86, year: 90.5, declineSince: null });
-  expect(of(before)).toEqual({ weeks: null, year: 95, declineSince: null, isFalling: false });
+  expect(of(before)).toEqual({ weeks: null, year: 95, change: null, declineSince: null, isFalling: false });
   // By hand: four weeks are 88.2 and the year 92.4 on average, so weeks below 90.3 count. One good batch does not end it.
   const weekly = ['2026-01-05', '2026-01-13', '2026-01-21', '2026-02-06', '2026-02-10', '2026-02-18', '2026-02-26', '2026-03-02', '2026-03-09'];
   const rates = ['96.00', '84.00', '96.00', '89.00', '88.00', '87.00', '88.00', '87.00', '91.00'];

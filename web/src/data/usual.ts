@@ -147,6 +147,8 @@ export interface Averages {
   /** Of the last four weeks, and of the last 365 days. */
   weeks: number | null;
   year: number | null;
+  /** By how many points they differ. */
+  change: number | null;
   /** Whether the four weeks are clearly below the year, without failures: since this Monday; null if not, or not any more. */
   declineSince: string | null;
   /** Whether it gets worse still; otherwise it dropped once. */
@@ -172,7 +174,8 @@ export function averages(columns: Columns, rows: Int32Array, firstDay: number, m
   const averageOf = (weeks: typeof below): number => mean(Float64Array.from(weeks, ({ average }) => average!))!;
   const half = Math.ceil(below.length / 2);
   const isFalling = below.length > 1 && averageOf(below.slice(half)) - averageOf(below.slice(0, half)) >= DECLINE_POINTS_MIN;
-  return { weeks, year, declineSince: below.length === 0 ? null : dayText(below.at(-1)!.monday), isFalling };
+  const change = weeks === null || year === null ? null : weeks - year;
+  return { weeks, year, change, declineSince: below.length === 0 ? null : dayText(below.at(-1)!.monday), isFalling };
 }
 
 /** The consecutive weeks, from the latest one back, with an average below a limit. Weeks without batches do not count. */

@@ -156,8 +156,7 @@ export const de: Text = {
     declining: (crops, first) => (crops === 1 ? `${first} keimt schlechter` : `${count(crops)} Kulturen keimen schlechter`),
     declineSince: (crop, week, monday) => `${crop} lässt seit KW ${week} (${monday}) nach`,
     droppedIn: (crop, week, monday) => `${crop}: eingebrochen in KW ${week} (${monday}), seitdem niedrig`,
-    decline: (weeks, year, below, last) =>
-      `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
+    decline: (weeks, year, below, last) => `In den letzten 4 Wochen im Durchschnitt ${weeks} gekeimt, im Jahresschnitt ${year}${below === 0 ? '' : `; ${count(below)} der letzten ${count(last)} Chargen unter dem üblichen Bereich`}.`,
     others: (n, places, rates) => `${count(n)} weitere${places && ` (${places})`}: ${rates}`,
     lastScan: (when) => `Letzter Scan ${when} Uhr.`,
     fine: (n) => (n === 1 ? '1 Charge, unauffällig' : `${batches(n)}, alle unauffällig`),
@@ -166,7 +165,6 @@ export const de: Text = {
     nothingNew: 'Keine neuen Chargen',
     noneAlone: (n) => `${n === 1 ? '1 neue Charge,' : `${count(n)} neue Chargen, keine`} für sich allein ${n === 1 ? 'unauffällig' : 'auffällig'}.`,
     allSeen: (n) => (n === 1 ? '1 auffällige Charge, gesehen' : `${count(n)} auffällige Chargen, alle gesehen`),
-    nothingElse: (n) => `${n === 1 ? '1 neue Charge' : `${count(n)} neue Chargen`}, nichts Auffälliges.`,
     noRange: 'Noch kein Vergleich. Nach 10 Chargen einer Kultur ist ihr üblicher Bereich bekannt, und auffällige Chargen stehen hier.',
     someWithoutRange: (n) => `${count(n)} noch nicht verglichen: weniger als 10 Chargen ${n === 1 ? 'ihrer Kultur' : 'ihrer Kulturen'}.`,
     notComparable: 'Kein Vergleich: Die letzten 365 Tage konnten nicht geladen werden.',
@@ -322,13 +320,11 @@ export const de: Text = {
     adjacent: 'Benachbarte Chargen',
     previous: (crop) => `Vorherige Charge ${crop}`,
     next: (crop) => `Nächste Charge ${crop}`,
-    trayLabel: (total, usable, unusable, empty) =>
-      `Von ${count(total)} Zellen haben ${count(usable)} einen brauchbaren Sämling, ${count(unusable)} einen unbrauchbaren, und ${count(empty)} sind nicht gekeimt.`,
+    trayLabel: (total, usable, unusable, empty) => `Von ${count(total)} Zellen haben ${count(usable)} einen brauchbaren Sämling, ${count(unusable)} einen unbrauchbaren, und ${count(empty)} sind nicht gekeimt.`,
     usable: (n) => `${count(n)} brauchbar`,
     unusable: (n) => `${count(n)} gekeimt, nicht brauchbar`,
     notGerminated: (n) => `${count(n)} nicht gekeimt`,
-    trayNote: (total, images) =>
-      `${images === 1 ? `${count(total)} Zellen.` : `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen.`} Brauchbar: gut genug zum Weiterkultivieren.`,
+    trayNote: (total, images) => `${images === 1 ? `${count(total)} Zellen.` : `Durchschnitt der Platten dieser Charge mit je ${count(total)} Zellen.`} Brauchbar: gut genug zum Weiterkultivieren.`,
     contradiction: (rate, what, n, total) => `Keine Zeichnung: ${rate} ${what} passt nicht zu ${count(n)} von ${count(total)} Zellen.`,
     noCells: 'Keine Zellzahlen erfasst.',
   },

@@ -24,8 +24,7 @@ export function formatter(tag: string, timeZone: string) {
     const [ms, zone] = text.length === 10 ? [dayNumber(text) * DAY_MS, 'UTC'] : [instantMs(text), timeZone];
     return Number.isNaN(ms) ? text : dates(`${name} ${zone}`, { ...options, timeZone: zone }).format(ms);
   };
-  const number = (value: number, name: string, options: Intl.NumberFormatOptions): string =>
-    Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
+  const number = (value: number, name: string, options: Intl.NumberFormatOptions): string => Number.isFinite(value) ? numbers(name, options).format(value) : NONE;
 
   return {
     count: (n: number | null) => (n === null ? NONE : number(n, 'count', { maximumFractionDigits: 0 })),

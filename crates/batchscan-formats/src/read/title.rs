@@ -55,7 +55,8 @@ const COMMON: [(Field, &str); 6] = [
 const NO_MISSPELLINGS: [&str; 3] = ["scanner", "chargennr", "chargenr"];
 
 /// Columns that the dashboard adds for people.
-const EXTRA: [&str; 2] = ["Why unusual", "Warum auffällig"];
+const EXTRA: [(&str, &str); 3] =
+    [("Why unusual", "Warum auffällig"), ("Seen", "Gesehen"), ("Note for everyone", "Notiz für alle")];
 
 static KNOWN: LazyLock<HashMap<String, Field>> = LazyLock::new(|| {
     let names =
@@ -117,7 +118,12 @@ impl Title {
                     found => Title::Field(field, found),
                 },
             },
-            None if EXTRA.iter().any(|extra| simplify(extra) == simplify(title)) => Title::Extra,
+            None if EXTRA
+                .iter()
+                .any(|(en, de)| [en, de].into_iter().any(|extra| simplify(extra) == simplify(title))) =>
+            {
+                Title::Extra
+            }
             None => Title::Unknown,
         }
     }
@@ -403,6 +409,7 @@ mod tests {
             ("Datum", Title::Unknown),
             ("Bezeichnung", Title::Unknown),
             ("Warum auffällig", Title::Extra),
+            ("Note for everyone", Title::Extra),
             ("Naam", Title::Unknown),
             ("germination", Title::Unknown),
             ("", Title::Unknown),
@@ -465,8 +472,9 @@ mod tests {
             assert!(english.contains(&format!("    {field}: '{en}',\n")), "{en}");
             assert!(german.contains(&format!("    {field}: '{de}',\n")), "{de}");
         }
-        let [en, de] = EXTRA;
-        assert!(english.contains(&format!("'{en}'")) && german.contains(&format!("'{de}'")));
+        for (en, de) in EXTRA {
+            assert!(english.contains(&format!("'{en}'")) && german.contains(&format!("'{de}'")), "{en}");
+        }
     }
 
     #[test]
