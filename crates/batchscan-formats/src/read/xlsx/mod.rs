@@ -458,11 +458,7 @@ impl<'o> Table<'o> {
             row.titles.push(clip(&cell.as_string().unwrap_or_default()));
             return Ok(());
         };
-        if row.first.is_none() {
-            row.is_ignored = self.options.mapping.is_ignored_row(row.first.insert(self.shown(&cell)));
-        }
-        self.compare_with_header(row, column, &cell);
-        if row.is_ignored || row.is_header {
+        if self.is_no_data(row, column, &cell) {
             return Ok(());
         }
         match roles.get(column) {
@@ -502,6 +498,15 @@ impl<'o> Table<'o> {
                 collector.add_error(self.location(), FieldError::problem(&column, "missing column name"))
             }
         }
+    }
+
+    /// Whether the row is no batch, as far as its cells up to this one show.
+    fn is_no_data(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) -> bool {
+        if row.first.is_none() {
+            row.is_ignored = self.options.mapping.is_ignored_row(row.first.insert(self.shown(cell)));
+        }
+        self.compare_with_header(row, column, cell);
+        row.is_ignored || row.is_header
     }
 
     fn compare_with_header(&self, row: &mut Row<'_>, column: usize, cell: &DataRef<'_>) {
