@@ -405,17 +405,18 @@ fn a_fraction_becomes_a_percentage_exactly() {
 }
 
 #[test]
-fn fields_that_no_column_and_no_mapping_gives_a_value_are_missing() {
+fn fields_that_no_row_and_no_mapping_gives_a_value_are_missing() {
     let missing = |mapping: &str, format, text: &str| {
         let options = ReadOptions { mapping: Mapping::parse(mapping).unwrap(), ..ReadOptions::default() };
         let file = temporary_file(Cursor::new(text.to_owned()));
         let summary = read(format, file, &options, &AtomicU64::new(0), &mut |_, _| ControlFlow::Continue(()));
         summary.unwrap().missing
     };
-    let csv = "batch_id,batch_name,batch_creation_date,number_of_images,warnings,crop_type\nb,n,2026-11-16T08:00:00Z,1,no,";
+    let csv = "batch_id,batch_name,batch_creation_date,number_of_images,warnings,crop_type\nb,n,2026-11-16T08:00:00Z,1,no,Leek";
     let all = missing("", Format::Csv, csv);
     assert!(all.contains(&Field::Comment) && !all.contains(&Field::CropType), "{all:?}");
     assert!(all.iter().all(|field| field.is_nullable()), "{all:?}");
+    assert!(missing("", Format::Csv, &csv.replace("Leek", "")).contains(&Field::CropType));
     let filled = missing("[values]\ncomment = \"none\"", Format::Csv, csv);
     assert!(filled.len() == all.len() - 1 && !filled.contains(&Field::Comment), "{filled:?}");
     let ndjson = r#"{"batch_id":"b","batch_name":"n","batch_creation_date":"2026-11-16T08:00:00Z","number_of_images":1,"warnings":true}"#;
