@@ -87,9 +87,11 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   const service = await serve('Seen', morning({}, failed, { avg_germination_rate: '60.00' }));
   await openSignedIn(page, service);
   await expect(cards(page)).toHaveCount(2);
-  await button(page, 'Mark as seen: Tray 1').click();
+  const { x, y } = (await button(page, 'Mark as seen: Tray 1').boundingBox())!;
+  // A double tap is not a tap on the next card, which moves there.
+  for (const at of [x + 5, x + 6]) await page.mouse.click(at, y + 5);
   await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
-  await expect(page.getByText('1 marked as seen')).toBeFocused();
+  await expect(page.getByText('Tray 1, seen: 41%')).toBeVisible();
   await button(page, 'Mark as seen: Tray 2').click();
   await expect(message(page, '2 unusual batches, all seen')).toBeVisible();
   await goSignedIn(page, service, '/');
@@ -113,7 +115,7 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await expect(page.getByRole('group').getByRole('listitem').first()).toHaveText(/60%\s*Tray 2\s*Today, \d\d:00/);
   await button(page, 'Mark as not seen: Tray 1').click();
   await expect(message(page, '1 of 3 batches needs a look')).toBeVisible();
-  await expect(page.getByText('1 marked as seen')).toBeFocused();
+  await expect(page.getByText('Tray 2, seen: 60%')).toBeFocused();
   await button(page, 'Mark as not seen: Tray 2').click();
   await expect(message(page, '2 of 3 batches need a look')).toBeVisible();
   await colleague.reload();

@@ -245,7 +245,7 @@ impl Preview {
 impl PreviewColumn {
     /// The title, with a percent sign if the cells have it or are fractions.
     fn title_with_unit(&self) -> String {
-        let is_fraction = |text: &str| text.len() > 3 && (text.starts_with("0.") || text.starts_with("0,"));
+        let is_fraction = |text: &str| text.len() > 2 && (text.starts_with("0.") || text.starts_with("0,"));
         let is_percent =
             |text: &str| text.ends_with('%') || text.ends_with(PERCENT_CELL) || is_fraction(text);
         let has_unit =

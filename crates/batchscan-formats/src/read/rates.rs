@@ -14,7 +14,7 @@ const FRACTION_MAX: i64 = 100;
 const API_RATES_MAX: u64 = 20;
 
 /// If a mapping says percent, this many rates are not all at most 1 by chance.
-const STATED_MIN: u64 = 3;
+const STATED_MIN: u64 = 2;
 
 /// What the rates of a table show about their unit.
 #[derive(Default)]

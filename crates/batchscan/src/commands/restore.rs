@@ -34,6 +34,9 @@ pub(crate) async fn run(command: Restore) -> anyhow::Result<()> {
     if backup.canonicalize().is_ok_and(|backup| path.canonicalize().is_ok_and(|path| path == backup)) {
         bail!("{} is the database itself; name a backup of it", backup.display());
     }
+    if !folder_of(path).is_dir() {
+        bail!("folder {} does not exist; create it first", folder_of(path).display());
+    }
     if Store::is_in_use(path) {
         bail!("the database is in use: stop the service, its watchers and all other commands first");
     }
