@@ -546,8 +546,8 @@ pub(crate) struct Backup {
 
 /// Replace an SQLite database by a backup
 ///
-/// Stop the service and its watchers first. The backup is checked before the database is replaced, and the old database stays
-/// beside the new one until you remove it. For PostgreSQL, copy the backup into an empty database: `batchscan copy --from
+/// Stop the service and its watchers first. The backup is checked before the database is replaced, and the old database is kept
+/// next to the new one until you remove it. For PostgreSQL, copy the backup into an empty database: `batchscan copy --from
 /// sqlite:FILE --to URL`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -57,7 +57,7 @@ pub(crate) async fn run(command: Restore) -> anyhow::Result<()> {
     )
 }
 
-/// Copies the backup beside the database.
+/// Copies the backup to the folder of the database.
 fn copy(backup: &Path, database: &Path) -> io::Result<NewFile> {
     let mut source = File::open(backup)?;
     let new = NewFile::create_private(database)?;
