@@ -140,9 +140,6 @@ test('a dot opens its batch, and the numbers are in tables', async ({ page, demo
   const crop = batches.find(({ crop_type }) => crop_type !== null)!.crop_type!;
   await expect(region(page, 'Size and uniformity')).toContainText('Choose one crop');
   await region(page, 'Germination rate by crop').getByRole('link', { name: crop }).click();
-  await region(page, 'Size and uniformity').getByText('Show as table').click();
-  const measured = batches.filter((batch) => batch.crop_type === crop && batch.avg_median_seedling_size_mm2 !== null && batch.avg_coefficient_of_variation !== null);
-  await expect(region(page, 'Size and uniformity as a table').getByRole('row')).toHaveCount(measured.length + 1);
   const uniformity = chart(page, 'uniformity').locator('svg');
   await expect(uniformity).toBeVisible();
   const place = await uniformity.locator('path').evaluateAll((all) => {

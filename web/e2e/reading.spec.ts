@@ -45,6 +45,17 @@ test('print is light, and has the verdict, the cards and the charts', async ({ p
   await expect(chart(page, 'rates').first()).toBeVisible();
 });
 
+test('a printed analysis has the ranges and the differences, but nothing to choose', async ({ page, demo }) => {
+  await openSignedIn(page, demo, '/analysis?window=30d');
+  await expect(page.getByText('Choose a crop')).toBeVisible();
+  await page.setViewportSize({ width: 718, height: 1000 });
+  await page.emulateMedia({ media: 'print' });
+  await expect(page.getByText('Choose a crop')).toBeHidden();
+  const row = page.getByRole('region', { name: 'Germination rate by crop' }).getByRole('row').nth(1);
+  await expect(row).toContainText(/\([+-]\d+\.\d\)/);
+  await expect(row.getByText(/^\d+–\u2060?\d+%$/)).toBeVisible();
+});
+
 test('a printed table has all batches, with the names of its columns', async ({ page, demo }) => {
   const { length } = await fetchBatches(demo, lastDays(90));
   await openSignedIn(page, demo, '/batches');

@@ -359,9 +359,11 @@ test.describe('offline', () => {
     await page.context().setOffline(true);
     await button(page, 'Mark as seen: Tray 1').click();
     await expect(message(page, '1 unusual batch, seen')).toBeVisible();
+    await expect(page.getByText('Marks and notes are not saved yet.')).toBeVisible();
     const sent = page.waitForResponse('**/session/seen');
     await page.context().setOffline(false);
     await sent;
+    await expect(page.getByText('Marks and notes are not saved yet.')).toBeHidden();
     const colleague = await browser.newPage();
     await openSignedIn(colleague, service);
     await expect(message(colleague, '1 unusual batch, seen')).toBeVisible();

@@ -1,6 +1,6 @@
 // The loaded batches: those of the period, of the last 365 days, and of another period to compare with. Decides when to
 // fetch, and keeps what is shown up to date.
-import { isCurrent, offlineWaitMs, type Waiting } from './data/api';
+import { isCurrent, waitingAfter, type Waiting } from './data/api';
 import { ServiceError } from './data/errors';
 import { samePeriod, usualRangePeriod, type Period } from './data/period';
 import { PeriodLoader } from './loading.svelte';
@@ -126,8 +126,7 @@ class Batches {
   }
 
   #refreshLater(error: unknown): void {
-    const failure = error instanceof ServiceError ? error.failure : null;
-    if (failure?.kind === 'signed-out') {
+    if (error instanceof ServiceError && error.failure.kind === 'signed-out') {
       void session.renewRejected().then(
         (isRenewed) => (isRenewed ? this.refresh() : this.#expire()),
         (error: unknown) => this.#refreshLater(error),
@@ -135,9 +134,9 @@ class Batches {
       return;
     }
     const attempt = (this.waiting?.attempt ?? 0) + 1;
-    const waitMs = failure?.kind === 'unavailable' ? failure.retryAfterSecs * 1000 : offlineWaitMs(attempt);
-    this.waiting = { reason: failure?.kind === 'offline' ? 'offline' : 'unavailable', untilMs: Date.now() + waitMs, attempt };
-    this.#refreshIn(waitMs);
+    // Also after a response that cannot be read: the next may be better.
+    this.waiting = waitingAfter(error, attempt) ?? { reason: 'unavailable', untilMs: Date.now() + REFRESH_MS, attempt };
+    this.#refreshIn(this.waiting.untilMs - Date.now());
   }
 
   /** Requests a new sign-in; after that, the page refreshes. */

@@ -58,15 +58,9 @@ export class PeriodLoader {
     const started: PageLoad = new PageLoad({
       period: this.period,
       token: () => session.currentToken(),
-      onPage: (page) => {
-        if (this.#load === started) this.columns.append(page);
-      },
-      onProgress: (progress) => {
-        if (this.#load === started) this.#showProgress(progress);
-      },
-      onWaiting: (waiting) => {
-        if (this.#load === started) this.waiting = waiting;
-      },
+      onPage: (page) => void (this.#load === started && this.columns.append(page)),
+      onProgress: (progress) => void (this.#load === started && this.#showProgress(progress)),
+      onWaiting: (waiting) => void (this.#load === started && (this.waiting = waiting)),
       batchesMax: BATCHES_MAX,
       ...(last?.cursor == null ? {} : { after: last.cursor, already: last.progress }),
     });
@@ -109,10 +103,7 @@ export class PeriodLoader {
     } catch (error) {
       if (this.#load !== load) return;
       // Anything but a ServiceError is a bug: end the load for the user, and rethrow for the console.
-      const failure: Failure =
-        error instanceof ServiceError
-          ? error.failure
-          : { kind: 'rejected', status: 0, detail: text.loading.unreadable };
+      const failure: Failure = error instanceof ServiceError ? error.failure : { kind: 'rejected', status: 0, detail: text.loading.unreadable };
       if (failure.kind === 'signed-out' && (await session.renewRejected().catch(() => false))) {
         if (this.#load === load) this.start();
         return;

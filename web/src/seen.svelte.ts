@@ -19,9 +19,13 @@ interface Stored {
 
 class Seen implements Marks {
   #changes = $state(0);
+  /** Whether the service could not be reached. */
+  #isOffline = $state(false);
   #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
   #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
+  /** Whether changes are stored on this device only, until there is a connection. */
+  isUnsaved = $derived(this.#isOffline && Object.keys(this.#stored.unsent).length > 0);
   /** The notes by what they are about, oldest first: batches by their ids. */
   notes: ReadonlyMap<string, SeenMark[]> = $derived.by(() => {
     const subjects = new Set([...this.#marks.keys(), ...Object.keys(this.#stored.unsent)]);
@@ -74,8 +78,9 @@ class Seen implements Marks {
       const isSent = ([subject, change]: [string, SeenChange]): boolean => JSON.stringify(sent[subject]) === JSON.stringify(change);
       const unsent = Object.entries(this.#stored.unsent).filter((change) => !isSent(change));
       this.#store({ marks, unsent: Object.fromEntries(unsent) });
+      this.#isOffline = false;
     } catch {
-      // The batches are requested at the same time: their error is shown.
+      this.#isOffline = true;
     }
   }
 

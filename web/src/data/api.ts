@@ -56,10 +56,13 @@ const OFFLINE_WAIT_MS_MAX = 30_000;
 const UNAVAILABLE_WAIT_SECS_MIN = 3;
 const UNAVAILABLE_WAIT_SECS_SPREAD = 2;
 
-/** How long to wait after a number of failed attempts in a row. */
-export function offlineWaitMs(attempt: number, random: () => number = Math.random): number {
+/** How long to wait after a number of failed attempts in a row; null when a retry is pointless. */
+export function waitingAfter(error: unknown, attempt: number, now = Date.now(), random: () => number = Math.random): Waiting | null {
+  const failure = error instanceof ServiceError ? error.failure : null;
+  if (failure?.kind === 'unavailable') return { reason: 'unavailable', untilMs: now + failure.retryAfterSecs * 1000, attempt };
+  if (failure?.kind !== 'offline') return null;
   const longest = Math.min(OFFLINE_WAIT_MS_MAX, OFFLINE_WAIT_MS_MIN * 2 ** (attempt - 1));
-  return longest * (0.75 + 0.25 * random());
+  return { reason: 'offline', untilMs: now + longest * (0.75 + 0.25 * random()), attempt };
 }
 
 /** Loads /v2/batches of a period, page by page, oldest first. Starts at once. */
@@ -138,7 +141,7 @@ export class PageLoad {
         return await this.#requestPage();
       } catch (error) {
         if (this.#isCancelled) return null;
-        const waiting = this.#backoff(error, attempt);
+        const waiting = waitingAfter(error, attempt, this.#now(), this.#random);
         if (waiting === null) throw error;
         await this.#waitFor(waiting);
       }
@@ -157,17 +160,6 @@ export class PageLoad {
     const page = parsePage(parseBody(response, this.#now, randomSecs), response.status);
     if (this.cursor === null) this.etag = response.etag;
     return page;
-  }
-
-  /** How long to wait before the next attempt; null when a retry is pointless. */
-  #backoff(error: unknown, attempt: number): Waiting | null {
-    if (!(error instanceof ServiceError)) return null;
-    const { failure } = error;
-    if (failure.kind === 'unavailable') {
-      return { reason: 'unavailable', untilMs: this.#now() + failure.retryAfterSecs * 1000, attempt };
-    }
-    if (failure.kind !== 'offline') return null;
-    return { reason: 'offline', untilMs: this.#now() + offlineWaitMs(attempt, this.#random), attempt };
   }
 
   async #waitFor(waiting: Waiting): Promise<void> {

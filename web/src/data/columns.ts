@@ -1,7 +1,7 @@
 // Batches as columns, so that filtering fifty thousand is a loop over typed arrays. Holds the rows and the values
 // derived from each (numbers, days, search text).
 
-import type { Batch, Decimal } from './batch';
+import type { Batch } from './batch';
 import { instantMs } from '../time/day';
 import { dayNumberAt } from '../time/zone';
 
@@ -38,28 +38,20 @@ export class Columns {
   #rowById = new Map<string, number>();
   #cropIndex = new Map<string, number>();
   #personIndex = new Map<string, number>();
-  #version = 0;
-  #oldestFirst = true;
+  /** Changes with every `append`; values derived from another version are stale. */
+  version = 0;
+  /** Whether the rows are sorted oldest first, as the service sends them. */
+  oldestFirst = true;
 
   get length(): number {
     return this.#batches.length;
-  }
-
-  /** Changes with every `append`; values derived from another version are stale. */
-  get version(): number {
-    return this.#version;
-  }
-
-  /** Whether the rows are sorted oldest first, as the service sends them. */
-  get oldestFirst(): boolean {
-    return this.#oldestFirst;
   }
 
   /** Adds rows. A batch with a known id replaces its row: it is a correction, or a page loaded twice. */
   append(batches: Batch[]): void {
     this.#reserve(this.length + batches.length);
     for (const batch of batches) this.#put(batch);
-    this.#version++;
+    this.version++;
   }
 
   batch(row: number): Batch {
@@ -82,10 +74,10 @@ export class Columns {
     const row = this.#rowById.get(batch.batch_id) ?? this.length;
     this.#batches[row] = batch;
     this.#rowById.set(batch.batch_id, row);
-    this.germination[row] = toNumber(batch.avg_germination_rate);
-    this.usable[row] = toNumber(batch.avg_usable_seedling_rate);
-    this.variation[row] = toNumber(batch.avg_coefficient_of_variation);
-    this.size[row] = toNumber(batch.avg_median_seedling_size_mm2);
+    this.germination[row] = Number(batch.avg_germination_rate ?? NaN);
+    this.usable[row] = Number(batch.avg_usable_seedling_rate ?? NaN);
+    this.variation[row] = Number(batch.avg_coefficient_of_variation ?? NaN);
+    this.size[row] = Number(batch.avg_median_seedling_size_mm2 ?? NaN);
     this.#putInstant(row, instantMs(batch.batch_creation_date));
     this.warning[row] = batch.warnings ? 1 : 0;
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
@@ -99,7 +91,7 @@ export class Columns {
     this.day[row] = dayNumberAt(ms);
     const afterOlder = row === 0 || this.ms[row - 1]! <= ms;
     const beforeNewer = row === this.length - 1 || ms <= this.ms[row + 1]!;
-    if (!afterOlder || !beforeNewer) this.#oldestFirst = false;
+    if (!afterOlder || !beforeNewer) this.oldestFirst = false;
   }
 
   #reserve(rows: number): void {
@@ -110,11 +102,6 @@ export class Columns {
     for (const name of INT_COLUMNS) this[name] = copyInto(new Int32Array(wanted), this[name]);
     this.warning = copyInto(new Uint8Array(wanted), this.warning);
   }
-}
-
-/** NaN for null. */
-function toNumber(decimal: Decimal | null): number {
-  return decimal === null ? NaN : Number(decimal);
 }
 
 /** Lower case without accents, so that "jalapeno" finds Jalapeño. */

@@ -157,6 +157,11 @@ describe('select', () => {
       ['since 13 March', [1, 2, 3]],
       ['seit KW 46', [2, 3]],
       ['since November', [2, 3]],
+      ['im Nov', [0, 2, 3]],
+      ['Nov', [0, 2, 3]],
+      ['in March', [1]],
+      ['bench last 2 days', [2, 3]],
+      ['letzte 4 Tage', [2, 3]],
       ['since 2030-01-01', []],
     ] as const) {
       expect(selected(columns, { text }), text).toEqual(rows);

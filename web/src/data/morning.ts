@@ -4,7 +4,7 @@ import { HOUSE, type Columns } from './columns';
 import { dayNumber } from '../time/day';
 import { groupBy } from './percentile';
 import { plusDays, recentPeriod } from './period';
-import { rowsBy, type Group } from './statistics';
+import { byName, rowsBy, type Group } from './statistics';
 import { text } from '../text';
 import { findUnusual, isSevere, severity, type Reason, type UnusualBatch, type UsualRanges } from './usual';
 
@@ -113,8 +113,7 @@ function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<M
   const openCrops = new Set(open.map(({ row }) => columns.cropName(columns.crop[row]!)));
   const all = rowsBy('crop', columns, rows.filter((row) => !Number.isNaN(columns.germination[row]!)));
   const crops = [...new Set([...all.filter(({ name }) => openCrops.has(name)), ...all])].slice(0, CROPS_MAX);
-  crops.sort((a, b) => Number(a.name === null) - Number(b.name === null) || ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
-  return { crops, omitted: all.length - crops.length };
+  return { crops: crops.sort(byName), omitted: all.length - crops.length };
 }
 
 export const isSevereGroup = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => isSevere(reasons));

@@ -96,6 +96,4 @@ export function isPeriod(value: unknown): value is Period {
   return length >= 1 && length <= PERIOD_DAYS_MAX && from >= FIRST_DAY;
 }
 
-export function samePeriod(a: Period, b: Period): boolean {
-  return a.from === b.from && a.to === b.to;
-}
+export const samePeriod = (a: Period, b: Period): boolean => a.from === b.from && a.to === b.to;

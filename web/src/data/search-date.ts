@@ -1,5 +1,5 @@
 // A date in a search text: "13 Nov", "Nov 13, 2026", "13.11.", "13/11/2026", "2026-11-13", "week 46", "W46", "KW 46",
-// "November", "nov 2026", "today", "vorgestern", "Monday", "last week", "diesen Monat", and since any of them.
+// "November", "im Nov", "nov 2026", "today", "vorgestern", "Monday", "last week", "diesen Monat", "last 7 days", and since any of them.
 
 import { locale } from '../text/language';
 import { normalize } from './columns';
@@ -36,7 +36,10 @@ const PATTERNS = [
   String.raw`(?<month>\p{L}{3,})\.?\s(?<day>\d{1,2})${YEAR}`,
   // A month without a year as a whole word: "mar" is more likely the start of a name.
   String.raw`(?<month>\p{L}{3,})\.?,?\s?(?<year>20\d\d)`,
-  `(?<month>${monthNames.join('|')})`,
+  // Short ones that are no names, and any after "in".
+  `(?:i[nm]\\s)?(?<month>${monthNames.join('|')}|feb|sept?|o[kc]t|nov|de[zc])`,
+  String.raw`i[nm]\s(?<month>\p{L}{3,})`,
+  String.raw`(?:last|letzten?)\s(?<count>\d{1,3})\s(?:days|tagen?)`,
   `(?<weekday>${dayNames.join('|')})`,
   String.raw`(?:this|diese[mnrs]?|(?<last>last|letzte[mnrs]?))\s(?<relative>week|woche|month|monat)`,
   '(?<now>today|heute)|(?<before>(?:the )?day before yesterday|vorgestern)|yesterday|gestern',
@@ -56,13 +59,14 @@ export function parseSearchDate(text: string): SearchDate | null {
 const YEARS = Array.from({ length: 100 }, (_, at) => 2000 + at);
 const twoDigits = (n: number): string => String(n).padStart(2, '0');
 
-function daysOf({ year, month, day, week, weekday, relative, last, now, before }: Record<string, string | undefined>): number[] {
+function daysOf({ year, month, day, week, weekday, count, relative, last, now, before }: Record<string, string | undefined>): number[] {
   const today = dayNumberAt(Date.now());
   if (relative?.startsWith('w')) return sevenDays(weekStart(today) - (last === undefined ? 0 : 7));
   if (relative !== undefined) {
     const firstOfMonth = dayNumber(`${dayText(today).slice(0, 8)}01`);
     [year, month] = dayText(last === undefined ? today : firstOfMonth - 1).split('-');
   }
+  if (count !== undefined) return daysSince([today - Number(count) + 1]);
   const years = year === undefined ? YEARS : [2000 + Number(year.slice(-2))];
   if (week !== undefined) return daysOfWeek(years, Number(week));
   if (weekday !== undefined) return [lastDay(dayNames.indexOf(weekday) % 7)];

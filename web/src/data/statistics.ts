@@ -80,14 +80,11 @@ export function rowsBy(by: 'crop' | 'person', columns: Columns, rows: Int32Array
   return splitRows(rows, names.length + 1, (row) => columns[by][row]! + 1)
     .map((rows, group) => ({ name: names[group - 1] ?? null, rows }))
     .filter(({ rows }) => rows.length > 0)
-    .sort((a, b) => b.rows.length - a.rows.length || byName(a.name, b.name));
+    .sort((a, b) => b.rows.length - a.rows.length || byName(a, b));
 }
 
-function byName(a: string | null, b: string | null): number {
-  if (a === b) return 0;
-  if (a === null || b === null) return a === null ? 1 : -1;
-  return a < b ? -1 : 1;
-}
+/** "Not recorded" last. */
+export const byName = (a: Group, b: Group): number => Number(a.name === null) - Number(b.name === null) || (a.name! < b.name! ? -1 : 1);
 
 /** The starts of the steps, and the step of each day. */
 function stepsOf(period: Period, step: Step) {

@@ -5,10 +5,12 @@ import { personName } from '../data/batch';
 import type { Failure } from '../data/errors';
 import { isSearch } from '../data/filter';
 import { dayCount, plusDays, type Period } from '../data/period';
+import { parseSearchDate } from '../data/search-date';
 import type { View } from '../data/url';
 import { LOW_RATE, type Range, type Reason } from '../data/usual';
-import { instantMs } from '../time/day';
+import { dayText, instantMs } from '../time/day';
 import { dayOf } from '../time/zone';
+import { seen } from '../seen.svelte';
 import { text } from '../text';
 import { date, percent, shortDate, time, weekday } from '../text/format';
 
@@ -36,14 +38,18 @@ export function sinceText({ from }: Period, today: string): string {
   return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
 }
 
-/** "Seen by Anna, 16 Nov, 07:12", or nothing. */
-export function seenText({ is_seen, at, by }: SeenMark, today: string): string {
-  return is_seen ? text.today.seenBy(by, at && momentText(at, today, recentDate)) : '';
+/** "Seen by Anna, 16 Nov, 07:12". */
+export const seenText = ({ at, by }: SeenMark, today: string): string => text.today.seenBy(by, savedText(at, today));
+
+/** When something was saved. A change that has no time is sent at once, unless there is no connection. */
+function savedText(at: string, today: string): string {
+  if (at !== '') return momentText(at, today, recentDate);
+  return seen.isUnsaved ? text.today.unsaved : '';
 }
 
 /** "“resown” – Jan, 16 Nov, 07:12". */
 export function noteText({ at, by, note }: SeenMark, today: string): string {
-  return joined(' – ', text.quoted(note), joined(', ', by, at && momentText(at, today, recentDate)));
+  return joined(' – ', text.quoted(note), joined(', ', by, savedText(at, today)));
 }
 
 /** "Anna: resown", and the comment of the scan. */
@@ -70,9 +76,15 @@ export function describeView({ period, filter }: View): string {
     ...filter.crops.map((name) => cropLabel(name || null)),
     ...(filter.warnings === 'all' ? [] : [text.filters.shown[filter.warnings]]),
     ...filter.people.map(personName),
-    ...(isSearch(filter) ? [text.quoted(filter.text.trim())] : []),
+    ...(isSearch(filter) ? [`${text.quoted(filter.text.trim())}${searchedDays(filter.text, period)}`] : []),
   ];
   return parts.join(' · ');
+}
+
+/** " (16 Nov – 22 Nov)" for "last week". */
+function searchedDays(searched: string, period: Period): string {
+  const days = Array.from(parseSearchDate(searched)?.days ?? [], dayText).filter((day) => day >= period.from && day <= period.to);
+  return days.length === 0 ? '' : ` (${formatPeriod({ from: days[0]!, to: days.at(-1)! })})`;
 }
 
 const DAYS_AROUND = 45;
