@@ -112,8 +112,8 @@ function groupsOf(columns: Columns, open: OpenBatch[]): OpenGroup[] {
 function cropRows(columns: Columns, rows: Int32Array, open: OpenBatch[]): Pick<Morning, 'crops' | 'omitted'> {
   const openCrops = new Set(open.map(({ row }) => columns.cropName(columns.crop[row]!)));
   const all = rowsBy('crop', columns, rows.filter((row) => !Number.isNaN(columns.germination[row]!)));
-  const crops = [...new Set([...all.filter(({ name }) => openCrops.has(name)), ...all])].slice(0, CROPS_MAX);
-  return { crops: crops.sort(byName), omitted: all.length - crops.length };
+  const crops = [...new Set([...all.filter(({ name }) => openCrops.has(name)), ...all])].slice(0, CROPS_MAX).sort(byName);
+  return { crops, omitted: all.length - crops.length };
 }
 
 export const isSevereGroup = ({ batches }: OpenGroup): boolean => batches.some(({ reasons }) => isSevere(reasons));
