@@ -1,4 +1,5 @@
 // The start page.
+import { readFileSync } from 'node:fs';
 import type { Batch } from '../src/data/batch';
 import { plusDays, today } from './expected';
 import { nursery } from './nursery';
@@ -109,6 +110,12 @@ test('an unusual batch can be marked as seen, for all, and shown again, also aft
   await expect(message(colleague, '2 unusual batches, all seen')).toBeVisible();
   await link(colleague, 'Batches').click();
   await expect(colleague.getByRole('gridcell', { name: /^41%/ })).toHaveText(/^41%\s*✓/);
+  const download = colleague.waitForEvent('download');
+  await button(colleague, 'Export').click();
+  await button(colleague, 'CSV file').click();
+  const csv = readFileSync(await (await download).path(), 'utf8');
+  expect(csv.match(/"Seen by Anna, /g)).toHaveLength(2);
+  expect(csv.match(/,Seen,/g), 'only the heading').toHaveLength(1);
   await link(colleague, 'Tray 1').click();
   await expect(colleague.getByText(/^✓ Seen by Anna, \d+ \w+, \d\d:\d\d$/)).toBeVisible();
   await page.getByText('2 marked as seen').click();
@@ -134,6 +141,10 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   // The card is a link, but not below the field.
   await note.click();
   await note.fill(' resown ');
+  // It is not lost when another page is opened.
+  await link(page, 'Batches').click();
+  await link(page, 'Today').click();
+  await expect(note).toHaveValue(' resown ');
   await note.press('Enter');
   await expect(button(page, 'Add a note: Tray 1')).toBeFocused();
   const written = /^“resown” – Anna, \d+ \w+, \d\d:\d\d/;

@@ -128,7 +128,7 @@ class Batches {
   #refreshLater(error: unknown): void {
     if (error instanceof ServiceError && error.failure.kind === 'signed-out') {
       void session.renewRejected().then(
-        (isRenewed) => (isRenewed ? this.refresh() : this.#expire()),
+        (isRenewed) => (isRenewed ? this.refresh() : ((this.waiting = null), session.expire())),
         (error: unknown) => this.#refreshLater(error),
       );
       return;
@@ -137,12 +137,6 @@ class Batches {
     // Also after a response that cannot be read: the next may be better.
     this.waiting = waitingAfter(error, attempt) ?? { reason: 'unavailable', untilMs: Date.now() + REFRESH_MS, attempt };
     this.#refreshIn(this.waiting.untilMs - Date.now());
-  }
-
-  /** Requests a new sign-in; after that, the page refreshes. */
-  #expire(): void {
-    this.waiting = null;
-    session.expire();
   }
 
   #refreshIn(ms: number): void {
@@ -175,8 +169,8 @@ class Batches {
 
 export const batches = new Batches();
 
-// A device that wakes up or is online again need not wait.
-addEventListener('online', () => void batches.refresh());
+// A device that wakes up or is online again need not wait; one that is not says so.
+for (const change of ['online', 'offline']) addEventListener(change, () => void batches.refresh());
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') void batches.refresh();
 });

@@ -7,7 +7,7 @@ import { morningOf } from './data/morning';
 import { mean, presentValues } from './data/percentile';
 import { fourWeeks, usualRangePeriod } from './data/period';
 import { sorted } from './data/sort';
-import { dots, headline, rowsBy, type Group, type Measure } from './data/statistics';
+import { byName, dots, headline, rowsBy, type Group, type Measure } from './data/statistics';
 import { averages, findUnusual, isSevere, usualRanges, type Averages, type UsualRanges } from './data/usual';
 import { seen } from './seen.svelte';
 import { dayNumber, dayText } from './time/day';
@@ -115,9 +115,9 @@ class Results {
 
   #counts(by: 'crop' | 'person', rows: Int32Array, others: string[] = []): { name: string | null; batches: number }[] {
     const found = rowsBy(by, this.columns, rows).map(({ name, rows }) => ({ name, batches: rows.length }));
-    const missing = new Set([...rowsBy(by, this.columns, this.periodRows).map(({ name }) => name), ...others.sort()]);
+    const missing = new Set([...rowsBy(by, this.columns, this.periodRows).map(({ name }) => name), ...others]);
     for (const { name } of found) missing.delete(name);
-    return [...found, ...Array.from(missing, (name) => ({ name, batches: 0 }))];
+    return [...found, ...Array.from(missing, (name) => ({ name, batches: 0 }))].sort(byName);
   }
 
   /** What a mark of a crop's decline is called; null if it does not decline. A later decline is another one. */

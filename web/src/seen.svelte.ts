@@ -6,6 +6,7 @@ import type { Marks } from './data/filter';
 import { groupBy } from './data/percentile';
 import { session } from './session.svelte';
 import { onStored, readSetting, storeSetting } from './settings';
+import { ignoreTaps } from './taps';
 import { instantMs } from './time/day';
 
 // The service limits the length of a request. The others follow with the next one.
@@ -26,6 +27,8 @@ class Seen implements Marks {
   #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
   /** Whether changes are stored on this device only, until there is a connection. */
   isUnsaved = $derived(this.#isOffline && Object.keys(this.#stored.unsent).length > 0);
+  /** Notes that are not finished: they stay while another page is open. */
+  readonly drafts = new Map<string, string>();
   /** The notes by what they are about, oldest first: batches by their ids. */
   notes: ReadonlyMap<string, SeenMark[]> = $derived.by(() => {
     const subjects = new Set([...this.#marks.keys(), ...Object.keys(this.#stored.unsent)]);
@@ -66,6 +69,7 @@ class Seen implements Marks {
     const changed = subjects.map((subject) => [subject, { ...this.#stored.unsent[subject], ...change }] as const);
     this.#store({ ...this.#stored, unsent: { ...this.#stored.unsent, ...Object.fromEntries(changed) } });
     void this.refresh();
+    ignoreTaps();
   }
 
   /** Sends what was changed here, and gets the marks of all. */

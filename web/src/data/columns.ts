@@ -82,7 +82,7 @@ export class Columns {
     this.warning[row] = batch.warnings ? 1 : 0;
     this.crop[row] = indexOf(batch.crop_type, this.crops, this.#cropIndex);
     this.person[row] = indexOf(batch.scanned_by_email, this.people, this.#personIndex);
-    this.searchText[row] = searchable([batch.batch_name, batch.crop_type, batch.comment, batch.scanned_by_email]);
+    this.searchText[row] = searchable([batch.batch_name, batch.crop_type, batch.comment, batch.scanned_by_email, batch.warnings ? 'warning Warnung' : null]);
     this.searchId[row] = normalize(batch.batch_id);
   }
 

@@ -7,27 +7,17 @@ import type { ExportColumn } from './export-columns';
 import { clockMs } from '../time/zone';
 
 export function csv(columns: readonly ExportColumn[], rows: Int32Array, locale: string): Blob {
-  const style = styleFor(locale);
-  const toLine = (cells: readonly string[]): string => `${cells.join(style.separator)}\r\n`;
+  const decimalPoint = new Intl.NumberFormat(locale).format(1.5).includes(',') ? ',' : '.';
+  const toLine = (cells: readonly string[]): string => `${cells.join(decimalPoint === ',' ? ';' : ',')}\r\n`;
   const blocks: string[] = [BOM + toLine(columns.map(({ head }) => quote(head)))];
   for (let from = 0; from < rows.length; from += BLOCK_ROWS) {
     let block = '';
     for (const row of rows.subarray(from, from + BLOCK_ROWS)) {
-      block += toLine(columns.map(({ kind, value }) => toCell(value(row), kind, style)));
+      block += toLine(columns.map(({ kind, value }) => toCell(value(row), kind, decimalPoint)));
     }
     blocks.push(block);
   }
   return new Blob(blocks, { type: 'text/csv;charset=utf-8' });
-}
-
-interface Style {
-  separator: ',' | ';';
-  decimalPoint: '.' | ',';
-}
-
-function styleFor(locale: string): Style {
-  const hasComma = new Intl.NumberFormat(locale).format(1.5).includes(',');
-  return hasComma ? { separator: ';', decimalPoint: ',' } : { separator: ',', decimalPoint: '.' };
 }
 
 // A Blob of one part per row is slow, and a single string may become too long.
@@ -36,9 +26,9 @@ const BLOCK_ROWS = 1_000;
 // Without it, Excel does not read the file as UTF-8.
 const BOM = '\uFEFF';
 
-function toCell(value: Batch[keyof Batch], kind: string, style: Style): string {
+function toCell(value: Batch[keyof Batch], kind: string, decimalPoint: string): string {
   if (value === null) return '';
-  if (kind === 'decimal' || kind === 'percent') return (value as string).replace('.', style.decimalPoint);
+  if (kind === 'decimal' || kind === 'percent') return (value as string).replace('.', decimalPoint);
   if (kind === 'flag') return value === true ? text.batch.yes : text.batch.no;
   if (kind === 'instant') return clockText(value as string);
   return quote(kind === 'text' || kind === 'link' ? escapeFormula(value as string) : String(value));

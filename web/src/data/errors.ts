@@ -9,11 +9,8 @@ export type Failure =
   | { kind: 'rejected'; status: number; detail: string };
 
 export class ServiceError extends Error {
-  readonly failure: Failure;
-
-  constructor(failure: Failure) {
+  constructor(readonly failure: Failure) {
     super(failure.kind === 'rejected' ? failure.detail : failure.kind);
-    this.failure = failure;
     this.name = 'ServiceError';
   }
 }
@@ -35,11 +32,7 @@ export function retryAfterSecs(header: string | null, nowMs: number): number | n
 }
 
 // 429 and 503 come from the service; 502 and 504 from a proxy while the service restarts.
-const UNAVAILABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-
-export function isUnavailable(status: number): boolean {
-  return UNAVAILABLE.has(status);
-}
+export const isUnavailable = (status: number): boolean => [429, 502, 503, 504].includes(status);
 
 // A sentence on the screen, not an HTML page from a proxy.
 const DETAIL_CHARS_MAX = 300;

@@ -29,12 +29,7 @@ export interface Marks {
 
 export const NO_MARKS: Marks = { isSeen: () => false, notes: new Map() };
 
-export const NO_FILTER: Filter = Object.freeze({
-  crops: Object.freeze([]) as unknown as string[],
-  warnings: 'all',
-  people: Object.freeze([]) as unknown as string[],
-  text: '',
-});
+export const NO_FILTER: Filter = { crops: [], warnings: 'all', people: [], text: '' };
 
 export const isSearch = ({ text }: Filter): boolean => text.trim() !== '';
 

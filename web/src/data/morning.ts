@@ -56,7 +56,7 @@ export function morningOf(columns: Columns, rows: Int32Array, ranges: UsualRange
   const seen = late.filter(({ row }) => isSeen(columns.batch(row).batch_id)).reverse();
   const open = late
     .filter((batch) => !seen.includes(batch))
-    .sort((a, b) => Number(b.isNew) - Number(a.isNew) || severity(b.reasons) - severity(a.reasons) || b.row - a.row);
+    .sort((a, b) => Number(b.isNew) - Number(a.isNew) || severity(b.reasons.slice(0, 1)) - severity(a.reasons.slice(0, 1)) || b.row - a.row);
   const recent = rows.filter(isNew).reverse();
   return {
     recent,

@@ -14,12 +14,7 @@ export function percentile(ascending: Float64Array, p: number): number | null {
 }
 
 /** The mean; null when there are no values. */
-export function mean(values: Float64Array): number | null {
-  if (values.length === 0) return null;
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum / values.length;
-}
+export const mean = (values: Float64Array): number | null => (values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length);
 
 /** The values of the rows, in their order, without NaN. */
 export function presentValues(column: Float64Array, rows: Int32Array): Float64Array {
@@ -54,9 +49,7 @@ export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): [K, T[
   const groups = new Map<K, T[]>();
   for (const item of items) {
     const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
+    if (!groups.get(key)?.push(item)) groups.set(key, [item]);
   }
   return [...groups];
 }

@@ -59,9 +59,7 @@ export function periodBefore(period: Period): Period {
 }
 
 /** The day a number of days later, or earlier if it is negative. */
-export function plusDays(day: string, days: number): string {
-  return dayText(dayNumber(day) + days);
-}
+export const plusDays = (day: string, days: number): string => dayText(dayNumber(day) + days);
 
 /** The same days a year before. 29 February becomes 28 February. */
 export function yearBefore(period: Period): Period {
@@ -82,9 +80,7 @@ export function requestDates(period: Period): { start_date: string; end_date: st
   return { start_date: new Date(start).toISOString(), end_date: new Date(end).toISOString().replace('Z', '999Z') };
 }
 
-export function dayCount(period: Period): number {
-  return dayNumber(period.to) - dayNumber(period.from) + 1;
-}
+export const dayCount = (period: Period): number => dayNumber(period.to) - dayNumber(period.from) + 1;
 
 /** Whether both are real days, in order, and at most `PERIOD_DAYS_MAX` apart. */
 export function isPeriod(value: unknown): value is Period {

@@ -84,7 +84,7 @@ export function rowsBy(by: 'crop' | 'person', columns: Columns, rows: Int32Array
 }
 
 /** "Not recorded" last. */
-export const byName = (a: Group, b: Group): number => Number(a.name === null) - Number(b.name === null) || (a.name! < b.name! ? -1 : 1);
+export const byName = (a: Pick<Group, 'name'>, b: Pick<Group, 'name'>): number => Number(a.name === null) - Number(b.name === null) || (a.name! < b.name! ? -1 : 1);
 
 /** The starts of the steps, and the step of each day. */
 function stepsOf(period: Period, step: Step) {

@@ -33,7 +33,7 @@ export function isNumber(field: Field): boolean {
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
   batch_name: 9,
-  batch_creation_date: 9.75,
+  batch_creation_date: 11.5,
   crop_type: 13,
   number_of_images: 4.75,
   total_cells_per_tray: 6,

@@ -38,8 +38,8 @@ export function sinceText({ from }: Period, today: string): string {
   return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
 }
 
-/** "Seen by Anna, 16 Nov, 07:12". */
-export const seenText = ({ at, by }: SeenMark, today: string): string => text.today.seenBy(by, savedText(at, today));
+/** "Seen by Anna, 16 Nov, 07:12", or nothing. */
+export const seenText = ({ is_seen, at, by }: SeenMark, today: string): string => (is_seen ? text.today.seenBy(by, savedText(at, today)) : '');
 
 /** When something was saved. A change that has no time is sent at once, unless there is no connection. */
 function savedText(at: string, today: string): string {

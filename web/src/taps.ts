@@ -1,0 +1,7 @@
+// What was under a finger has moved: for a moment, a tap would be on another thing than was meant.
+const MOVED_MS = 800;
+
+export function ignoreTaps(): void {
+  document.body.style.pointerEvents = 'none';
+  setTimeout(() => (document.body.style.pointerEvents = ''), MOVED_MS);
+}
