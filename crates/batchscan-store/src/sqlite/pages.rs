@@ -103,11 +103,11 @@ impl SqliteStore {
         read: impl FnOnce(&Connection, &Snapshot<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<PageResult<S, T>, StoreError> {
         self.identity.check()?;
-        let known = self.known.find(caller, now);
-        if let Some(skipped) = known.as_ref().ok().and_then(|version| skip(*version)) {
-            return Ok(PageResult::Skipped(skipped));
-        }
-        let (caller, learning) = (caller.clone(), known.err().flatten());
+        let learning = match self.known.find(caller, now, &skip) {
+            Ok(skipped) => return Ok(PageResult::Skipped(skipped)),
+            Err(learning) => learning,
+        };
+        let caller = caller.clone();
         self.read_for(caller.org, move |connection| {
             let mut credential = connection.prepare_cached(CREDENTIAL)?;
             let Some(snapshot) = Snapshot::open(&mut credential, &caller, now)? else {

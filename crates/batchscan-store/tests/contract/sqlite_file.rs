@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use batchscan_model::Field;
-use batchscan_store::{DatabaseUrl, OpenOptions, Store};
+use batchscan_store::{DataVersion, DatabaseUrl, OpenOptions, PageResult, Store};
 use rusqlite::Connection;
 
-use crate::fixture::{COMMIT, Fixture, ORG, batch, commented, import};
+use crate::fixture::{COMMIT, Fixture, ORG, at, batch, commented, import, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_concurrent_opens_migrate_a_new_file_once() {
@@ -44,6 +44,28 @@ async fn nothing_is_imported_into_a_file_that_was_removed() {
     std::fs::remove_file(fixture.folder.path().join("contract.db")).unwrap();
     let error = import(&fixture.store, ORG, &[batch("b", 2)], COMMIT).await.unwrap_err().to_string();
     assert!(error.contains("moved or replaced"), "{error}");
+}
+
+/// Such a request waits for no slow disk.
+#[tokio::test]
+async fn an_unchanged_version_is_found_without_a_reader_soon_after_each_change() {
+    let fixture = Fixture::sqlite().await;
+    let first = fixture.version().await;
+    assert!(!is_found_by_reader(&fixture, first).await);
+    fixture.import(&[batch("a", 1)]).await;
+    let second = fixture.second.data_version(&fixture.caller, at(0)).await.unwrap();
+    for expected in [true, true, false, false] {
+        assert_eq!(is_found_by_reader(&fixture, second).await, expected);
+    }
+}
+
+async fn is_found_by_reader(fixture: &Fixture, cached: Option<DataVersion>) -> bool {
+    let is_reader = || std::thread::current().name() == Some("sqlite-reader");
+    let skip = move |version| (Some(version) == cached).then(is_reader);
+    match fixture.store.page(&fixture.caller, request(1), skip).await.unwrap() {
+        PageResult::Skipped(is_by_reader) => is_by_reader,
+        other => panic!("not cached but {other:?}"),
+    }
 }
 
 #[tokio::test]
