@@ -9,7 +9,15 @@ pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
     pub(crate) fn parse(encoded: &'a [u8]) -> Self {
-        Self(form_urlencoded::parse(encoded).collect())
+        match std::str::from_utf8(encoded) {
+            // Nothing to decode. Decoding every byte takes three times as long.
+            Ok(text) if !encoded.contains(&b'%') && !encoded.contains(&b'+') => {
+                let pairs = text.split('&').filter(|pair| !pair.is_empty());
+                let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+                Self(pairs.map(|(name, value)| (name.into(), value.into())).collect())
+            }
+            _ => Self(form_urlencoded::parse(encoded).collect()),
+        }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -26,5 +34,19 @@ impl<'a> Parameters<'a> {
         let mut values = self.0.iter().filter(|(key, _)| key == name);
         let first = values.next();
         if values.next().is_some() { Err(Reason::Repeated) } else { Ok(first.map(|(_, value)| &**value)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_needs_no_decoding_is_read_as_everything_else(encoded in "[a=&é:]{0,12}") {
+            let expected: Vec<_> = form_urlencoded::parse(encoded.as_bytes()).collect();
+            prop_assert_eq!(Parameters::parse(encoded.as_bytes()).0, expected);
+        }
     }
 }
