@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use batchscan_model::{ClientId, OrgId};
 use batchscan_store::Caller;
+use foldhash::fast::RandomState;
 
 /// How long a client may stop reading while there is enough memory. Long enough for a client that writes to its database
 /// between two reads.
@@ -27,7 +28,7 @@ pub(crate) struct Budget {
 #[derive(Debug, Default)]
 struct Used {
     total: usize,
-    held: HashMap<Holder, usize>,
+    held: HashMap<Holder, usize, RandomState>,
 }
 
 /// Who has a share.

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use batchscan_model::UtcInstant;
 use batchscan_store::{Caller, KeyPurpose, SecretKey, ServiceKey};
+use foldhash::fast::RandomState;
 
 use super::token::{Grant, Signer, Token, TokenError};
 
@@ -32,7 +33,7 @@ pub struct KeyRing {
 
 /// Tokens and what they say. `Debug` redacts them.
 #[derive(Default)]
-struct VerifiedTokens(RwLock<HashMap<String, Grant>>);
+struct VerifiedTokens(RwLock<HashMap<String, Grant, RandomState>>);
 
 impl VerifiedTokens {
     fn get(&self, token: &str) -> Option<Grant> {

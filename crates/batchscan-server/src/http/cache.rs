@@ -3,13 +3,14 @@
 //! A page is cached on its second request. An export of a year reads each page once; caching those would evict the pages
 //! that other clients poll.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use batchscan_store::{DataVersion, Encoding};
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use super::conditional::QueryHash;
 
@@ -49,7 +50,7 @@ impl Weighter<PageKey, CachedPage> for ByBytes {
 
 /// Pages of v2.
 pub(super) struct PageCache {
-    pages: Cache<PageKey, CachedPage, ByBytes>,
+    pages: Cache<PageKey, CachedPage, ByBytes, RandomState>,
     /// Hashes of requested keys, each at the index given by the hash itself.
     requested: Box<[AtomicU64]>,
     hasher: RandomState,
@@ -59,10 +60,11 @@ impl PageCache {
     /// A cache of at most this size; 0 disables it.
     pub(super) fn new(bytes: u64) -> Self {
         let entries = usize::try_from(bytes / PAGE_BYTES_TYPICAL + 16).unwrap_or(16);
+        let hasher = RandomState::default();
         Self {
-            pages: Cache::with_weighter(entries, bytes, ByBytes),
+            pages: Cache::with(entries, bytes, ByBytes, hasher.clone(), DefaultLifecycle::default()),
             requested: (0..REQUESTED_MAX).map(|_| AtomicU64::new(0)).collect(),
-            hasher: RandomState::new(),
+            hasher,
         }
     }
 

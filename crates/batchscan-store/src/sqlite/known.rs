@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use batchscan_model::UtcInstant;
+use foldhash::fast::RandomState;
 use rusqlite::Connection;
 
 use crate::access::CredentialStatus;
@@ -30,7 +31,7 @@ struct State {
     data_version: i64,
     /// How many times something was committed, as far as it was noticed.
     commits: u64,
-    callers: HashMap<Caller, Known>,
+    callers: HashMap<Caller, Known, RandomState>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ impl KnownVersions {
     pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
         // A caller would wait on the async runtime.
         connection.busy_timeout(Duration::ZERO)?;
-        Ok(Self(Mutex::new(State { connection, data_version: 0, commits: 0, callers: HashMap::new() })))
+        Ok(Self(Mutex::new(State { connection, data_version: 0, commits: 0, callers: HashMap::default() })))
     }
 
     /// What `skip` returns for the version of a caller with a valid credential, or what to do with the version once it is
