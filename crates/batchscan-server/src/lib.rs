@@ -22,6 +22,7 @@ pub mod clock;
 pub mod config;
 mod connection;
 pub mod cursor;
+mod hex;
 pub mod http;
 mod in_flight;
 pub mod listener;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::http::{HeaderMap, HeaderName};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::hex;
+
 /// The header that carries it.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -21,13 +23,15 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> String {
 
 /// A new id: a random number for the process, then a counter.
 pub(crate) fn generate() -> String {
-    static PROCESS: LazyLock<u32> = LazyLock::new(|| {
+    static PROCESS: LazyLock<String> = LazyLock::new(|| {
         let mut bytes = [0u8; 4];
         let _ = SystemRandom::new().fill(&mut bytes);
-        u32::from_ne_bytes(bytes)
+        format!("{:08x}-", u32::from_ne_bytes(bytes))
     });
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{:08x}-{:x}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
+    let mut id = PROCESS.clone();
+    hex::push_number(&mut id, NEXT.fetch_add(1, Ordering::Relaxed));
+    id
 }
 
 fn is_safe_to_log(id: &str) -> bool {

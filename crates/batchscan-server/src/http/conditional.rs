@@ -10,6 +10,8 @@ use batchscan_model::{BatchId, DateRange, OrgId, UtcInstant};
 use batchscan_store::{DataVersion, Resume};
 use ring::digest::{SHA256, digest};
 
+use crate::hex;
+
 /// First tag of the export formats.
 const EXPORT_TAG: u8 = 100;
 
@@ -37,7 +39,8 @@ impl QueryHash {
 
     fn new(tag: u8, org: OrgId, range: DateRange, resume: Option<&Resume>, rows: usize) -> Self {
         let instant = |end: Option<UtcInstant>| end.map_or(i64::MIN, UtcInstant::micros).to_be_bytes();
-        let mut text = vec![tag];
+        let mut text = Vec::with_capacity(64);
+        text.push(tag);
         text.extend_from_slice(&org.0.to_be_bytes());
         text.extend_from_slice(&rows.to_be_bytes());
         text.extend_from_slice(&instant(range.start));
@@ -55,10 +58,10 @@ impl QueryHash {
         let mut tag = String::with_capacity(64);
         tag.push_str("W/\"");
         for number in [version.number, version.mark] {
-            push_hex_number(&mut tag, number.cast_unsigned());
+            hex::push_number(&mut tag, number.cast_unsigned());
             tag.push('.');
         }
-        push_hex(&mut tag, &self.0);
+        hex::push_bytes(&mut tag, &self.0);
         tag.push('"');
         tag
     }
@@ -69,22 +72,6 @@ pub(super) fn short_hash(content: &[u8]) -> [u8; 12] {
     let mut hash = [0u8; 12];
     hash.copy_from_slice(&digest(&SHA256, content).as_ref()[..12]);
     hash
-}
-
-/// As `{:x}`, which takes ten times as long.
-fn push_hex_number(text: &mut String, number: u64) {
-    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    text.extend((0..digits).rev().map(|digit| hex_digit((number >> (4 * digit)) as u8)));
-}
-
-fn hex_digit(number: u8) -> char {
-    char::from(b"0123456789abcdef"[usize::from(number & 15)])
-}
-
-pub(super) fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        text.extend([hex_digit(byte >> 4), hex_digit(*byte)]);
-    }
 }
 
 /// The ETags of responses that the client has.
@@ -110,7 +97,7 @@ impl IfNoneMatch {
             return 0;
         }
         let mut hash = String::new();
-        push_hex(&mut hash, &query.0);
+        hex::push_bytes(&mut hash, &query.0);
         let number = |tag: &str| {
             let opaque = opaque(tag).strip_prefix('"')?.strip_suffix('"')?;
             let (number, _) = opaque.strip_suffix(&*hash)?.split_once('.')?;

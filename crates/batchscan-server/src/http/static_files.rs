@@ -6,8 +6,9 @@ use axum::response::Response;
 use batchscan_store::Encoding;
 use bytes::Bytes;
 
-use super::conditional::{IfNoneMatch, push_hex, short_hash};
+use super::conditional::{IfNoneMatch, short_hash};
 use super::encoding::{accepted_encoding, content_encoding};
+use crate::hex;
 
 /// For files whose name contains a hash of the content.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -27,7 +28,7 @@ impl StaticFile {
     /// A file that clients must revalidate.
     pub(crate) fn new(content_type: &'static str, plain: Bytes, gzip: Option<Bytes>) -> Self {
         let mut hash = String::new();
-        push_hex(&mut hash, &short_hash(&plain));
+        hex::push_bytes(&mut hash, &short_hash(&plain));
         Self::with_hash(content_type, &hash, plain, gzip)
     }
 
