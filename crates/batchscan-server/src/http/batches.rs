@@ -21,6 +21,7 @@ use super::conditional::{IfNoneMatch, QueryHash};
 use super::encoding::content_encoding;
 use super::error::ApiError;
 use super::query::{PageQuery, RangeQuery};
+use super::response;
 use crate::auth::TokenError;
 use crate::budget::Reservation;
 use crate::clock::Clock;
@@ -214,7 +215,7 @@ pub(super) fn reserve(app: &App, caller: &Caller, bytes: usize) -> Result<Reserv
 }
 
 fn ok(body: Body, encoding: Encoding, etag: &str) -> Response {
-    let mut response = Response::new(body);
+    let mut response = response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.extend(content_encoding(encoding).map(|value| (header::CONTENT_ENCODING, value)));
@@ -222,7 +223,7 @@ fn ok(body: Body, encoding: Encoding, etag: &str) -> Response {
 }
 
 pub(super) fn not_modified(etag: &str) -> Response {
-    let mut response = Response::new(Body::empty());
+    let mut response = response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     with_revalidation(response, etag)
 }
