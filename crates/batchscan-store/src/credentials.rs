@@ -1,5 +1,7 @@
 //! Credentials: issued, looked up, rotated, revoked. Their rules are in [`crate::access`].
 
+use std::sync::LazyLock;
+
 use batchscan_model::{ClientId, OrgId, UtcInstant};
 
 use crate::access::{Credential, NewCredential, OperatorRole, Rotation, Secret};
@@ -27,9 +29,10 @@ impl Store {
         client: &ClientId,
         freshness: Freshness,
     ) -> Result<Option<Credential>, StoreError> {
-        let find =
-            format!("SELECT {COLUMNS} FROM {TABLES} WHERE c.client_id = $1 AND c.role IS NULL ORDER BY s.id");
-        let rows = self.read(freshness, &find, values![client], credential_row).await?;
+        static FIND: LazyLock<String> = LazyLock::new(|| {
+            format!("SELECT {COLUMNS} FROM {TABLES} WHERE c.client_id = $1 AND c.role IS NULL ORDER BY s.id")
+        });
+        let rows = self.read(freshness, &FIND, values![client], credential_row).await?;
         Ok(merge_secrets(rows).pop())
     }
 
