@@ -17,6 +17,10 @@ use crate::workspace::{Workspace, command_line, run_command};
 /// The profile of deployed executables. The budgets are for its code.
 const PROFILE: &str = "dist";
 const BUDGET_FILE: &str = "xtask/gate-budget.txt";
+/// Some processors copy large texts with `rep movsb` and clear large buffers with `rep stosb`, which count as an instruction
+/// per byte.
+const NO_REP_INSTRUCTIONS: &str =
+    "glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000";
 /// A measurement takes seconds; one that hangs is ended.
 const COUNT_TIMEOUT_SECS: &str = "300";
 /// A build from nothing on a small machine.
@@ -130,8 +134,7 @@ fn count_instructions(executable: &Path, mode: &str, count: u64) -> Result<u64> 
     for name in ["PATH", "HOME"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
-    // Some processors copy large texts with `rep movsb`, which counts as an instruction per byte.
-    command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1000000000");
+    command.env("GLIBC_TUNABLES", NO_REP_INSTRUCTIONS);
     let line = command_line(&command);
     let output = command.output().with_context(|| format!("cannot start `{line}`"))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
