@@ -15,9 +15,7 @@ export function spans(points: readonly SeriesPoint[], period: Period): { first: 
   });
 }
 
-export function middleMs(span: { first: number; last: number }): number {
-  return ((span.first + span.last + 1) / 2) * DAY_MS;
-}
+export const middleMs = (span: { first: number; last: number }): number => ((span.first + span.last + 1) / 2) * DAY_MS;
 
 /** The labels of the steps. The year is omitted if the whole period is in this year. */
 export function stepLabels(step: Step, period: Period, today: string): (start: string) => string {
@@ -65,6 +63,4 @@ function everyMonths(period: Period, step: number): number[] {
   return found;
 }
 
-function monthNumber(day: string): number {
-  return Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
-}
+const monthNumber = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;

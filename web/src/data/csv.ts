@@ -45,6 +45,4 @@ function escapeFormula(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
-function quote(text: string): string {
-  return /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const quote = (text: string): string => /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

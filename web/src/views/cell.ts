@@ -26,9 +26,7 @@ export function cellText(batch: Batch, field: Field, digits = 0): string {
   }
 }
 
-export function isNumber(field: Field): boolean {
-  return field.kind === 'integer' || field.kind === 'decimal' || field.kind === 'percent';
-}
+export const isNumber = (field: Field): boolean => field.kind === 'integer' || field.kind === 'decimal' || field.kind === 'percent';
 
 const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
   batch_id: 20,
@@ -48,9 +46,7 @@ const WIDTHS_REM: Partial<Record<keyof Batch, number>> = {
 };
 
 /** Fixed widths, so that columns do not move while scrolling. */
-export function widthRem(field: Field): number {
-  return WIDTHS_REM[field.name] ?? 6.25;
-}
+export const widthRem = (field: Field): number => WIDTHS_REM[field.name] ?? 6.25;
 
 /** The column header, with the unit if the cells do not show it. */
 export function headText({ kind, label, unit }: Field): string {
