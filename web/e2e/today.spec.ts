@@ -149,6 +149,14 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   await expect(button(page, 'Add a note: Tray 1')).toBeFocused();
   const written = /^“resown” – Anna, \d+ \w+, \d\d:\d\d/;
   await expect(cards(page).getByText(written)).toBeVisible();
+  await button(page, 'Change: resown').click();
+  await expect(note).toHaveValue('resown');
+  await note.fill('resow');
+  await button(page, 'Save').click();
+  await button(page, 'Change: resow').click();
+  await note.fill('resown');
+  await note.press('Enter');
+  await expect(cards(page).getByText(written)).toBeVisible();
   await expect(region(page, 'New batches').getByText('Anna: resown')).toBeVisible();
   // With another access: who marked it is not who wrote the note.
   const colleague = await browser.newPage();
@@ -361,6 +369,19 @@ test.describe('offline', () => {
     await openSignedIn(page, service);
     await expect(message(page, '2 new batches')).toBeVisible();
     await expect(link(page, 'Tray 1')).toBeVisible();
+  });
+
+  test('all pages show what is loaded', async ({ page }) => {
+    await openSignedIn(page, await serve('No reception', morning({}, failed)));
+    await expect(cards(page)).toHaveCount(1);
+    await page.context().setOffline(true);
+    await link(page, 'Batches').click();
+    await expectRows(page, 32);
+    await expect(page.getByText('The connection is lost.')).toBeVisible();
+    await link(page, 'Today').click();
+    await expect(cards(page)).toHaveCount(1);
+    await page.context().setOffline(false);
+    await expect(page.getByText('The connection is lost.')).toBeHidden();
   });
 
   test('a mark is sent when there is a connection again', async ({ page, browser }) => {

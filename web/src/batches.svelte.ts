@@ -24,14 +24,20 @@ class Batches {
   checkedAt = $state(0);
   /** The last check for changes failed: when to retry. */
   waiting = $state.raw<Waiting | null>(null);
-  /** Changed batches of the same period, shown when they are complete. */
-  #next: PeriodLoader | null = null;
+  /** The batches of a period, or those that have changed: shown when they are complete. */
+  next = $state.raw<PeriodLoader | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts loading the period unless it is loaded or loading. */
+  /** Starts loading the period unless it is loaded or loading. Meanwhile, its batches of the last 365 days are shown. */
   ensureLoaded(period: Period): void {
     if (this.main !== null && (samePeriod(this.main.period, period) || this.main.covers(period))) return;
-    this.#loadMain(period);
+    if (this.next !== null && samePeriod(this.next.period, period)) return;
+    const known = this.loaderFor(period);
+    this.#stopRefreshing();
+    this.#discardMain();
+    this.main = known;
+    if (known === null) this.#loadMain(period);
+    else this.#loadNext(period);
   }
 
   /** Starts loading the last 365 days after the period, unless they are loaded or loading. */
@@ -72,7 +78,8 @@ class Batches {
   /** Checks for changes now, and then regularly. */
   async refresh(): Promise<void> {
     const { main } = this;
-    if (main === null || this.#next !== null) return;
+    if (main === null) return;
+    if (this.next !== null) return this.next.retryNow();
     if (main.state === 'loading') return main.retryNow();
     clearTimeout(this.#timer);
     if (main.state === 'failed') return main.start();
@@ -88,8 +95,6 @@ class Batches {
   }
 
   #loadMain(period: Period): void {
-    this.#stopRefreshing();
-    this.main?.discard();
     this.main = new PeriodLoader(period, (state) => {
       if (state !== 'failed') this.#setRefreshed();
       else this.#refreshIn(REFRESH_MS);
@@ -100,15 +105,20 @@ class Batches {
   /** Loads the period again while the old batches stay on the screen. */
   #loadNext(period: Period): void {
     const next = new PeriodLoader(period, (state) => {
-      this.#next = null;
+      this.next = null;
       if (state === 'failed') return this.#refreshIn(REFRESH_MS);
-      this.main?.discard();
+      this.#discardMain();
       this.main = next;
       if (this.year !== null && Date.now() - this.year.createdAt > YEAR_REFRESH_MS) this.#reloadYear(this.year);
       this.#setRefreshed();
     });
-    this.#next = next;
+    this.next = next;
     next.start();
+  }
+
+  /** The year may be shown as `main`. */
+  #discardMain(): void {
+    if (this.main !== this.year) this.main?.discard();
   }
 
   #reloadYear(old: PeriodLoader): void {
@@ -147,8 +157,8 @@ class Batches {
   #stopRefreshing(): void {
     clearTimeout(this.#timer);
     this.waiting = null;
-    this.#next?.discard();
-    this.#next = null;
+    this.next?.discard();
+    this.next = null;
   }
 
   /** The loader of a period for comparison, or the current one if the period is loaded or loading. */

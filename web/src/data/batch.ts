@@ -64,13 +64,9 @@ export const FIELDS: readonly Field[] = (
 
 const FIELD_BY_NAME: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
-export function findField(name: string): Field | undefined {
-  return FIELD_BY_NAME.get(name);
-}
+export const findField = (name: string): Field | undefined => FIELD_BY_NAME.get(name);
 
-export function isFieldName(name: string): name is keyof Batch {
-  return FIELD_BY_NAME.has(name);
-}
+export const isFieldName = (name: string): name is keyof Batch => FIELD_BY_NAME.has(name);
 
 /** The rates, and the counts that they follow from. */
 export const RATES = [

@@ -41,8 +41,6 @@ function clockText(instant: string): string {
 }
 
 /** Prefixes texts that a spreadsheet would run as a formula. Numbers are safe: -1.50 is a number. */
-function escapeFormula(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-}
+const escapeFormula = (text: string): string => /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 
 const quote = (text: string): string => /[",;\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

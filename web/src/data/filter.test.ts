@@ -55,7 +55,7 @@ describe('select', () => {
 
   it('finds batches not seen yet, batches with a note, and text in notes', () => {
     const columns = sampleColumns([{ warnings: true }, { warnings: true }, { batch_name: 'Bench 7' }]);
-    const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', [{ note: 'Resown' }, { note: 'Lid 4' }]], ['unknown', [{ note: 'lost' }]]]) };
+    const marks = { isSeen: (id: string) => id === 'b-0', notes: new Map([['b-2', [{ note: 'Resown', by: 'Ben' }, { note: 'Lid 4', by: 'Ben' }]], ['unknown', [{ note: 'lost', by: '' }]]]) };
     const withMarks = (filter: Partial<Filter>): number[] => [...select(columns, { ...NO_FILTER, ...filter }, undefined, new Map(), marks)];
     expect(withMarks({ warnings: 'unseen' })).toEqual([1]);
     expect(withMarks({ warnings: 'noted' })).toEqual([2]);

@@ -24,7 +24,7 @@ export const COMPARED: readonly Filter['warnings'][] = ['unusual', 'below', 'uns
 /** What the organisation knows of batches, by their ids. */
 export interface Marks {
   isSeen: (batchId: string) => boolean;
-  notes: ReadonlyMap<string, readonly { note: string }[]>;
+  notes: ReadonlyMap<string, readonly { note: string; by: string }[]>;
 }
 
 export const NO_MARKS: Marks = { isSeen: () => false, notes: new Map() };
@@ -55,7 +55,7 @@ function selectMatching(columns: Columns, filter: Filter, period: Period | undef
   // A date is found in texts only as it was typed: "10 Nov" is not in "Genovese, bench 10".
   const crops = ` ${searchWords(columns.crops.join(' ')).join(' ')} `;
   const searched = date === null ? phrases(words, (word) => word.length > 2 && wordForms(word).some((form) => crops.includes(` ${form}`))) : [whole(words).join(' ').replaceAll('  ', ' ')];
-  const noteTexts = new Map(Array.from(notes, ([id, notes]) => [columns.rowOf(id), searchable(notes.map(({ note }) => note))]));
+  const noteTexts = new Map(Array.from(notes, ([id, notes]) => [columns.rowOf(id), searchable(notes.flatMap(({ note, by }) => [note, by]))]));
   let count = collect(columns, filter, period, searched, date, noteTexts, buffer);
   if (count === 0 && date === null) count = collect(columns, filter, period, whole(words), date, noteTexts, buffer);
   // Copied, so that a small selection does not keep a large buffer alive.

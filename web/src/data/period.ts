@@ -14,9 +14,7 @@ export const PRESETS = ['1d', '7d', '30d', '90d', '365d'] as const;
 export type Preset = (typeof PRESETS)[number];
 
 /** Null for an unknown name. */
-export function parsePreset(text: string | null): Preset | null {
-  return PRESETS.find((preset) => preset === text) ?? null;
-}
+export const parsePreset = (text: string | null): Preset | null => PRESETS.find((preset) => preset === text) ?? null;
 
 export const DEFAULT_PRESET: Preset = '90d';
 
@@ -29,9 +27,7 @@ export const FIRST_DAY = '1900-01-01';
 /** "n days" include today. */
 export const presetPeriod = (preset: Preset, today: string): Period => lastDays(parseInt(preset), today);
 
-function lastDays(days: number, today: string): Period {
-  return { from: plusDays(today, 1 - days), to: today };
-}
+const lastDays = (days: number, today: string): Period => ({ from: plusDays(today, 1 - days), to: today });
 
 /** The days for the usual ranges, whatever the period shown. */
 export const usualRangePeriod = (today: string): Period => lastDays(365, today);

@@ -63,9 +63,7 @@ function widthOf({ head, value }: ExportColumn, rows: Int32Array): number {
 }
 
 /** A to Z: there are fewer fields. */
-function columnName(column: number): string {
-  return String.fromCharCode(64 + column);
-}
+const columnName = (column: number): string => String.fromCharCode(64 + column);
 
 function cell(kind: FieldKind, value: Batch[keyof Batch]): string {
   if (value === null) return '<c/>';

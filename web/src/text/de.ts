@@ -187,6 +187,7 @@ export const de: Text = {
     unsaved: 'noch nicht gespeichert',
     forAll: (organisation) => `„Gesehen“ und Notizen gelten für alle bei ${organisation}.`,
     addNote: 'Notiz hinzufügen',
+    changeNote: 'Ändern',
     removeNote: 'Entfernen',
     askRemove: 'Diese Notiz für alle entfernen?',
     cancel: 'Abbrechen',

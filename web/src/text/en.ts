@@ -192,6 +192,7 @@ export const en = {
     unsaved: 'not saved yet',
     forAll: (organisation: string): string => `Marks and notes are for everyone at ${organisation}.`,
     addNote: 'Add a note',
+    changeNote: 'Change',
     removeNote: 'Remove',
     askRemove: 'Remove this note for everyone?',
     cancel: 'Cancel',

@@ -12,9 +12,7 @@ export function dayNumber(day: string): number {
 }
 
 /** 'YYYY-MM-DD' of a number of days since 1970-01-01. Years 0000 to 9999 only. */
-export function dayText(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
-}
+export const dayText = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
 /** The Monday of a day's week. */
 export function weekStart(day: number): number {

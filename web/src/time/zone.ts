@@ -14,19 +14,13 @@ export function zoneLabel(nowMs: number): string {
 }
 
 /** The number of the day of a timestamp, since 1970-01-01. */
-export function dayNumberAt(ms: number): number {
-  return Math.floor((ms + offsetMs(ms)) / DAY_MS);
-}
+export const dayNumberAt = (ms: number): number => Math.floor((ms + offsetMs(ms)) / DAY_MS);
 
 /** The day of a timestamp, 'YYYY-MM-DD'. */
-export function dayAt(ms: number): string {
-  return dayText(dayNumberAt(ms));
-}
+export const dayAt = (ms: number): string => dayText(dayNumberAt(ms));
 
 /** The day of an instant as the service sends it. */
-export function dayOf(instant: string): string {
-  return dayAt(instantMs(instant));
-}
+export const dayOf = (instant: string): string => dayAt(instantMs(instant));
 
 /** When a day starts, in ms; the day is its number since 1970-01-01. */
 export function dayStartMs(day: number): number {
@@ -41,6 +35,4 @@ export function clockMs(instant: string): number {
   return ms + offsetMs(ms);
 }
 
-function offsetMs(ms: number): number {
-  return -new Date(ms).getTimezoneOffset() * 60_000;
-}
+const offsetMs = (ms: number): number => -new Date(ms).getTimezoneOffset() * 60_000;
