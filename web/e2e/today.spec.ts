@@ -371,6 +371,13 @@ test.describe('offline', () => {
     await expect(link(page, 'Tray 1')).toBeVisible();
   });
 
+  test('a mark that the service does not receive says so after seconds', async ({ page }) => {
+    await openSignedIn(page, await serve('Silent', morning({}, failed)));
+    await page.route('**/session/seen', () => undefined);
+    await button(page, 'Mark as seen: Tray 1').click();
+    await expect(page.getByText('Tray 1, seen, not saved yet')).toBeVisible();
+  });
+
   test('all pages show what is loaded', async ({ page }) => {
     await openSignedIn(page, await serve('No reception', morning({}, failed)));
     await expect(cards(page)).toHaveCount(1);

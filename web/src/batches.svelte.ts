@@ -8,7 +8,7 @@ import { seen } from './seen.svelte';
 import { session } from './session.svelte';
 
 // How often to check for changes. Without changes, that costs the service next to nothing.
-const REFRESH_MS = 60_000;
+const REFRESH_MS = 20_000;
 // A few new batches hardly change the usual ranges, and a year can be many pages.
 const YEAR_REFRESH_MS = 3_600_000;
 

@@ -11,6 +11,8 @@ import { instantMs } from './time/day';
 
 // The service limits the length of a request. The others follow with the next one.
 const SENT_MAX = 25;
+// Then it is said that changes are not saved yet.
+const RESPONSE_MS_MAX = 4_000;
 const NOTE = /^(note\b[^:]*): (.*)$/s;
 
 interface Stored {
@@ -20,13 +22,13 @@ interface Stored {
 
 class Seen implements Marks {
   #changes = $state(0);
-  /** Whether the service could not be reached. */
-  #isOffline = $state(false);
+  /** Whether the service did not respond. */
+  #isSilent = $state(false);
   #setting = $derived(`marks.${session.clientId}`);
   #stored: Stored = $derived.by(() => (void this.#changes, parse(readSetting(this.#setting))));
   #marks: ReadonlyMap<string, SeenMark> = $derived(new Map(this.#stored.marks.map((mark) => [mark.subject, mark])));
   /** Whether changes are stored on this device only, until there is a connection. */
-  isUnsaved = $derived(this.#isOffline && Object.keys(this.#stored.unsent).length > 0);
+  isUnsaved = $derived(this.#isSilent && Object.keys(this.#stored.unsent).length > 0);
   /** Notes that are not finished: they stay while another page is open. */
   readonly drafts = new Map<string, string>();
   /** The notes by what they are about, oldest first: batches by their ids. */
@@ -76,15 +78,18 @@ class Seen implements Marks {
   async refresh(): Promise<void> {
     const setting = this.#setting;
     const sent = Object.fromEntries(Object.entries(this.#stored.unsent).slice(0, SENT_MAX));
+    const silent = setTimeout(() => (this.#isSilent = true), RESPONSE_MS_MAX);
     try {
       const marks = await fetchSeen(sent, await session.currentToken());
       if (setting !== this.#setting) return;
       const isSent = ([subject, change]: [string, SeenChange]): boolean => JSON.stringify(sent[subject]) === JSON.stringify(change);
       const unsent = Object.entries(this.#stored.unsent).filter((change) => !isSent(change));
       this.#store({ marks, unsent: Object.fromEntries(unsent) });
-      this.#isOffline = false;
+      this.#isSilent = false;
     } catch {
-      this.#isOffline = true;
+      this.#isSilent = true;
+    } finally {
+      clearTimeout(silent);
     }
   }
 

@@ -60,9 +60,7 @@ export function commentText(notes: readonly SeenMark[], comment: string | null):
 /** The texts that are not empty. */
 export const joined = (separator: string, ...texts: string[]): string => texts.filter((text) => text !== '').join(separator);
 
-export function cropLabel(crop: string | null): string {
-  return crop ?? text.cropNotRecorded;
-}
+export const cropLabel = (crop: string | null): string => crop ?? text.cropNotRecorded;
 
 /** "usually 76–95%", or why a rate is unusual without a range. */
 export function usuallyText(range: Range | null): string {
