@@ -379,11 +379,18 @@ test.describe('offline', () => {
   });
 
   test('all pages show what is loaded', async ({ page }) => {
-    await openSignedIn(page, await serve('No reception', morning({}, failed)));
+    const database = new Database();
+    const service = await database.serve(database.addOrganisation('No reception', morning({}, {})));
+    await openSignedIn(page, service);
+    await expect(message(page, '2 batches, all as usual')).toBeVisible();
+    // Newer than the last 365 days that are loaded.
+    database.importBatches('No reception', [morning({}, failed).at(-1)!]);
+    await button(page, 'Refresh').click();
     await expect(cards(page)).toHaveCount(1);
     await page.context().setOffline(true);
     await link(page, 'Batches').click();
     await expectRows(page, 32);
+    await expect(page.getByRole('gridcell', { name: /^41%/ })).toBeVisible();
     await expect(page.getByText('The connection is lost.')).toBeVisible();
     await link(page, 'Today').click();
     await expect(cards(page)).toHaveCount(1);

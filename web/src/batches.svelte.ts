@@ -34,6 +34,8 @@ class Batches {
     if (this.next !== null && samePeriod(this.next.period, period)) return;
     const known = this.loaderFor(period);
     this.#stopRefreshing();
+    // The last 365 days are checked for changes less often.
+    if (this.main !== null) known?.adopt(this.main);
     this.#discardMain();
     this.main = known;
     if (known === null) this.#loadMain(period);

@@ -47,6 +47,12 @@ export class PeriodLoader {
     return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
   }
 
+  /** Takes over the batches of another loader, which may be newer. */
+  adopt({ columns }: PeriodLoader): void {
+    this.columns.append(Array.from({ length: columns.length }, (_, row) => columns.batch(row)));
+    this.version++;
+  }
+
   /** Starts, or continues after the last page loaded. */
   start(): void {
     const last = this.#load;

@@ -105,9 +105,7 @@ export class Columns {
 }
 
 /** Lower case without accents, so that "jalapeno" finds Jalapeño. */
-export function normalize(text: string): string {
-  return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
-}
+export const normalize = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 
 /** A word or a number. */
 export const WORD = /\p{N}+|[^\p{N}\p{P}\p{S}\p{Z}\p{C}]+/gu;

@@ -114,9 +114,7 @@ function phrases(words: readonly string[], isCrop: (word: string) => boolean): s
 }
 
 /** Numbers anywhere, but whole; only that of a place must follow it: for a query that finds nothing as phrases, or has a date. */
-function whole(words: readonly string[]): string[] {
-  return phrases(words, (word) => placeOf(word) === undefined);
-}
+const whole = (words: readonly string[]): string[] => phrases(words, (word) => placeOf(word) === undefined);
 
 /** Whether a text includes one form of each word. */
 function includesAll(text: string, words: readonly (readonly string[])[]): boolean {
@@ -126,6 +124,4 @@ function includesAll(text: string, words: readonly (readonly string[])[]): boole
 // Fewer characters would find too many ids.
 const ID_CHARS_MIN = 4;
 
-function isStartOf(start: string, id: string): boolean {
-  return id.startsWith(start) && (start.length >= ID_CHARS_MIN || start === id) && start !== '';
-}
+const isStartOf = (start: string, id: string): boolean => id.startsWith(start) && (start.length >= ID_CHARS_MIN || start === id) && start !== '';

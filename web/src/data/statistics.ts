@@ -29,9 +29,7 @@ export function stepFor(period: Period): Step {
 // A day in the next step, counted from the first day of a step.
 const DAYS_TO_NEXT: Record<Step, number> = { day: 1, week: 7, month: 31 };
 
-function nextStart(start: string, step: Step): string {
-  return stepStart(dayNumber(start) + DAYS_TO_NEXT[step], step);
-}
+const nextStart = (start: string, step: Step): string => stepStart(dayNumber(start) + DAYS_TO_NEXT[step], step);
 
 /** The index of the step that today is in; -1 if there is none. */
 export function runningStep(points: readonly SeriesPoint[], step: Step, today: string): number {
