@@ -149,11 +149,11 @@ test('a note and a mark as seen are independent, and all see them', async ({ pag
   await expect(button(page, 'Add a note: Tray 1')).toBeFocused();
   const written = /^“resown” – Anna, \d+ \w+, \d\d:\d\d/;
   await expect(cards(page).getByText(written)).toBeVisible();
-  await button(page, 'Change: resown').click();
+  await button(page, 'Edit: resown').click();
   await expect(note).toHaveValue('resown');
   await note.fill('resow');
   await button(page, 'Save').click();
-  await button(page, 'Change: resow').click();
+  await button(page, 'Edit: resow').click();
   await note.fill('resown');
   await note.press('Enter');
   await expect(cards(page).getByText(written)).toBeVisible();
@@ -405,11 +405,11 @@ test.describe('offline', () => {
     await page.context().setOffline(true);
     await button(page, 'Mark as seen: Tray 1').click();
     await expect(message(page, '1 unusual batch, seen')).toBeVisible();
-    await expect(page.getByText('Marks and notes are not saved yet.')).toBeVisible();
+    await expect(page.getByText('Your latest marks and notes are not saved yet.')).toBeVisible();
     const sent = page.waitForResponse('**/session/seen');
     await page.context().setOffline(false);
     await sent;
-    await expect(page.getByText('Marks and notes are not saved yet.')).toBeHidden();
+    await expect(page.getByText('Your latest marks and notes are not saved yet.')).toBeHidden();
     const colleague = await browser.newPage();
     await openSignedIn(colleague, service);
     await expect(message(colleague, '1 unusual batch, seen')).toBeVisible();

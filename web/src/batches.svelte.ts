@@ -39,6 +39,7 @@ class Batches {
     this.#discardMain();
     this.main = known;
     if (known === null) this.#loadMain(period);
+    else if (samePeriod(known.period, period)) void this.refresh();
     else this.#loadNext(period);
   }
 
@@ -118,9 +119,9 @@ class Batches {
     next.start();
   }
 
-  /** The year may be shown as `main`. */
+  /** Another may be shown as `main`. */
   #discardMain(): void {
-    if (this.main !== this.year) this.main?.discard();
+    if (this.main !== this.year && this.main !== this.other) this.main?.discard();
   }
 
   #reloadYear(old: PeriodLoader): void {
@@ -167,7 +168,7 @@ class Batches {
   #ensure(current: PeriodLoader | null, period: Period): PeriodLoader | null {
     if (this.loaderFor(period) !== null) return current;
     if (current !== null && samePeriod(current.period, period)) return current;
-    current?.discard();
+    if (current !== this.main) current?.discard();
     const loader = new PeriodLoader(period);
     loader.start();
     return loader;

@@ -15,6 +15,12 @@ const SENT_MAX = 25;
 const RESPONSE_MS_MAX = 4_000;
 const NOTE = /^(note\b[^:]*): (.*)$/s;
 
+/** A note that is written, or one that is changed, on some batches. */
+export interface Draft {
+  typed: string;
+  changed: string[] | null;
+}
+
 interface Stored {
   marks: SeenMark[];
   unsent: Record<string, SeenChange>;
@@ -30,7 +36,7 @@ class Seen implements Marks {
   /** Whether changes are stored on this device only, until there is a connection. */
   isUnsaved = $derived(this.#isSilent && Object.keys(this.#stored.unsent).length > 0);
   /** Notes that are not finished: they stay while another page is open. */
-  readonly drafts = new Map<string, string>();
+  readonly drafts = new Map<string, Draft>();
   /** The notes by what they are about, oldest first: batches by their ids. */
   notes: ReadonlyMap<string, SeenMark[]> = $derived.by(() => {
     const subjects = new Set([...this.#marks.keys(), ...Object.keys(this.#stored.unsent)]);
@@ -59,6 +65,12 @@ class Seen implements Marks {
     const found = notes.map(([, same]) => ({ ...same[0]!, subjects: same.map(({ subject }) => subject) }));
     // Those that were not sent yet have no time.
     return found.sort((a, b) => Number(a.at === '') - Number(b.at === '') || instantMs(a.at) - instantMs(b.at));
+  }
+
+  /** All subjects of a note. */
+  subjectsOf({ subject }: SeenMark): string[] {
+    const all = [...this.notes.values()].flat().map(({ subject }) => subject);
+    return all.filter((other) => NOTE.exec(other)![1] === NOTE.exec(subject)![1]);
   }
 
   write(note: string, subjects: readonly string[]): void {

@@ -111,9 +111,7 @@ export const normalize = (text: string): string => text.normalize('NFD').replace
 export const WORD = /\p{N}+|[^\p{N}\p{P}\p{S}\p{Z}\p{C}]+/gu;
 
 /** The words and numbers of a text: 'Batavia W46' is batavia, w, 46. Möhre, Mohre and Moehre are the same. */
-export function searchWords(text: string): string[] {
-  return normalize(text).replace(/(?<=[aou])e/g, '').replaceAll('ß', 'ss').match(WORD) ?? [];
-}
+export const searchWords = (text: string): string[] => normalize(text).replace(/(?<=[aou])e/g, '').replaceAll('ß', 'ss').match(WORD) ?? [];
 
 // In German and in English.
 const PLURAL_ENDINGS = ['s', 'n', 'e', 'en', 'er', 'es', 'se'];

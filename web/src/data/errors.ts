@@ -15,9 +15,7 @@ export class ServiceError extends Error {
   }
 }
 
-export function rejected(status: number, detail: string): ServiceError {
-  return new ServiceError({ kind: 'rejected', status, detail });
-}
+export const rejected = (status: number, detail: string): ServiceError => new ServiceError({ kind: 'rejected', status, detail });
 
 // The service sends 3 to 5 seconds; a proxy may send anything. After more than a minute, the page would seem to hang.
 const RETRY_AFTER_SECS_MIN = 1;

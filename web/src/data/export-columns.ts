@@ -12,9 +12,7 @@ export interface ExportColumn {
 }
 
 /** The fields, then all others: an import of the file must not empty them. */
-export function withOthers(fields: readonly (keyof Batch)[]): (keyof Batch)[] {
-  return [...new Set([...fields, ...FIELDS.map(({ name }) => name)])];
-}
+export const withOthers = (fields: readonly (keyof Batch)[]): (keyof Batch)[] => [...new Set([...fields, ...FIELDS.map(({ name }) => name)])];
 
 /** The fields in the given order. What is known of batches otherwise, by row, comes before the comment. */
 export function exportColumns(columns: Columns, fields: readonly (keyof Batch)[], others: Readonly<Record<string, ReadonlyMap<number, string>>> = {}): ExportColumn[] {

@@ -179,6 +179,11 @@ describe('select', () => {
       ['W46 - W47', [0, 2, 3]],
       ['2026-11-15 bis 2026-11-16', [2, 3]],
       ['Sunday-Monday', [2, 3]],
+      ['Monday to Friday', [3]],
+      ['13.-15.11.', [0, 2]],
+      ['Nov 14-15', [2]],
+      ['KW 46-47', [0, 2, 3]],
+      ['bench 2-3', []],
       ['since 2030-01-01', []],
     ] as const) {
       expect(selected(columns, { text }), text).toEqual(rows);

@@ -117,9 +117,7 @@ function phrases(words: readonly string[], isCrop: (word: string) => boolean): s
 const whole = (words: readonly string[]): string[] => phrases(words, (word) => placeOf(word) === undefined);
 
 /** Whether a text includes one form of each word. */
-function includesAll(text: string, words: readonly (readonly string[])[]): boolean {
-  return words.every((forms) => forms.some((form) => text.includes(form)));
-}
+const includesAll = (text: string, words: readonly (readonly string[])[]): boolean => words.every((forms) => forms.some((form) => text.includes(form)));
 
 // Fewer characters would find too many ids.
 const ID_CHARS_MIN = 4;

@@ -50,14 +50,26 @@ const PATTERNS = [
 ].map((pattern) => new RegExp(String.raw`(?<![\p{L}\p{N}]|(?:house|haus) (?=\d{1,2}\s))(?<since>(?:since|seit)\s+)?(?:${pattern})(?![\p{L}\p{N}])`, 'u'));
 
 export function parseSearchDate(text: string): SearchDate | null {
-  // "1.–5. Nov" is "1 Nov – 5 Nov".
-  const searched = normalize(text).replace(/(\d{1,2})\.?(\s*[-–]\s*|\s(?:to|bis)\s)(\d{1,2}\.?\s?(?!bis)(\p{L}{3,}))/u, '$1 $4$2$3');
-  for (const { 0: separator, index } of searched.matchAll(/[-–]|\s(?:to|bis)\s/g)) {
-    const [start, end] = [parseOne(searched.slice(0, index).trimEnd()), parseOne(searched.slice(index + separator.length).trimStart())];
-    if (start !== null && end !== null) return { days: between(start.days, end.days), rest: `${start.rest.replace(/\b(?:from|vom|von)\s*$/, '')} ${end.rest}` };
+  const searched = normalize(text);
+  const full = SHORT_RANGES.reduce((full, [short, long]) => (full === searched ? full.replace(short, long) : full), searched);
+  for (const { 0: separator, index } of full.matchAll(/[-–]|\s(?:to|bis)\s/g)) {
+    const [start, end] = [parseOne(full.slice(0, index).trimEnd()), parseOne(full.slice(index + separator.length).trimStart())];
+    if (start === null || end === null) continue;
+    let days = between(start.days, end.days);
+    // "Monday to Friday" on a Wednesday.
+    if (days.size === 0 && !/\d/.test(full)) days = between(start.days, new Set(Array.from(end.days, (day) => day + 7)));
+    return { days, rest: `${start.rest.replace(/\b(?:from|vom|von)\s*$/, '')} ${end.rest}` };
   }
   return parseOne(searched);
 }
+
+const TO = String.raw`(\s*[-–]\s*|\s(?:to|bis)\s)`;
+/** "1.–5. Nov" is "1 Nov – 5 Nov", "1.–5.11." is "1.11.–5.11.", and "KW 46–48" is "KW 46–KW 48". */
+const SHORT_RANGES = [
+  [new RegExp(String.raw`(?<![\d.])(\d{1,2})\.?${TO}(\d{1,2}\.?\s?(?!bis)(\p{L}{3,}))`, 'u'), '$1 $4$2$3'],
+  [new RegExp(String.raw`(?<![\d.])(\d{1,2})\.?${TO}(\d{1,2}(\.\d{1,2}\.?))`, 'u'), '$1$4$2$3'],
+  [new RegExp(String.raw`(\p{L}+\.?\s?)(\d{1,2})${TO}(\d{1,2})(?![\d.])`, 'u'), '$1$2$3$1$4'],
+] as const;
 
 // More would be two dates of different years.
 const RANGE_DAYS_MAX = 366;

@@ -39,9 +39,7 @@ export async function signInWithLink(link: string, options: Options = {}): Promi
 }
 
 /** Exchanges the cookie for a new token; null when this browser is not signed in. */
-export function renewToken(options: Options = {}): Promise<SignedIn | null> {
-  return post('/session/token', {}, options);
-}
+export const renewToken = (options: Options = {}): Promise<SignedIn | null> => post('/session/token', {}, options);
 
 /** Ends the session at the service. */
 export async function signOut({ signal, fetch }: Options = {}): Promise<void> {

@@ -32,9 +32,7 @@ const DAYS_TO_NEXT: Record<Step, number> = { day: 1, week: 7, month: 31 };
 const nextStart = (start: string, step: Step): string => stepStart(dayNumber(start) + DAYS_TO_NEXT[step], step);
 
 /** The index of the step that today is in; -1 if there is none. */
-export function runningStep(points: readonly SeriesPoint[], step: Step, today: string): number {
-  return points.findIndex(({ start }) => start <= today && today < nextStart(start, step));
-}
+export const runningStep = (points: readonly SeriesPoint[], step: Step, today: string): number => points.findIndex(({ start }) => start <= today && today < nextStart(start, step));
 
 export interface SeriesPoint {
   /** The first UTC day of the step; may be before the start of the period. */
@@ -82,7 +80,7 @@ export function rowsBy(by: 'crop' | 'person', columns: Columns, rows: Int32Array
 }
 
 /** "Not recorded" last. */
-export const byName = (a: Pick<Group, 'name'>, b: Pick<Group, 'name'>): number => Number(a.name === null) - Number(b.name === null) || (a.name! < b.name! ? -1 : 1);
+export const byName = (a: Pick<Group, 'name'>, b: Pick<Group, 'name'>): number => Number(a.name === null) - Number(b.name === null) || a.name!.localeCompare(b.name!);
 
 /** The starts of the steps, and the step of each day. */
 function stepsOf(period: Period, step: Step) {

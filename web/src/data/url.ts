@@ -141,9 +141,7 @@ function parsePeriod(query: URLSearchParams, today: string, other: Preset): Pick
   return { period: presetPeriod(preset, today), preset };
 }
 
-function parseList(query: URLSearchParams, name: string): string[] {
-  return [...new Set(query.getAll(name))].slice(0, LIST_MAX);
-}
+const parseList = (query: URLSearchParams, name: string): string[] => [...new Set(query.getAll(name))].slice(0, LIST_MAX);
 
 function parseSort(text: string | null): SortKey {
   const descending = text?.startsWith('-') ?? false;

@@ -86,9 +86,7 @@ function cell(kind: FieldKind, value: Batch[keyof Batch]): string {
   }
 }
 
-function textCell(text: string, style = STYLE.text): string {
-  return `<c t="inlineStr" s="${style}"><is><t xml:space="preserve">${escape(text.slice(0, TEXT_CHARS_MAX))}</t></is></c>`;
-}
+const textCell = (text: string, style = STYLE.text): string => `<c t="inlineStr" s="${style}"><is><t xml:space="preserve">${escape(text.slice(0, TEXT_CHARS_MAX))}</t></is></c>`;
 
 /** Characters that XML lacks are written as _x0001_, and a text that looks like that starts with an escaped _. */
 function escape(text: string): string {

@@ -111,7 +111,7 @@ export const de: Text = {
     asOf: (time) => `Stand ${time}.`,
     outdated: (ageMs) => `Angezeigt wird der Stand von ${ago(ageMs)}.`,
     backTo: { today: 'Zurück zu Heute', table: 'Zurück zu den Chargen', analysis: 'Zurück zur Analyse' },
-    unsaved: 'Markierungen und Notizen sind noch nicht gespeichert.',
+    unsaved: 'Ihre letzten Markierungen und Notizen sind noch nicht gespeichert.',
     retrying: 'Diese Seite versucht es automatisch erneut.',
     retry: 'Jetzt erneut versuchen',
     refresh: 'Aktualisieren',
@@ -217,9 +217,9 @@ export const de: Text = {
 
   crops: {
     title: (measure) => `${measure} nach Kultur`,
-    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich (mittlere 80 % der letzten 365 Tage).',
+    key: 'Punkt: Durchschnitt dieses Zeitraums. Band: üblicher Bereich (mittlere 80 % der Chargen der letzten 365 Tage).',
     allBatches: 'Filter ändern nichts an den üblichen Bereichen und den Durchschnitten von 4 Wochen und 365 Tagen.',
-    order: 'In Klammern: Punkte über (+) oder unter (-) den letzten 365 Tagen; der größte Rückgang zuerst.',
+    order: 'In Klammern: um wie viele Punkte die letzten 4 Wochen über (+) oder unter (-) dem Schnitt von 365 Tagen liegen; größter Rückgang zuerst.',
     average: 'Durchschnitt',
     range: 'Üblicher Bereich',
     weeks: 'Letzte 4 Wochen',

@@ -14,29 +14,19 @@ import { seen } from '../seen.svelte';
 import { text } from '../text';
 import { date, percent, shortDate, time, weekday } from '../text/format';
 
-export function formatPeriod(period: Period): string {
-  return period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
-}
+export const formatPeriod = (period: Period): string => period.from === period.to ? weekday(period.from) : `${date(period.from)} – ${date(period.to)}`;
 
 /** "Today", "Yesterday", or the date. */
-export function dayName(day: string, today: string): string {
-  return day === today ? text.layout.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
-}
+export const dayName = (day: string, today: string): string => day === today ? text.layout.today : day === plusDays(today, -1) ? text.today.yesterday : recentDate(day, today);
 
 /** The date, with its year only if it is another one. */
-export function recentDate(day: string, today: string): string {
-  return day.slice(0, 4) === today.slice(0, 4) ? shortDate(day) : date(day);
-}
+export const recentDate = (day: string, today: string): string => day.slice(0, 4) === today.slice(0, 4) ? shortDate(day) : date(day);
 
 /** "Today, 08:12", "Yesterday, 08:12", or with the date. */
-export function momentText(instant: string, today: string, label = dayName): string {
-  return `${label(dayOf(instant), today)}, ${time(instantMs(instant))}`;
-}
+export const momentText = (instant: string, today: string, label = dayName): string => `${label(dayOf(instant), today)}, ${time(instantMs(instant))}`;
 
 /** "New since yesterday", or since Friday. */
-export function sinceText({ from }: Period, today: string): string {
-  return from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
-}
+export const sinceText = ({ from }: Period, today: string): string => from === plusDays(today, -1) ? text.today.sinceYesterday : text.today.sinceFriday;
 
 /** "Seen by Anna, 16 Nov, 07:12", or nothing. */
 export const seenText = ({ is_seen, at, by }: SeenMark, today: string): string => (is_seen ? text.today.seenBy(by, savedText(at, today)) : '');
@@ -48,14 +38,10 @@ function savedText(at: string, today: string): string {
 }
 
 /** "“resown” – Jan, 16 Nov, 07:12". */
-export function noteText({ at, by, note }: SeenMark, today: string): string {
-  return joined(' – ', text.quoted(note), joined(', ', by, savedText(at, today)));
-}
+export const noteText = ({ at, by, note }: SeenMark, today: string): string => joined(' – ', text.quoted(note), joined(', ', by, savedText(at, today)));
 
 /** "Anna: resown", and the comment of the scan. */
-export function commentText(notes: readonly SeenMark[], comment: string | null): string {
-  return joined(' · ', ...notes.map(({ by, note }) => joined(': ', by, note)), comment ?? '');
-}
+export const commentText = (notes: readonly SeenMark[], comment: string | null): string => joined(' · ', ...notes.map(({ by, note }) => joined(': ', by, note)), comment ?? '');
 
 /** The texts that are not empty. */
 export const joined = (separator: string, ...texts: string[]): string => texts.filter((text) => text !== '').join(separator);
@@ -63,9 +49,7 @@ export const joined = (separator: string, ...texts: string[]): string => texts.f
 export const cropLabel = (crop: string | null): string => crop ?? text.cropNotRecorded;
 
 /** "usually 76–95%", or why a rate is unusual without a range. */
-export function usuallyText(range: Range | null): string {
-  return range === null ? text.today.lowRate(percent(LOW_RATE, 0)) : text.today.usually(text.range(range.low, range.high));
-}
+export const usuallyText = (range: Range | null): string => range === null ? text.today.lowRate(percent(LOW_RATE, 0)) : text.today.usually(text.range(range.low, range.high));
 
 /** The period, its length, and the filters: a printed page has no other sign of them. */
 export function describeView({ period, filter }: View): string {
@@ -82,7 +66,7 @@ export function describeView({ period, filter }: View): string {
 /** " (16 Nov – 22 Nov)" for "last week". */
 function searchedDays(searched: string, period: Period): string {
   const days = Array.from(parseSearchDate(searched)?.days ?? [], dayText).filter((day) => day >= period.from && day <= period.to);
-  return days.length === 0 ? '' : ` (${formatPeriod({ from: days[0]!, to: days.at(-1)! })})`;
+  return days.length === 0 || dayCount({ from: days[0]!, to: days.at(-1)! }) !== days.length ? '' : ` (${formatPeriod({ from: days[0]!, to: days.at(-1)! })})`;
 }
 
 const DAYS_AROUND = 45;
