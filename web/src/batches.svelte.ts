@@ -35,7 +35,7 @@ class Batches {
     const known = this.loaderFor(period);
     this.#stopRefreshing();
     // The last 365 days are checked for changes less often.
-    if (this.main !== null) known?.adopt(this.main);
+    if (this.main !== null) known?.addFrom(this.main);
     this.#discardMain();
     this.main = known;
     if (known === null) this.#loadMain(period);

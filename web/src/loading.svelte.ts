@@ -47,8 +47,8 @@ export class PeriodLoader {
     return this.state === 'complete' || (this.reached !== null && this.reached > period.to);
   }
 
-  /** Takes over the batches of another loader, which may be newer. */
-  adopt({ columns }: PeriodLoader): void {
+  /** Adds the batches of another loader, which may be newer. */
+  addFrom({ columns }: PeriodLoader): void {
     this.columns.append(Array.from({ length: columns.length }, (_, row) => columns.batch(row)));
     this.version++;
   }
